@@ -1,0 +1,77 @@
+"""kgtrec: trec_eval-compatible evaluation of knowledge-graph completion.
+
+How the rooms follow one another (each imports only from those before it)::
+
+    errors <- labels <- graph <- questions <- scores <- ranking <- ranks, trec.run
+           <- measures <- trec <- evaluate, result <- cli, demo
+
+``_core`` is the C extension; only ``ranking`` and ``scores`` touch it. Names are loaded on first use, so
+that ``import kgtrec`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kgtrec._version import __version__
+
+if TYPE_CHECKING:
+    from kgtrec.errors import FilterWarning as FilterWarning
+    from kgtrec.errors import InputError as InputError
+    from kgtrec.errors import KgtrecError as KgtrecError
+    from kgtrec.errors import UsageError as UsageError
+    from kgtrec.evaluation import evaluate as evaluate
+    from kgtrec.graph import Graph as Graph
+    from kgtrec.graph import read_graph as read_graph
+    from kgtrec.measures import Measure as Measure
+    from kgtrec.questions import Questions as Questions
+    from kgtrec.ranking import Batch as Batch
+    from kgtrec.ranking import Ranker as Ranker
+    from kgtrec.ranking import rank as rank
+    from kgtrec.ranks import Ranks as Ranks
+    from kgtrec.result import Result as Result
+    from kgtrec.scores import Factors as Factors
+    from kgtrec.trec.run import Run as Run
+    from kgtrec.trec.run import write_qrels as write_qrels
+    from kgtrec.trec.run import write_questions as write_questions
+
+_HOMES = {
+    # graphs and what is asked of them
+    "Graph": "graph",
+    "read_graph": "graph",
+    "Questions": "questions",
+    # scores to ranks
+    "Factors": "scores",
+    "Batch": "ranking",
+    "Ranker": "ranking",
+    "rank": "ranking",
+    "Ranks": "ranks",
+    # ranks to numbers
+    "Measure": "measures",
+    "Result": "result",
+    "evaluate": "evaluation",
+    # TREC files
+    "Run": "trec.run",
+    "write_qrels": "trec.run",
+    "write_questions": "trec.run",
+    # what goes wrong
+    "FilterWarning": "errors",
+    "InputError": "errors",
+    "KgtrecError": "errors",
+    "UsageError": "errors",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kgtrec' has no attribute {name!r}")
+    value = getattr(import_module(f"kgtrec.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
