@@ -1,0 +1,54 @@
+/* Ranking of factorised models: query tiles times entity tiles, ranked while they are in cache. */
+#include "row.h"
+
+#include <stdlib.h>
+
+/* Queries scored against one packed entity tile before the scores are ranked. */
+#define QUERY_TILE 64
+
+/* Entities per tile: the packed tile and its scores stay in a second-level cache of 1 to 2 MB. */
+static int64_t entities_per_tile(int64_t dim, size_t size) {
+    int64_t panels = (int64_t)(640u << 10) / (KGT_PANEL * (int64_t)size * (dim > 0 ? dim : 1));
+    if (panels > 32) panels = 32;
+    if (panels < 8) panels = 8;
+    return panels * KGT_PANEL;
+}
+
+#define T float
+#define OWN_DTYPE KGT_F32
+#define OPS f32
+#define FN(op) op##_f32
+#include "factors_body.h"
+#undef T
+#undef OWN_DTYPE
+#undef OPS
+#undef FN
+
+#define T double
+#define OWN_DTYPE KGT_F64
+#define OPS f64
+#define FN(op) op##_f64
+#include "factors_body.h"
+
+kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
+                                 int64_t first_row, double *out) {
+    if (factors->dtype == KGT_F32) return factor_job_scores_f32(factors, task, first_row, out);
+    if (factors->dtype == KGT_F64) return factor_job_scores_f64(factors, task, first_row, out);
+    return KGT_BAD_DTYPE;
+}
+
+kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
+                            const double *job_scores, const kgt_counts *counts,
+                            const kgt_best *best, const kgt_nans *nans) {
+    if (factors->dtype == KGT_F32)
+        return rank_factors_f32(factors, task, first_row, job_scores, counts, best, nans);
+    if (factors->dtype == KGT_F64)
+        return rank_factors_f64(factors, task, first_row, job_scores, counts, best, nans);
+    return KGT_BAD_DTYPE;
+}
+
+kgt_status kgt_factor_scores(const kgt_factors *factors, void *out) {
+    if (factors->dtype == KGT_F32) return factor_scores_f32(factors, out);
+    if (factors->dtype == KGT_F64) return factor_scores_f64(factors, out);
+    return KGT_BAD_DTYPE;
+}

@@ -1,0 +1,198 @@
+/* Tiles of a factorised model's scores, for one element type.
+ *
+ * A score's bits depend on the two vectors (and the entity's bias) alone: the tile kernel never splits
+ * the sum over dimensions, and what is added to it is computed per entity or per query, always the same
+ * way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie exactly. */
+
+typedef struct {
+    const kgt_kernel *kernel;
+    const kgt_factors *factors;
+    int64_t width;    /* entities per tile */
+    T *panels;        /* packed tile: panel after panel, (dim, KGT_PANEL) each */
+    T *entity_norms;  /* x.x of the tile's entities, for KGT_L2 */
+    T *zeros;         /* the bias of a model without one */
+    T *scores;        /* (QUERY_TILE, width) */
+    T *queries;       /* a strip of queries padded with zero rows */
+} FN(tiler);
+
+static void FN(tiler_close)(FN(tiler) * tiler) {
+    free(tiler->panels);
+    free(tiler->entity_norms);
+    free(tiler->zeros);
+    free(tiler->scores);
+    free(tiler->queries);
+}
+
+static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) {
+    const size_t dim = (size_t)factors->dim + 1; /* never a request for 0 bytes */
+    const int64_t width = entities_per_tile(factors->dim, sizeof(T));
+    *tiler = (FN(tiler)){.kernel = kgt_kernel_active(), .factors = factors, .width = width};
+    tiler->panels = kgt_allocate(dim * (size_t)width, sizeof(T));
+    tiler->entity_norms = calloc((size_t)width, sizeof(T));
+    tiler->zeros = calloc((size_t)width, sizeof(T));
+    tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
+    tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
+    if (tiler->panels && tiler->entity_norms && tiler->zeros && tiler->scores && tiler->queries)
+        return KGT_OK;
+    FN(tiler_close)(tiler);
+    return KGT_NO_MEMORY;
+}
+
+static const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
+    return (const T *)table + row * dim;
+}
+
+/* The one place where a score is put together from its dot product. */
+KGT_INLINE T FN(score)(kgt_metric metric, T dot, T query_norm, T entity_norm, T bias) {
+    return metric == KGT_L2 ? ((dot + dot - entity_norm) - query_norm) + bias : dot + bias;
+}
+
+static T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, int64_t query) {
+    if (factors->metric != KGT_L2) return 0;
+    const T *q = FN(vectors)(factors->queries, query, factors->dim);
+    return kernel->OPS.pair(q, q, (size_t)factors->dim);
+}
+
+/* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros. */
+static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
+    const kgt_factors *factors = tiler->factors;
+    const int64_t dim = factors->dim;
+    for (int64_t start = 0; start < n; start += KGT_PANEL) {
+        T *panel = tiler->panels + start * dim;
+        for (int64_t j = 0; j < KGT_PANEL; j++) {
+            const bool padding = start + j >= n;
+            const T *x = padding ? NULL : FN(vectors)(factors->entities, first + start + j, dim);
+            for (int64_t k = 0; k < dim; k++) panel[k * KGT_PANEL + j] = padding ? 0 : x[k];
+        }
+        if (factors->metric == KGT_L2)
+            tiler->kernel->OPS.norms(panel, (size_t)dim, tiler->entity_norms + start);
+    }
+}
+
+/* Scores of queries first .. first + n - 1 (n <= KGT_STRIP) against one packed panel. */
+static void FN(score_panel)(FN(tiler) * tiler, int64_t first, int64_t n, int64_t panel_start) {
+    const int64_t dim = tiler->factors->dim;
+    const T *panel = tiler->panels + panel_start * dim;
+    T *out = tiler->scores + (first % QUERY_TILE) * tiler->width + panel_start;
+    const T *queries = FN(vectors)(tiler->factors->queries, first, dim);
+    if (n < KGT_STRIP) {
+        memset(tiler->queries, 0, KGT_STRIP * (size_t)dim * sizeof(T));
+        memcpy(tiler->queries, queries, (size_t)(n * dim) * sizeof(T));
+        queries = tiler->queries;
+    }
+    tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);
+}
+
+/* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities. */
+static void FN(score_tile)(FN(tiler) * tiler, int64_t first_query, int64_t n_queries,
+                           int64_t first_entity, int64_t n_entities) {
+    const kgt_factors *factors = tiler->factors;
+    for (int64_t start = 0; start < n_entities; start += KGT_PANEL)
+        for (int64_t i = 0; i < n_queries; i += KGT_STRIP) {
+            const int64_t strip = n_queries - i < KGT_STRIP ? n_queries - i : KGT_STRIP;
+            FN(score_panel)(tiler, first_query + i, strip, start);
+        }
+    if (factors->metric == KGT_DOT && factors->bias == NULL) return;
+    const T *bias = factors->bias ? (const T *)factors->bias + first_entity : tiler->zeros;
+    for (int64_t i = 0; i < n_queries; i++) {
+        const T norm = FN(query_norm)(factors, tiler->kernel, first_query + i);
+        T *row = tiler->scores + i * tiler->width;
+        for (int64_t j = 0; j < n_entities; j++)
+            row[j] = FN(score)(factors->metric, row[j], norm, tiler->entity_norms[j], bias[j]);
+    }
+}
+
+static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_task *task,
+                                        int64_t first_row, double *out) {
+    const kgt_kernel *kernel = kgt_kernel_active();
+    const size_t dim = (size_t)factors->dim;
+    for (int64_t i = 0; i < factors->n_rows; i++) {
+        const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
+        const int64_t start = task->jobs.offsets[first_row + i];
+        const T *query = FN(vectors)(factors->queries, i, factors->dim);
+        const T query_norm = FN(query_norm)(factors, kernel, i);
+        for (int64_t j = 0; j < jobs.n; j++) {
+            const int64_t entity = jobs.ids[j] - factors->first_entity;
+            const T *x = FN(vectors)(factors->entities, entity, factors->dim);
+            const T dot = kernel->OPS.pair(query, x, dim);
+            const T norm = factors->metric == KGT_L2 ? kernel->OPS.pair(x, x, dim) : 0;
+            const T bias = factors->bias ? ((const T *)factors->bias)[entity] : 0;
+            out[start + j] = (double)FN(score)(factors->metric, dot, query_norm, norm, bias);
+        }
+    }
+    return KGT_OK;
+}
+
+/* Ranks the scores of one query tile; top-k buffers are per row, they live across entity tiles. */
+static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t first_query,
+                          int64_t n_queries, int64_t first_entity, int64_t n_entities,
+                          int64_t first_row, const double *job_scores, const kgt_counts *counts,
+                          const kgt_best *best, const kgt_nans *nans) {
+    for (int64_t i = 0; i < n_queries; i++) {
+        const kgt_row row = {
+            .data = (const char *)(tiler->scores + i * tiler->width),
+            .n = n_entities,
+            .stride = sizeof(T),
+            .first = (int32_t)(tiler->factors->first_entity + first_entity),
+            .dtype = OWN_DTYPE,
+            .plain = true,
+        };
+        const int64_t query = first_query + i, task_row = first_row + query;
+        FN(kgt_top) *top = kgt_slot_of(best, task_row) < 0 ? NULL : worker->tops + query;
+        FN(kgt_row_rank)(worker, &row, task_row, job_scores, counts, top, nans);
+    }
+}
+
+/* Entity tiles outside, query tiles inside: a tile is packed once for all queries of the call. */
+static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_task *task,
+                                   int64_t first_row, const double *job_scores,
+                                   const kgt_counts *counts, const kgt_best *best,
+                                   const kgt_nans *nans) {
+    FN(tiler) tiler;
+    FN(kgt_worker) worker;
+    const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
+    kgt_status status = FN(tiler_open)(&tiler, factors);
+    if (status != KGT_OK) return status;
+    status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best->depth, n_rows + 1);
+    if (status != KGT_OK) {
+        FN(tiler_close)(&tiler);
+        return status;
+    }
+    for (int64_t entity = 0; entity < n_entities; entity += tiler.width) {
+        const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
+        FN(pack)(&tiler, entity, width);
+        for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
+            const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
+            FN(score_tile)(&tiler, query, height, entity, width);
+            FN(rank_tile)(&tiler, &worker, query, height, entity, width, first_row, job_scores,
+                          counts, best, nans);
+        }
+    }
+    for (int64_t i = 0; i < n_rows; i++) {
+        const int64_t slot = kgt_slot_of(best, first_row + i);
+        if (slot >= 0) FN(kgt_row_best)(&worker, worker.tops + i, slot, best);
+    }
+    FN(kgt_worker_close)(&worker);
+    FN(tiler_close)(&tiler);
+    return KGT_OK;
+}
+
+static kgt_status FN(factor_scores)(const kgt_factors *factors, void *out) {
+    FN(tiler) tiler;
+    const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
+    const kgt_status status = FN(tiler_open)(&tiler, factors);
+    if (status != KGT_OK) return status;
+    for (int64_t entity = 0; entity < n_entities; entity += tiler.width) {
+        const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
+        FN(pack)(&tiler, entity, width);
+        for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
+            const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
+            FN(score_tile)(&tiler, query, height, entity, width);
+            for (int64_t i = 0; i < height; i++)
+                memcpy((T *)out + (query + i) * n_entities + entity, tiler.scores + i * tiler.width,
+                       (size_t)width * sizeof(T));
+        }
+    }
+    FN(tiler_close)(&tiler);
+    return KGT_OK;
+}

@@ -1,0 +1,155 @@
+/* AVX2 kernels (with FMA and F16C): 8 float or 4 double lanes, counts kept by subtracting masks. */
+#include "kernel.h"
+
+#if KGT_X86
+#include <immintrin.h>
+#include <math.h>
+
+KGT_TARGET_BEGIN("avx2,fma,f16c,bmi,bmi2,popcnt")
+
+/* Lanes below n all ones, for masked loads: they read nothing beyond the last element. */
+KGT_INLINE __m256i lanes_f32(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
+                              _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+}
+
+KGT_INLINE __m256i lanes_f64(size_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), _mm256_set_epi64x(3, 2, 1, 0));
+}
+
+KGT_INLINE __m256 load_tail_f32(const float *p, size_t n, float fill) {
+    const __m256i lanes = lanes_f32(n);
+    return _mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, lanes),
+                            _mm256_castsi256_ps(lanes));
+}
+
+KGT_INLINE __m256d load_tail_f64(const double *p, size_t n, double fill) {
+    const __m256i lanes = lanes_f64(n);
+    return _mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(p, lanes),
+                            _mm256_castsi256_pd(lanes));
+}
+
+KGT_INLINE int64_t sum_epi32(__m256i counter) {
+    int32_t lane[8];
+    _mm256_storeu_si256((__m256i *)lane, counter);
+    int64_t sum = 0;
+    for (int i = 0; i < 8; i++) sum += lane[i];
+    return sum;
+}
+
+KGT_INLINE int64_t sum_epi64(__m256i counter) {
+    int64_t lane[4];
+    _mm256_storeu_si256((__m256i *)lane, counter);
+    return lane[0] + lane[1] + lane[2] + lane[3];
+}
+
+/* The indices first + i of the set bits i of mask; their number. */
+KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
+    size_t kept = 0;
+    for (; mask != 0; mask &= mask - 1) out[kept++] = first + (int32_t)_tzcnt_u32(mask);
+    return kept;
+}
+
+/* ---- float ---- */
+#define T float
+#define FN(op) op##_f32_avx2
+#define VEC __m256
+#define LANES 8
+#define LOAD(p) _mm256_loadu_ps(p)
+#define LOAD_TAIL(p, n, fill) load_tail_f32(p, n, fill)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define SET1(s) _mm256_set1_ps(s)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define FMA1(a, b, c) fmaf(a, b, c)
+#define COUNTER __m256i
+#define COUNTER_ZERO _mm256_setzero_si256()
+#define COUNT_IF(c, mask) _mm256_sub_epi32(c, _mm256_castps_si256(mask))
+#define COUNT_GT(c, x, t) COUNT_IF(c, _mm256_cmp_ps(x, t, _CMP_GT_OQ))
+#define COUNT_GE(c, x, t) COUNT_IF(c, _mm256_cmp_ps(x, t, _CMP_GE_OQ))
+#define COUNTER_SUM(c) sum_epi32(c)
+#define NANS __m256
+#define NANS_NONE _mm256_setzero_ps()
+#define NANS_MEET(seen, x, y) _mm256_or_ps(seen, _mm256_cmp_ps(x, y, _CMP_UNORD_Q))
+#define NANS_ANY(seen) (_mm256_movemask_ps(seen) != 0)
+#define TILE_ROWS 4
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t select_f32_avx2(const float *x, size_t n, float t, int32_t *out) {
+    const __m256 threshold = _mm256_set1_ps(t);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m256 values = left == LANES ? LOAD(x + i) : load_tail_f32(x + i, left, NAN);
+        const __m256 keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
+        kept += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + kept);
+    }
+    return kept;
+}
+
+#include "undef_isa.h"
+
+/* ---- double ---- */
+#define T double
+#define FN(op) op##_f64_avx2
+#define VEC __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define LOAD_TAIL(p, n, fill) load_tail_f64(p, n, fill)
+#define STORE(p, v) _mm256_storeu_pd(p, v)
+#define SET1(s) _mm256_set1_pd(s)
+#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define FMA1(a, b, c) fma(a, b, c)
+#define COUNTER __m256i
+#define COUNTER_ZERO _mm256_setzero_si256()
+#define COUNT_IF(c, mask) _mm256_sub_epi64(c, _mm256_castpd_si256(mask))
+#define COUNT_GT(c, x, t) COUNT_IF(c, _mm256_cmp_pd(x, t, _CMP_GT_OQ))
+#define COUNT_GE(c, x, t) COUNT_IF(c, _mm256_cmp_pd(x, t, _CMP_GE_OQ))
+#define COUNTER_SUM(c) sum_epi64(c)
+#define NANS __m256d
+#define NANS_NONE _mm256_setzero_pd()
+#define NANS_MEET(seen, x, y) _mm256_or_pd(seen, _mm256_cmp_pd(x, y, _CMP_UNORD_Q))
+#define NANS_ANY(seen) (_mm256_movemask_pd(seen) != 0)
+#define TILE_ROWS 4
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t select_f64_avx2(const double *x, size_t n, double t, int32_t *out) {
+    const __m256d threshold = _mm256_set1_pd(t);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m256d values = left == LANES ? LOAD(x + i) : load_tail_f64(x + i, left, NAN);
+        const __m256d keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
+        kept += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + kept);
+    }
+    return kept;
+}
+
+#include "undef_isa.h"
+
+static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+    for (; i < n; i++) out[i] = _cvtsh_ss(x[i]);
+}
+
+KGT_TARGET_END
+
+static bool available(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi");
+}
+
+/* No compress: AVX2 has no instruction for it. */
+const kgt_kernel kgt_kernel_avx2 = {
+    .name = "avx2",
+    .available = available,
+    .f32 = {count_f32_avx2, NULL, select_f32_avx2, tile_f32_avx2, norms_f32_avx2, pair_f32_avx2},
+    .f64 = {count_f64_avx2, NULL, select_f64_avx2, tile_f64_avx2, norms_f64_avx2, pair_f64_avx2},
+    .widen_f16 = widen_f16_avx2,
+};
+#endif

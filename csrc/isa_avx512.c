@@ -1,0 +1,157 @@
+/* AVX-512 kernels (F, BW, DQ, VL): 16 float or 8 double lanes, counts kept under masks. */
+#include "kernel.h"
+
+#if KGT_X86
+#include <immintrin.h>
+#include <math.h>
+
+KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
+
+/* ---- float ---- */
+#define T float
+#define FN(op) op##_f32_avx512
+#define VEC __m512
+#define LANES 16
+#define MASK(n) ((__mmask16)((1u << (n)) - 1u))
+#define LOAD(p) _mm512_loadu_ps(p)
+#define LOAD_TAIL(p, n, fill) _mm512_mask_loadu_ps(_mm512_set1_ps(fill), MASK(n), p)
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define SET1(s) _mm512_set1_ps(s)
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define FMA1(a, b, c) fmaf(a, b, c)
+#define COUNTER __m512i
+#define COUNTER_ZERO _mm512_setzero_si512()
+#define COUNT_IF(c, mask) _mm512_mask_add_epi32(c, mask, c, _mm512_set1_epi32(1))
+#define COUNT_GT(c, x, t) COUNT_IF(c, _mm512_cmp_ps_mask(x, t, _CMP_GT_OQ))
+#define COUNT_GE(c, x, t) COUNT_IF(c, _mm512_cmp_ps_mask(x, t, _CMP_GE_OQ))
+#define COUNTER_SUM(c) _mm512_reduce_add_epi32(c)
+#define NANS __mmask16
+#define NANS_NONE 0
+#define NANS_ANY(seen) ((seen) != 0)
+#define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q))
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out, bool *nan) {
+    const __m512 threshold = _mm512_set1_ps(t);
+    __mmask16 nans = 0;
+    size_t kept = 0, i = 0;
+    for (; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
+        const __mmask16 keep =
+            _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
+        _mm512_storeu_ps(out + kept, _mm512_maskz_compress_ps(keep, values));
+        kept += (size_t)_mm_popcnt_u32(keep);
+    }
+    *nan |= nans != 0;
+    return kept;
+}
+
+static size_t select_f32_avx512(const float *x, size_t n, float t, int32_t *out) {
+    const __m512 threshold = _mm512_set1_ps(t);
+    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
+        const __mmask16 keep =
+            _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        if (keep == 0) continue;
+        const __m512i index = _mm512_add_epi32(lane, _mm512_set1_epi32((int32_t)i));
+        _mm512_storeu_si512(out + kept, _mm512_maskz_compress_epi32(keep, index));
+        kept += (size_t)_mm_popcnt_u32(keep);
+    }
+    return kept;
+}
+
+#include "undef_isa.h"
+
+/* ---- double ---- */
+#define T double
+#define FN(op) op##_f64_avx512
+#define VEC __m512d
+#define LANES 8
+#define MASK(n) ((__mmask8)((1u << (n)) - 1u))
+#define LOAD(p) _mm512_loadu_pd(p)
+#define LOAD_TAIL(p, n, fill) _mm512_mask_loadu_pd(_mm512_set1_pd(fill), MASK(n), p)
+#define STORE(p, v) _mm512_storeu_pd(p, v)
+#define SET1(s) _mm512_set1_pd(s)
+#define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define FMA1(a, b, c) fma(a, b, c)
+#define COUNTER __m512i
+#define COUNTER_ZERO _mm512_setzero_si512()
+#define COUNT_IF(c, mask) _mm512_mask_add_epi64(c, mask, c, _mm512_set1_epi64(1))
+#define COUNT_GT(c, x, t) COUNT_IF(c, _mm512_cmp_pd_mask(x, t, _CMP_GT_OQ))
+#define COUNT_GE(c, x, t) COUNT_IF(c, _mm512_cmp_pd_mask(x, t, _CMP_GE_OQ))
+#define COUNTER_SUM(c) _mm512_reduce_add_epi64(c)
+#define NANS __mmask16
+#define NANS_NONE 0
+#define NANS_ANY(seen) ((seen) != 0)
+#define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_pd_mask(x, y, _CMP_UNORD_Q))
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t compress_f64_avx512(const double *x, size_t n, double t, double *out, bool *nan) {
+    const __m512d threshold = _mm512_set1_pd(t);
+    __mmask8 nans = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
+        const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        nans |= _mm512_cmp_pd_mask(values, values, _CMP_UNORD_Q);
+        _mm512_storeu_pd(out + kept, _mm512_maskz_compress_pd(keep, values));
+        kept += (size_t)_mm_popcnt_u32(keep);
+    }
+    *nan |= nans != 0;
+    return kept;
+}
+
+static size_t select_f64_avx512(const double *x, size_t n, double t, int32_t *out) {
+    const __m512d threshold = _mm512_set1_pd(t);
+    const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES;
+        const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
+        const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        if (keep == 0) continue;
+        const __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32((int32_t)i));
+        _mm256_storeu_si256((__m256i *)(out + kept), _mm256_maskz_compress_epi32(keep, index));
+        kept += (size_t)_mm_popcnt_u32(keep);
+    }
+    return kept;
+}
+
+#include "undef_isa.h"
+
+static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1u) : 0xFFFF;
+        const __m256i half = _mm256_maskz_loadu_epi16(mask, x + i);
+        _mm512_mask_storeu_ps(out + i, mask, _mm512_cvtph_ps(half));
+    }
+}
+
+KGT_TARGET_END
+
+static bool available(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+
+const kgt_kernel kgt_kernel_avx512 = {
+    .name = "avx512",
+    .available = available,
+    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, tile_f32_avx512, norms_f32_avx512, pair_f32_avx512},
+    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, tile_f64_avx512, norms_f64_avx512, pair_f64_avx512},
+    .widen_f16 = widen_f16_avx512,
+};
+#endif

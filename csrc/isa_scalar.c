@@ -1,0 +1,47 @@
+/* Portable kernels in plain C11: the reference for every other path, and what runs elsewhere. */
+#include <math.h>
+#include <string.h>
+
+#include "kernel.h"
+
+#define T float
+#define FN(op) op##_f32_scalar
+#define FMA1(a, b, c) fmaf(a, b, c)
+#include "scalar_body.h"
+#undef T
+#undef FN
+#undef FMA1
+
+#define T double
+#define FN(op) op##_f64_scalar
+#define FMA1(a, b, c) fma(a, b, c)
+#include "scalar_body.h"
+
+/* IEEE 754 binary16 to binary32 by bits: exact for every value, NaN stays NaN. */
+static float half_to_float(uint16_t half) {
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t exponent = (half >> 10) & 0x1Fu, fraction = half & 0x3FFu;
+    if (exponent == 0) {
+        const float magnitude = (float)fraction * 0x1p-24f;
+        return sign ? -magnitude : magnitude;
+    }
+    const uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
+    const uint32_t bits = sign | (wide << 23) | (fraction << 13);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void widen_f16_scalar(const uint16_t *x, size_t n, float *out) {
+    for (size_t i = 0; i < n; i++) out[i] = half_to_float(x[i]);
+}
+
+static bool available(void) { return true; }
+
+const kgt_kernel kgt_kernel_scalar = {
+    .name = "scalar",
+    .available = available,
+    .f32 = {count_f32_scalar, NULL, select_f32_scalar, tile_f32_scalar, norms_f32_scalar, pair_f32_scalar},
+    .f64 = {count_f64_scalar, NULL, select_f64_scalar, tile_f64_scalar, norms_f64_scalar, pair_f64_scalar},
+    .widen_f16 = widen_f16_scalar,
+};

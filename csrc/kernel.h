@@ -1,0 +1,70 @@
+/* One table of primitives per instruction set. Filled once per ISA file, chosen once in dispatch.c. */
+#ifndef KGT_KERNEL_H
+#define KGT_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "platform.h"
+
+/* Scores are read and compared in blocks that stay in the first-level cache. */
+#define KGT_BLOCK 2048
+/* Writers of packed survivors may store a whole vector past the last one. */
+#define KGT_SLACK 64
+/* Entities per packed panel of the tile product: a multiple of every path's vector length. */
+#define KGT_PANEL 48
+/* Queries per strip of the tile product. */
+#define KGT_STRIP 8
+
+/* For element type T (float or double):
+ *
+ * count     for each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
+ *           elements; true if any x is NaN (a NaN is in neither count).
+ * compress  the values x >= t, in order, to out (n + KGT_SLACK places); their number; *nan set if any
+ *           x is NaN. NULL where the ISA has no cheap compress.
+ * select    the indices of x >= t, ascending, to out (n + KGT_SLACK places); their number.
+ * tile      out[i * out_stride + j] = sum_k query[i * dim + k] * panel[k * KGT_PANEL + j] for
+ *           i < KGT_STRIP, j < KGT_PANEL, each a chain of fused multiply-adds in ascending k from 0.
+ * norms     the same chain of every panel column with itself, KGT_PANEL values.
+ * pair      the same chain for one pair of vectors.
+ */
+typedef struct {
+    bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
+                  int64_t *at_least);
+    size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
+    size_t (*select)(const float *x, size_t n, float t, int32_t *out);
+    void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
+                 size_t out_stride);
+    void (*norms)(const float *panel, size_t dim, float *out);
+    float (*pair)(const float *a, const float *b, size_t dim);
+} kgt_ops_f32;
+
+typedef struct {
+    bool (*count)(const double *x, size_t n, const double *t, size_t m, int64_t *greater,
+                  int64_t *at_least);
+    size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
+    size_t (*select)(const double *x, size_t n, double t, int32_t *out);
+    void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
+                 size_t out_stride);
+    void (*norms)(const double *panel, size_t dim, double *out);
+    double (*pair)(const double *a, const double *b, size_t dim);
+} kgt_ops_f64;
+
+typedef struct {
+    const char *name;
+    bool (*available)(void);
+    kgt_ops_f32 f32;
+    kgt_ops_f64 f64;
+    void (*widen_f16)(const uint16_t *x, size_t n, float *out);
+} kgt_kernel;
+
+extern const kgt_kernel kgt_kernel_scalar;
+#if KGT_X86
+extern const kgt_kernel kgt_kernel_avx2;
+extern const kgt_kernel kgt_kernel_avx512;
+#endif
+
+const kgt_kernel *kgt_kernel_active(void);
+
+#endif

@@ -1,0 +1,42 @@
+/* Compiler differences, kept in one place. */
+#ifndef KGT_PLATFORM_H
+#define KGT_PLATFORM_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define KGT_INLINE static inline __attribute__((always_inline, unused))
+#define KGT_PREFETCH(address) __builtin_prefetch((address), 0, 3)
+#define KGT_UNROLL _Pragma("GCC unroll 8")
+#else
+#define KGT_INLINE static inline
+#define KGT_PREFETCH(address) ((void)(address))
+#define KGT_UNROLL
+#endif
+
+/* Scratch on a cache-line boundary, so that no vector load is split over two lines; NULL without memory.
+ * Freed with free(). */
+KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
+    return aligned_alloc(64, (count * size / 64 + 1) * 64);
+}
+
+/* x86-64 kernels are compiled into every build and chosen at run time, so no -march flag is needed:
+ * each ISA file opens with KGT_TARGET_BEGIN("...") and closes with KGT_TARGET_END. */
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define KGT_X86 1
+#else
+#define KGT_X86 0
+#endif
+
+#define KGT_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define KGT_TARGET_BEGIN(features) \
+    KGT_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define KGT_TARGET_END KGT_PRAGMA(clang attribute pop)
+#else
+#define KGT_TARGET_BEGIN(features) KGT_PRAGMA(GCC push_options) KGT_PRAGMA(GCC target(features))
+#define KGT_TARGET_END KGT_PRAGMA(GCC pop_options)
+#endif
+
+#endif

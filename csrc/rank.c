@@ -1,0 +1,47 @@
+/* Ranking of blocks of given score rows. */
+#include "row.h"
+
+/* Row i of a block. Elements that aren't aligned to their own size are read through memcpy. */
+static kgt_row row_of(const kgt_scores *scores, int64_t i) {
+    const size_t size = scores->dtype == KGT_F64 ? 8 : scores->dtype == KGT_F32 ? 4 : 2;
+    const char *data = (const char *)scores->data + i * scores->row_stride;
+    const bool native = scores->dtype == KGT_F32 || scores->dtype == KGT_F64;
+    const bool packed = scores->entity_stride == (int64_t)size && (uintptr_t)data % size == 0;
+    return (kgt_row){
+        .data = data,
+        .n = scores->n_entities,
+        .stride = scores->entity_stride,
+        .first = scores->first_entity,
+        .dtype = scores->dtype,
+        .negate = scores->negate,
+        .plain = native && packed && !scores->negate,
+    };
+}
+
+/* The answers' scores are scattered over a row that is not in cache yet: fetch them while the row
+ * before is ranked. */
+static void prefetch_jobs(const kgt_row *row, kgt_span jobs) {
+    const int64_t n = jobs.n < 16 ? jobs.n : 16;
+    for (int64_t j = 0; j < n; j++)
+        KGT_PREFETCH(row->data + (jobs.ids[j] - row->first) * row->stride);
+}
+
+#define FN(op) op##_f32
+#include "rank_body.h"
+#undef FN
+#define FN(op) op##_f64
+#include "rank_body.h"
+
+kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                          double *out) {
+    if (scores->dtype == KGT_F64) return job_scores_f64(scores, task, first_row, out);
+    return job_scores_f32(scores, task, first_row, out);
+}
+
+kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                         const double *job_scores, const kgt_counts *counts, const kgt_best *best,
+                         const kgt_nans *nans) {
+    if (scores->dtype == KGT_F64)
+        return rank_rows_f64(scores, task, first_row, job_scores, counts, best, nans);
+    return rank_rows_f32(scores, task, first_row, job_scores, counts, best, nans);
+}

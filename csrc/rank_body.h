@@ -1,0 +1,38 @@
+/* Drivers over the rows of a block, for one computing type. */
+
+static kgt_status FN(job_scores)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                                 double *out) {
+    FN(kgt_worker) worker;
+    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, 0, 1);
+    if (status != KGT_OK) return status;
+    for (int64_t i = 0; i < scores->n_rows; i++) {
+        const kgt_row row = row_of(scores, i);
+        FN(kgt_row_job_scores)(&worker, &row, first_row + i, out);
+    }
+    FN(kgt_worker_close)(&worker);
+    return KGT_OK;
+}
+
+/* With job_scores NULL the rows hold every entity, and answers are read as their row comes up. */
+static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                                const double *job_scores, const kgt_counts *counts,
+                                const kgt_best *best, const kgt_nans *nans) {
+    FN(kgt_worker) worker;
+    kgt_status status =
+        FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best->depth, 1);
+    if (status != KGT_OK) return status;
+    for (int64_t i = 0; i < scores->n_rows; i++) {
+        const int64_t task_row = first_row + i;
+        const kgt_row row = row_of(scores, i);
+        if (i + 1 < scores->n_rows) {
+            const kgt_row next = row_of(scores, i + 1);
+            if (job_scores == NULL) prefetch_jobs(&next, kgt_span_of(task->jobs, task_row + 1));
+        }
+        const int64_t slot = kgt_slot_of(best, task_row);
+        FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
+        FN(kgt_row_rank)(&worker, &row, task_row, job_scores, counts, top, nans);
+        if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
+    }
+    FN(kgt_worker_close)(&worker);
+    return KGT_OK;
+}

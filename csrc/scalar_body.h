@@ -1,0 +1,51 @@
+/* Plain C kernels for element type T; see kernel.h for what each one computes. */
+
+static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
+                      int64_t *at_least) {
+    int nan = 0;
+    for (size_t i = 0; i < n; i++) nan |= x[i] != x[i];
+    for (size_t j = 0; j < m; j++) {
+        const T threshold = t[j];
+        int32_t gt = 0, ge = 0;
+        for (size_t i = 0; i < n; i++) {
+            gt += x[i] > threshold;
+            ge += x[i] >= threshold;
+        }
+        greater[j] += gt;
+        at_least[j] += ge;
+    }
+    return nan != 0;
+}
+
+static size_t FN(select)(const T *x, size_t n, T t, int32_t *out) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[kept] = (int32_t)i;
+        kept += x[i] >= t;
+    }
+    return kept;
+}
+
+static T FN(pair)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = 0; k < dim; k++) sum = FMA1(a[k], b[k], sum);
+    return sum;
+}
+
+static void FN(tile)(const T *queries, const T *panel, size_t dim, T *out, size_t out_stride) {
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        T *row = out + i * out_stride;
+        for (size_t j = 0; j < KGT_PANEL; j++) row[j] = 0;
+        for (size_t k = 0; k < dim; k++)
+            for (size_t j = 0; j < KGT_PANEL; j++)
+                row[j] = FMA1(queries[i * dim + k], panel[k * KGT_PANEL + j], row[j]);
+    }
+}
+
+static void FN(norms)(const T *panel, size_t dim, T *out) {
+    for (size_t j = 0; j < KGT_PANEL; j++) {
+        out[j] = 0;
+        for (size_t k = 0; k < dim; k++)
+            out[j] = FMA1(panel[k * KGT_PANEL + j], panel[k * KGT_PANEL + j], out[j]);
+    }
+}
