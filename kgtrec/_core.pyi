@@ -1,0 +1,82 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DTYPES: dict[str, int]
+METRICS: dict[str, int]
+
+class Task:
+    n_rows: int
+    n_entities: int
+    n_jobs: int
+    def __init__(
+        self,
+        row_question: NDArray[np.int64],
+        job_offsets: NDArray[np.int64],
+        jobs: NDArray[np.int32],
+        known_offsets: NDArray[np.int64],
+        known: NDArray[np.int32],
+        removed_offsets: NDArray[np.int64],
+        removed: NDArray[np.int32],
+        position: NDArray[np.int32] | None,
+        entity_at: NDArray[np.int32] | None,
+        n_entities: int,
+        counts: NDArray[np.int64],
+        best_slot: NDArray[np.int64],
+        best_ids: NDArray[np.int32],
+        best_scores: NDArray[Any],
+        best_length: NDArray[np.int32],
+        nan_count: NDArray[np.int64],
+        nan_entity: NDArray[np.int32],
+    ) -> None: ...
+
+def rank_rows(
+    task: Task,
+    scores: NDArray[Any],
+    dtype: str,
+    first_row: int,
+    *,
+    negate: bool = False,
+    first_entity: int = 0,
+    job_scores: NDArray[np.float64] | None = None,
+) -> None: ...
+def job_scores(
+    task: Task,
+    scores: NDArray[Any],
+    dtype: str,
+    first_row: int,
+    out: NDArray[np.float64],
+    *,
+    negate: bool = False,
+) -> None: ...
+def rank_factors(
+    task: Task,
+    queries: NDArray[Any],
+    entities: NDArray[Any],
+    bias: NDArray[Any] | None,
+    metric: str,
+    first_row: int,
+    *,
+    first_entity: int = 0,
+    job_scores: NDArray[np.float64] | None = None,
+) -> None: ...
+def factor_job_scores(
+    task: Task,
+    queries: NDArray[Any],
+    entities: NDArray[Any],
+    bias: NDArray[Any] | None,
+    metric: str,
+    first_row: int,
+    out: NDArray[np.float64],
+) -> None: ...
+def factor_scores(
+    queries: NDArray[Any],
+    entities: NDArray[Any],
+    bias: NDArray[Any] | None,
+    metric: str,
+    out: NDArray[Any],
+) -> None: ...
+def available_paths() -> list[str]: ...
+def active_path() -> str: ...
+def force_path(name: str | None) -> None: ...

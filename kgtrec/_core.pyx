@@ -1,0 +1,348 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
+"""The native core: buffers in, one C call without the GIL, a status turned into an exception.
+
+Indexing is unchecked in this file: ``&x[0]`` of an empty array is an address that C never reads.
+Everything here trusts its caller (``kgtrec.ranking``) about meaning and checks what C can't survive:
+lengths, ids and offsets out of range, item sizes.
+"""
+
+from os import environ
+
+from kgtrec.errors import UsageError
+
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t
+
+from kgtrec cimport _csrc as c
+
+DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
+METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2}
+
+
+cdef int raise_for(c.kgt_status status) except -1:
+    """The one place where a status becomes an exception."""
+    if status == c.KGT_NO_MEMORY:
+        raise MemoryError("no memory for the scratch of the ranking kernel")
+    if status != c.KGT_OK:
+        raise ValueError("the kernel does not take this dtype")
+    return 0
+
+
+cdef int require(bint condition, str what) except -1:
+    if not condition:
+        raise ValueError(what)
+    return 0
+
+
+cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n_entities,
+                   str name) except -1:
+    """Offsets rise from 0 to len(ids); every row's ids rise strictly within the entities."""
+    cdef int64_t row, i, n_rows = offsets.shape[0] - 1
+    cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == ids.shape[0]
+    with nogil:
+        for row in range(n_rows):
+            sound = sound and offsets[row] <= offsets[row + 1]
+        if sound:
+            for row in range(n_rows):
+                for i in range(offsets[row], offsets[row + 1]):
+                    sound = sound and 0 <= ids[i] < n_entities
+                    sound = sound and (i == offsets[row] or ids[i - 1] < ids[i])
+    return require(sound, f"{name}: not a CSR of ascending entity ids")
+
+
+cdef class Task:
+    """What is asked of every score row, and where its results go.
+
+    Parameters
+    ----------
+    row_question : int64 (rows,)
+        The question that a row belongs to.
+    job_offsets, jobs : int64 (rows + 1,), int32
+        Answers whose counts are wanted, row by row, ascending.
+    known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
+        Entities taken out of the micro and the macro candidates.
+    position, entity_at : int32 (entities,) or None
+        Place of an entity's document name in byte order and its inverse; None when ids are in order.
+    n_entities : int
+    counts : int64 (6, jobs)
+        Added to: greater, equal, tied_ahead, then the same three for macro candidates.
+    best_slot : int64 (rows,)
+        Where a row's best entities go in the next three; -1 for nowhere.
+    best_ids, best_scores, best_length : int32 (slots, depth), float32 or float64, int32 (slots,)
+        Overwritten with the best entities, in trec order.
+    nan_count, nan_entity : int64 (rows,), int32 (rows,)
+        NaN scores among the macro candidates, and the first of them.
+    """
+
+    cdef c.kgt_task task
+    cdef c.kgt_counts counts
+    cdef c.kgt_best best
+    cdef c.kgt_nans nans
+    cdef readonly int64_t n_rows, n_entities, n_jobs
+    cdef int64_t score_size
+    cdef tuple owners
+
+    def __init__(self, const int64_t[::1] row_question, const int64_t[::1] job_offsets,
+                 const int32_t[::1] jobs, const int64_t[::1] known_offsets,
+                 const int32_t[::1] known, const int64_t[::1] removed_offsets,
+                 const int32_t[::1] removed, position, entity_at, int64_t n_entities,
+                 int64_t[:, ::1] counts, const int64_t[::1] best_slot,
+                 int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length, int64_t[::1] nan_count, int32_t[::1] nan_entity):
+        cdef int64_t n_questions = known_offsets.shape[0] - 1, row
+        cdef float[:, ::1] best_f32
+        cdef double[:, ::1] best_f64
+        cdef void *scores
+        self.n_rows = row_question.shape[0]
+        self.n_entities = n_entities
+        self.n_jobs = jobs.shape[0]
+        require(0 < n_entities < 2**31, "entities must number 1 .. 2^31 - 1")
+        require(job_offsets.shape[0] == self.n_rows + 1, "job_offsets: wrong length")
+        require(removed_offsets.shape[0] == n_questions + 1, "removed_offsets: wrong length")
+        check_csr(job_offsets, jobs, n_entities, "jobs")
+        check_csr(known_offsets, known, n_entities, "known")
+        check_csr(removed_offsets, removed, n_entities, "removed")
+        for row in range(self.n_rows):
+            require(0 <= row_question[row] < n_questions, "row_question: out of range")
+        require(counts.shape[0] == 6 and counts.shape[1] == self.n_jobs, "counts: wrong shape")
+        require(best_slot.shape[0] == self.n_rows and best_length.shape[0] == best_ids.shape[0]
+                and best_scores.shape == best_ids.base.shape, "best: wrong shape")
+        for row in range(self.n_rows):
+            require(-1 <= best_slot[row] < best_ids.shape[0], "best_slot: out of range")
+        require(best_ids.shape[1] <= n_entities, "best: deeper than the entities")
+        require(nan_count.shape[0] == self.n_rows == nan_entity.shape[0], "nans: wrong shape")
+        self.score_size = best_scores.itemsize
+        if self.score_size == 4:
+            best_f32 = best_scores
+            scores = <void *> &best_f32[0, 0]
+        else:
+            best_f64 = best_scores
+            scores = <void *> &best_f64[0, 0]
+        self.task.row_question = &row_question[0]
+        self.task.jobs = c.kgt_csr(&job_offsets[0], &jobs[0])
+        self.task.known = c.kgt_csr(&known_offsets[0], &known[0])
+        self.task.removed = c.kgt_csr(
+            &removed_offsets[0], &removed[0])
+        self.set_order(position, entity_at)
+        if self.n_jobs:
+            self.counts = c.kgt_counts(&counts[0, 0], &counts[1, 0], &counts[2, 0],
+                                       &counts[3, 0], &counts[4, 0], &counts[5, 0])
+        self.best.depth = best_ids.shape[1]
+        self.best.slot = &best_slot[0]
+        self.best.ids = &best_ids[0, 0]
+        self.best.scores = scores
+        self.best.length = &best_length[0]
+        self.nans.count = &nan_count[0]
+        self.nans.first_entity = &nan_entity[0]
+        self.owners = (row_question, job_offsets, jobs, known_offsets, known, removed_offsets,
+                       removed, position, entity_at, counts, best_slot, best_ids, best_scores,
+                       best_length, nan_count, nan_entity)
+
+    cdef int set_order(self, position, entity_at) except -1:
+        """Both or neither, and each undoes the other."""
+        cdef const int32_t[::1] place, entity
+        cdef int64_t i
+        self.task.position = NULL
+        self.task.entity_at = NULL
+        if position is None:
+            return 0
+        place = position
+        entity = entity_at
+        require(place.shape[0] == self.n_entities == entity.shape[0], "position: wrong length")
+        for i in range(self.n_entities):
+            require(0 <= place[i] < self.n_entities, "position: out of range")
+            require(entity[place[i]] == i, "entity_at: not the inverse of position")
+        self.task.position = &place[0]
+        self.task.entity_at = &entity[0]
+        return 0
+
+    cdef int check_rows(self, int64_t first_row, int64_t n_rows, dtype) except -1:
+        require(0 <= first_row and first_row + n_rows <= self.n_rows, "rows out of range")
+        return require((dtype == "float64") == (self.score_size == 8), "best scores: wrong dtype")
+
+
+cdef const double *job_scores_of(Task task, const double[::1] scores) except? NULL:
+    if scores is None:
+        return NULL
+    require(scores.shape[0] == task.n_jobs, "job_scores: wrong length")
+    return &scores[0]
+
+
+cdef class ScoreBlock:
+    """A two-dimensional strided buffer of scores, held for the time of one call."""
+
+    cdef Py_buffer view
+    cdef bint held
+    cdef c.kgt_scores scores
+
+    def __cinit__(self, scores, dtype, int64_t first_entity, bint negate):
+        PyObject_GetBuffer(scores, &self.view, PyBUF_STRIDES)
+        self.held = True
+        require(self.view.ndim == 2, "scores: not two-dimensional")
+        require(self.view.itemsize == (8 if dtype == "float64" else 4 if dtype == "float32" else 2),
+                "scores: item size does not fit the dtype")
+        self.scores.data = self.view.buf
+        self.scores.dtype = DTYPES[dtype]
+        self.scores.n_rows = self.view.shape[0]
+        self.scores.n_entities = self.view.shape[1]
+        self.scores.row_stride = self.view.strides[0]
+        self.scores.entity_stride = self.view.strides[1]
+        self.scores.first_entity = <int32_t> first_entity
+        self.scores.negate = negate
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint negate=False,
+              int64_t first_entity=0, const double[::1] job_scores=None):
+    """Rank a block of score rows (rows, entities of the range) as rows first_row... of the task."""
+    cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
+    cdef const double *given = job_scores_of(task, job_scores)
+    cdef c.kgt_status status
+    task.check_rows(first_row, block.scores.n_rows, dtype)
+    require(0 <= first_entity and first_entity + block.scores.n_entities <= task.n_entities,
+            "scores: beyond the entities")
+    require(given != NULL or block.scores.n_entities == task.n_entities or task.n_jobs == 0,
+            "a range of entities needs job_scores")
+    with nogil:
+        status = c.kgt_rank_rows(&block.scores, &task.task, first_row, given, &task.counts,
+                                 &task.best, &task.nans)
+    raise_for(status)
+
+
+def job_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
+               bint negate=False):
+    """The scores of the jobs of a block of whole rows, into out (one per job of the task)."""
+    cdef ScoreBlock block = ScoreBlock(scores, dtype, 0, negate)
+    cdef c.kgt_status status
+    task.check_rows(first_row, block.scores.n_rows, dtype)
+    require(block.scores.n_entities == task.n_entities, "scores: not all entities")
+    require(out.shape[0] == task.n_jobs, "out: wrong length")
+    if task.n_jobs == 0:
+        return
+    with nogil:
+        status = c.kgt_job_scores(&block.scores, &task.task, first_row, &out[0])
+    raise_for(status)
+
+
+cdef class FactorBlock:
+    """Views of a factorised model: some query rows, a range of entities, an optional bias."""
+
+    cdef c.kgt_factors factors
+    cdef tuple owners
+
+    def __cinit__(self, queries, entities, bias, metric, int64_t first_entity):
+        cdef const float[:, ::1] q32, e32
+        cdef const double[:, ::1] q64, e64
+        cdef const float[::1] b32
+        cdef const double[::1] b64
+        self.owners = (queries, entities, bias)
+        self.factors.metric = METRICS[metric]
+        self.factors.n_rows = queries.shape[0]
+        self.factors.dim = queries.shape[1]
+        self.factors.n_entities = entities.shape[0]
+        self.factors.first_entity = <int32_t> first_entity
+        require(entities.shape[1] == queries.shape[1], "queries and entities differ in dimension")
+        require(bias is None or bias.shape == (entities.shape[0],), "bias: wrong shape")
+        if queries.itemsize == 4:
+            self.factors.dtype = c.KGT_F32
+            q32 = queries
+            e32 = entities
+            self.factors.queries = &q32[0, 0]
+            self.factors.entities = &e32[0, 0]
+            if bias is not None:
+                b32 = bias
+                self.factors.bias = &b32[0]
+        else:
+            self.factors.dtype = c.KGT_F64
+            q64 = queries
+            e64 = entities
+            self.factors.queries = &q64[0, 0]
+            self.factors.entities = &e64[0, 0]
+            if bias is not None:
+                b64 = bias
+                self.factors.bias = &b64[0]
+
+
+def rank_factors(Task task not None, queries, entities, bias, metric, int64_t first_row, *,
+                 int64_t first_entity=0, const double[::1] job_scores=None):
+    """Rank a block of query vectors against (a range of) the entities, tile by tile."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
+    cdef const double *given = job_scores_of(task, job_scores)
+    cdef c.kgt_status status
+    task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
+    require(0 <= first_entity and first_entity + block.factors.n_entities <= task.n_entities,
+            "entities: beyond the graph's")
+    require(given != NULL or task.n_jobs == 0, "job_scores are needed")
+    with nogil:
+        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, given, &task.counts,
+                                    &task.best, &task.nans)
+    raise_for(status)
+
+
+def factor_job_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,
+                      double[::1] out):
+    """The scores of the jobs of a block of query vectors, into out (one per job of the task)."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, 0)
+    cdef c.kgt_status status
+    task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
+    require(block.factors.n_entities == task.n_entities, "entities: not all of them")
+    require(out.shape[0] == task.n_jobs, "out: wrong length")
+    if task.n_jobs == 0:
+        return
+    with nogil:
+        status = c.kgt_factor_job_scores(&block.factors, &task.task, first_row, &out[0])
+    raise_for(status)
+
+
+def factor_scores(queries, entities, bias, metric, out):
+    """The scores of a factorised model into out (rows, entities), with the bits that ranking sees."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, 0)
+    cdef float[:, ::1] out32
+    cdef double[:, ::1] out64
+    cdef void *target
+    cdef c.kgt_status status
+    require(out.shape == (queries.shape[0], entities.shape[0]), "out: wrong shape")
+    require(out.dtype == queries.dtype, "out: wrong dtype")
+    if out.size == 0:
+        return
+    if out.itemsize == 4:
+        out32 = out
+        target = &out32[0, 0]
+    else:
+        out64 = out
+        target = &out64[0, 0]
+    with nogil:
+        status = c.kgt_factor_scores(&block.factors, target)
+    raise_for(status)
+
+
+def available_paths():
+    """Names of the kernel paths that this build and machine can run, best first."""
+    cdef const char *name
+    cdef int i = 0
+    names = []
+    while True:
+        name = c.kgt_path_name(i)
+        if name == NULL:
+            return names
+        names.append(name.decode())
+        i += 1
+
+
+def active_path():
+    """Name of the kernel path in use."""
+    return c.kgt_path_active().decode()
+
+
+def force_path(name):
+    """Use the named kernel path from now on (None: the best). UsageError if it is not available."""
+    cdef bytes encoded = b"" if name is None else name.encode()
+    if not c.kgt_path_force(NULL if name is None else <const char *> encoded):
+        raise UsageError(
+            f"kernel path {name!r} is not available here; choose one of {available_paths()}")
+
+
+if environ.get("KGTREC_ISA"):
+    force_path(environ["KGTREC_ISA"])

@@ -1,0 +1,91 @@
+# Mirror of csrc/kgtrec.h, and nothing else.
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef extern from "<stdbool.h>":
+    ctypedef bint c_bool "bool"
+
+
+cdef extern from "kgtrec.h" nogil:
+    ctypedef enum kgt_status:
+        KGT_OK
+        KGT_NO_MEMORY
+        KGT_BAD_DTYPE
+
+    ctypedef enum kgt_dtype:
+        KGT_F16
+        KGT_BF16
+        KGT_F32
+        KGT_F64
+
+    ctypedef struct kgt_csr:
+        const int64_t *offsets
+        const int32_t *ids
+
+    ctypedef struct kgt_task:
+        const int64_t *row_question
+        kgt_csr jobs
+        kgt_csr known
+        kgt_csr removed
+        const int32_t *position
+        const int32_t *entity_at
+
+    ctypedef struct kgt_counts:
+        int64_t *greater
+        int64_t *equal
+        int64_t *tied_ahead
+        int64_t *macro_greater
+        int64_t *macro_equal
+        int64_t *macro_tied_ahead
+
+    ctypedef struct kgt_best:
+        int64_t depth
+        const int64_t *slot
+        int32_t *ids
+        void *scores
+        int32_t *length
+
+    ctypedef struct kgt_nans:
+        int64_t *count
+        int32_t *first_entity
+
+    ctypedef struct kgt_scores:
+        const void *data
+        kgt_dtype dtype
+        int64_t n_rows
+        int64_t n_entities
+        int64_t row_stride
+        int64_t entity_stride
+        int32_t first_entity
+        c_bool negate
+
+    ctypedef enum kgt_metric:
+        KGT_DOT
+        KGT_L2
+
+    ctypedef struct kgt_factors:
+        const void *queries
+        const void *entities
+        const void *bias
+        kgt_dtype dtype
+        kgt_metric metric
+        int64_t n_rows
+        int64_t n_entities
+        int64_t dim
+        int32_t first_entity
+
+    kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                              double *out)
+    kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                             const double *job_scores, const kgt_counts *counts,
+                             const kgt_best *best, const kgt_nans *nans)
+    kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
+                                     int64_t first_row, double *out)
+    kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
+                                int64_t first_row, const double *job_scores,
+                                const kgt_counts *counts, const kgt_best *best,
+                                const kgt_nans *nans)
+    kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
+    const char *kgt_path_name(int index)
+    const char *kgt_path_active()
+    c_bool kgt_path_force(const char *name)

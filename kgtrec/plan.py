@@ -1,0 +1,98 @@
+"""Which rows of scores are ranked for which answers: the layouts of a score matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from kgtrec.questions import Questions
+
+__all__ = ["RowPlan", "plan_rows"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """Rows of scores and the answers (jobs) counted in each.
+
+    Attributes
+    ----------
+    question : ndarray of int64, shape (n_rows,)
+        The question of a row.
+    job_offsets, jobs : ndarray of int64 (n_rows + 1,), int32 (n_jobs,)
+        Answers counted in a row, ascending.
+    micro : ndarray of int64, shape (n_instances,)
+        The job that gives an instance its micro counts.
+    macro : ndarray of int64, shape (n_instances,)
+        The job that gives it its macro counts.
+    slot : ndarray of int64, shape (n_rows,)
+        The question whose run a row gives; -1: none.
+    """
+
+    question: Int64
+    job_offsets: Int64
+    jobs: npt.NDArray[np.int32]
+    micro: Int64
+    macro: Int64
+    slot: Int64
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.question)
+
+    def collect(
+        self, counts: Int64, job_nan: npt.NDArray[np.bool_]
+    ) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Counts per instance, (6, n_instances), and whether the answer had no score.
+
+        An answer without one is below all other candidates, under micro and macro alike.
+        """
+        per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
+        return per_instance, job_nan[self.micro] | job_nan[self.macro]
+
+    def row_candidates(self, questions: Questions, row: int) -> npt.NDArray[np.bool_]:
+        """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""
+        question = self.question[row]
+        outside = questions.removed if self.slot[row] >= 0 else questions.known
+        mask = np.ones(questions.n_entities, dtype=bool)
+        mask[outside[question]] = False
+        mask[self.jobs[self.job_offsets[row] : self.job_offsets[row + 1]]] = True
+        return mask
+
+
+def plan_rows(questions: Questions, rows: str) -> RowPlan:
+    """Plan for one row per question, or one per (triple, side)."""
+    if rows == "questions":
+        every, instance = np.arange(len(questions)), np.arange(questions.n_instances)
+        answers = questions.answers
+        return RowPlan(every, answers.offsets, answers.ids, instance, instance, every)
+    return _plan_instances(questions)
+
+
+def _plan_instances(questions: Questions) -> RowPlan:
+    """The first row of a question counts all its answers (for macro); later rows only their own."""
+    instance = questions.triple_rows
+    question = questions.instance_question[instance]
+    n_rows, lengths = len(instance), questions.answers.lengths
+    first = np.zeros(n_rows, dtype=bool)
+    first[np.unique(question, return_index=True)[1]] = True
+    offsets = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(np.where(first, lengths[question], 1), out=offsets[1:])
+    row = np.repeat(np.arange(n_rows), np.diff(offsets))
+    within = np.arange(offsets[-1]) - offsets[row]
+    starts = np.where(first, questions.answers.offsets[question], instance)
+    counted = starts[row] + within  # the instance that a job counts
+    macro = np.empty(n_rows, dtype=np.int64)
+    whole = np.flatnonzero(first[row])
+    macro[counted[whole]] = whole
+    micro = np.empty(n_rows, dtype=np.int64)
+    own = np.flatnonzero(counted == instance[row])
+    micro[counted[own]] = own
+    slot = np.where(first, question, -1)
+    return RowPlan(question, offsets, questions.answers.ids[counted], micro, macro, slot)

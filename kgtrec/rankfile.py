@@ -1,0 +1,132 @@
+"""Ranks as Parquet: columns, labels of what stands in them, and the manifest in the file's metadata."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.atomic import atomic_write
+from kgtrec.errors import FileError, InputError
+from kgtrec.ranks import Ranks
+
+__all__ = ["load_ranks", "save_ranks"]
+
+FORMAT = 1
+"""Raised when a file of this version can no longer be read by older ones."""
+
+_KEY = b"kgtrec.ranks"
+
+
+def save_ranks(ranks: Ranks, path: str | PathLike[str]) -> None:
+    """See `Ranks.save`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {}
+    for name, values in vars(ranks).items():
+        if isinstance(values, np.ndarray):
+            columns[name] = pa.array(values)
+    columns["side"] = _dictionary(ranks.side, ["head", "tail"])
+    if ranks.relation_labels is not None:
+        columns["relation_label"] = _labels(ranks.relation, ranks.relation_labels)
+    if ranks.entity_labels is not None:
+        for name in ("given", "answer"):
+            columns[f"{name}_label"] = _labels(getattr(ranks, name), ranks.entity_labels)
+    header = {
+        "format": FORMAT,
+        "manifest": ranks.manifest | {"tie_report": ranks.tie_report()},
+        "relation_labels": ranks.relation_labels,
+    }
+    table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(header).encode()})
+    with atomic_write(path) as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
+    import pyarrow as pa
+
+    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
+    values = pa.array(encoded, type=pa.binary())
+    try:
+        values = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        pass  # some label is not UTF-8: bytes keep it as it is
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+
+
+def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
+    """A column of labels that holds only those in use."""
+    used, codes = np.unique(ids, return_inverse=True)
+    return _dictionary(codes, [labels[int(i)] for i in used])
+
+
+def load_ranks(path: str | PathLike[str]) -> Ranks:
+    """See `Ranks.load`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if Path(path).is_dir():
+        raise FileError(path, found="a folder, not a file", mend="name the ranks file in it")
+    try:
+        table = pq.read_table(Path(path), memory_map=True)
+    except pa.ArrowException as error:
+        raise _no_ranks(path, f"not a readable Parquet file ({_first_line(error)})") from None
+    except OSError as error:
+        reason = error.strerror or f"not a readable Parquet file ({_first_line(error)})"
+        raise _no_ranks(path, reason) from None
+    header = _header(path, table)
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name in table.column_names:
+        if name == "side":
+            codes = table["side"].cast(pa.string()).to_numpy(zero_copy_only=False)
+            columns["side"] = (codes == "tail").astype(np.int64)
+        elif not name.endswith("_label"):
+            columns[name] = table[name].to_numpy()
+    try:
+        return Ranks(columns, header["manifest"], header["relation_labels"], _entities(table))
+    except InputError as error:
+        raise _no_ranks(path, str(error)) from None
+
+
+def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
+    metadata = table.schema.metadata or {}
+    if _KEY not in metadata:
+        raise _no_ranks(path, "a Parquet file, but not one that kgtrec has written")
+    header: dict[str, Any] = json.loads(metadata[_KEY])
+    if header.get("format") != FORMAT:
+        raise FileError(
+            path,
+            found=f"ranks of format {header.get('format')}, this version reads {FORMAT}",
+            mend="read it with the version of kgtrec that wrote it, or rank again",
+        )
+    return header
+
+
+class _EntityLabels(dict[int, str]):
+    """Labels of the entities that stand in a ranks file, by id."""
+
+
+def _entities(table: Any) -> Any:
+    if "answer_label" not in table.column_names:
+        return None
+    labels = _EntityLabels()
+    for name in ("given", "answer"):
+        ids = table[name].to_numpy()
+        first = np.unique(ids, return_index=True)[1]
+        texts = table[f"{name}_label"].take(first).to_pylist()
+        decoded = (t if isinstance(t, str) else t.decode("utf-8", "surrogateescape") for t in texts)
+        labels.update(zip(ids[first].tolist(), decoded, strict=True))
+    return labels
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _no_ranks(path: str | PathLike[str], found: str) -> FileError:
+    return FileError(path, found=found, mend="name a file written by `kgtrec rank` or Ranks.save")

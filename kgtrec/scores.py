@@ -1,0 +1,336 @@
+"""Score sources: where the rows of scores come from.
+
+Whatever the user has becomes a `Source`: consecutive blocks of score rows, read once. Factorised models
+(`Factors`) are the exception: they are ranked from their vectors, and have no rows to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, InputError, UsageError
+
+__all__ = ["Factors", "Source", "as_array", "as_source", "score_dtype"]
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 64 << 20
+"""Rows are handed on in blocks of about this size: large enough to share out, small enough for progress."""
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class Source(Protocol):
+    """Consecutive blocks of score rows.
+
+    ``n_rows`` is None where it is known only at the end. ``blocks`` yields arrays of shape
+    (rows, entities), in row order, each read before the next is asked for.
+    """
+
+    n_rows: int | None
+
+    def blocks(self) -> Iterator[Array]: ...
+
+
+class Factors:
+    """A factorised model, ranked tile by tile: its score matrix never exists.
+
+    Parameters
+    ----------
+    queries : array of float16, float32 or float64, shape (rows, dim)
+        One vector per row: per question, or per (triple, side), as the caller of `rank` declares.
+    entities : array, shape (n_entities, dim)
+        One vector per entity, in id order.
+    bias : array, shape (n_entities,), optional
+        Added to every score of an entity.
+    metric : {"dot", "l2"}
+        ``dot``: q·x + bias. ``l2``: −‖q − x‖² + bias, computed as 2 q·x − x·x − q·q.
+
+    Notes
+    -----
+    Computed in float64 if any array is float64, else in float32. Each dot product is one chain of fused
+    multiply-adds in ascending dimension, so a score has the same bits in every tile, thread, chunk and
+    kernel path, and entities with equal vectors (and biases) tie exactly.
+
+    Raises
+    ------
+    InputError
+        Shapes or dtypes do not fit together.
+    """
+
+    def __init__(
+        self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot"
+    ) -> None:
+        if metric not in ("dot", "l2"):
+            raise UsageError(f"metric={metric!r} is unknown; choose 'dot' or 'l2'")
+        arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
+        if bias is not None:
+            arrays.append(_vectors("bias", bias, 1))
+        if arrays[0].shape[1] != arrays[1].shape[1]:
+            raise InputError(
+                f"queries have {arrays[0].shape[1]} dimensions and entities {arrays[1].shape[1]}; "
+                "they must be the same"
+            )
+        if bias is not None and len(arrays[2]) != len(arrays[1]):
+            raise InputError(
+                f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one each"
+            )
+        double = any(array.dtype == np.float64 for array in arrays)
+        dtype = np.dtype(np.float64 if double else np.float32)
+        arrays = [np.ascontiguousarray(array, dtype=dtype) for array in arrays]
+        self.queries, self.entities = arrays[0], arrays[1]
+        self.bias = arrays[2] if bias is not None else None
+        self.metric = metric
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Computing type: float32 or float64."""
+        return self.queries.dtype
+
+    def __repr__(self) -> str:
+        bias = ", bias" if self.bias is not None else ""
+        return (
+            f"Factors({len(self.queries)} queries, {len(self.entities)} entities, "
+            f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
+        )
+
+    def scores(self, start: int = 0, stop: int | None = None) -> Array:
+        """The scores of some rows, shape (rows, n_entities), with the bits that ranking sees."""
+        from kgtrec import _core
+
+        queries = self.queries[start:stop]
+        out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
+        _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
+        return out
+
+
+def _vectors(name: str, array: Any, ndim: int) -> Array:
+    values = as_array(array, name)
+    if values.ndim != ndim or values.dtype.name not in ("float16", "float32", "float64"):
+        raise InputError(
+            f"{name} has shape {values.shape} and dtype {values.dtype}; "
+            f"it must be {ndim}-dimensional, of float16, float32 or float64"
+        )
+    return values
+
+
+def as_array(scores: Any, name: str = "scores") -> Array:
+    """A numpy view of an array of any framework, by DLPack or ``__array__``, without importing it.
+
+    Raises
+    ------
+    InputError
+        The framework refuses (a tensor on a GPU, a dtype that numpy does not know).
+    """
+    if isinstance(scores, np.ndarray):
+        return scores
+    if hasattr(scores, "detach"):  # a torch tensor that records gradients refuses to be exported
+        scores = scores.detach()
+    try:
+        if hasattr(scores, "__dlpack__"):
+            return np.from_dlpack(scores)
+        return np.asarray(scores)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        if hasattr(scores, "__dlpack__") and hasattr(scores, "__array__"):
+            try:
+                return np.asarray(scores)
+            except (TypeError, ValueError, RuntimeError, BufferError):
+                pass  # the first refusal says more
+        kind = f"{type(scores).__module__}.{type(scores).__qualname__}"
+        raise InputError(
+            f"{name}: {kind} cannot be read as an array ({error}); "
+            "move it to the CPU and to float32, or hand over a numpy array"
+        ) from None
+
+
+def score_dtype(array: Array, name: str = "scores") -> str:
+    """Name of the dtype in which scores are compared.
+
+    Raises
+    ------
+    InputError
+        Not a floating-point type that can be ranked.
+    """
+    if array.dtype.name not in _FLOATS:
+        raise InputError(
+            f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "
+            "convert them with .astype('float32')"
+        )
+    return array.dtype.name
+
+
+class MatrixSource:
+    """One matrix, in memory or memory-mapped."""
+
+    def __init__(self, matrix: Array) -> None:
+        if matrix.ndim != 2:
+            raise InputError(
+                f"scores have shape {matrix.shape}; "
+                "they must be two-dimensional: a row per question, a column per entity"
+            )
+        self.matrix = matrix
+        self.n_rows: int | None = len(matrix)
+
+    def blocks(self) -> Iterator[Array]:
+        row_bytes = max(1, self.matrix.shape[1] * self.matrix.itemsize)
+        height = max(1, BLOCK_BYTES // row_bytes)
+        for start in range(0, len(self.matrix), height):
+            yield self.matrix[start : start + height]
+
+
+class JoinedSource:
+    """Several sources of known length, one after another."""
+
+    def __init__(self, parts: list[MatrixSource]) -> None:
+        self.parts = parts
+        self.n_rows: int | None = sum(len(part.matrix) for part in parts)
+
+    def blocks(self) -> Iterator[Array]:
+        for part in self.parts:
+            yield from part.blocks()
+
+
+class StreamSource:
+    """Chunks from an iterator, each a matrix of consecutive rows."""
+
+    def __init__(self, chunks: Iterable[Any]) -> None:
+        self.chunks = chunks
+        self.n_rows: int | None = None
+
+    def blocks(self) -> Iterator[Array]:
+        for number, chunk in enumerate(self.chunks):
+            yield as_array(chunk, f"scores, chunk {number}")
+
+
+class CalledSource:
+    """A function that scores one batch of questions at a time."""
+
+    def __init__(self, score: Callable[[Any], Any], batches: Iterable[Any], n_rows: int) -> None:
+        self.score, self.batches = score, batches
+        self.n_rows: int | None = n_rows
+
+    def blocks(self) -> Iterator[Array]:
+        for batch in self.batches:
+            block = as_array(self.score(batch), "scores of the callable")
+            if block.ndim != 2 or len(block) != len(batch):
+                raise InputError(
+                    f"the callable returned shape {block.shape} for {batch}; "
+                    f"it must return ({len(batch)}, entities)"
+                )
+            yield block
+
+
+def load_matrix(path: Path) -> MatrixSource:
+    """A ``.npy`` file, memory-mapped."""
+    if path.suffix != ".npy":
+        raise FileError(
+            path,
+            found=f"file type {path.suffix or 'without suffix'!r} is not a score matrix",
+            mend="save the scores with numpy.save as .npy (pickles are never opened)",
+        )
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        raise FileError(
+            path,
+            found=f"not a readable .npy array ({reason})",
+            mend="the file may be cut short or hold Python objects: save it again with numpy.save",
+        ) from None
+    except OSError as error:
+        raise FileError(
+            path, found=error.strerror or str(error), mend="check the path and its permissions"
+        ) from None
+    try:
+        return MatrixSource(matrix)
+    except InputError as error:
+        found, mend = str(error).split("; ", 1)
+        raise FileError(path, found=found, mend=mend) from None
+
+
+def load_scores(path: Path) -> Source | Factors:
+    """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model."""
+    if path.is_dir():
+        shards = sorted(path.glob("*.npy"))
+        if not shards:
+            raise FileError(path, found="no .npy shard in this folder", mend="name another folder")
+        return JoinedSource([load_matrix(shard) for shard in shards])
+    if path.suffix == ".npz":
+        return _load_factors(path)
+    return load_matrix(path)
+
+
+def _load_factors(path: Path) -> Factors:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+        reason = " ".join(str(error).split())
+        raise FileError(
+            path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
+        ) from None
+    if not {"queries", "entities"} <= set(arrays):
+        raise FileError(
+            path,
+            found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
+            mend="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
+            "or save a score matrix as .npy",
+        )
+    metric = str(arrays["metric"]) if "metric" in arrays else "dot"
+    try:
+        return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
+    except (InputError, UsageError) as error:
+        raise FileError(path, found=str(error), mend="mend the arrays and save them again") from None
+
+
+def as_source(
+    scores: Any, batches: Callable[[int], Iterable[Any]], n_rows: int, n_entities: int
+) -> Source | Factors:
+    """Whatever the user has, as a source.
+
+    Parameters
+    ----------
+    scores : object
+        A matrix (numpy or anything with DLPack or ``__array__``), a path to a ``.npy`` file, to a folder
+        of ``.npy`` shards or to an ``.npz`` with a factorised model, a mapping with ``head`` and
+        ``tail`` matrices, `Factors`, a callable ``score(batch)``, or an iterable of matrices.
+    batches : callable
+        Makes the batches that a callable is asked to score.
+    n_rows, n_entities : int
+        Expected shape.
+    """
+    if isinstance(scores, Factors):
+        return scores
+    if isinstance(scores, (str, PathLike)):
+        return load_scores(Path(scores))
+    if isinstance(scores, Mapping):
+        return _join_sides(scores)
+    if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
+        return MatrixSource(as_array(scores))
+    if callable(scores):
+        size = max(1, min(1024, BLOCK_BYTES // (4 * n_entities)))
+        return CalledSource(scores, batches(size), n_rows)
+    if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
+        return MatrixSource(as_array(scores))
+    if isinstance(scores, Iterable):
+        return StreamSource(scores)
+    raise InputError(
+        f"scores of type {type(scores).__name__} are not understood; hand over an array, a path, "
+        "Factors, a callable or an iterable of chunks"
+    )
+
+
+def _join_sides(scores: Mapping[Any, Any]) -> Source:
+    if not scores or not set(scores) <= {"head", "tail"}:
+        raise InputError(
+            f"a mapping of scores has the keys {list(scores)}; name its matrices 'head' and 'tail'"
+        )
+    return JoinedSource(
+        [MatrixSource(as_array(scores[side])) for side in ("head", "tail") if side in scores]
+    )
