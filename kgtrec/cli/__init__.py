@@ -1,0 +1,104 @@
+"""The command line: ``kgtrec COMMAND``, one file per command, no arithmetic here.
+
+Commands are imported when they are called, so that one does not pay for the libraries of another.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+
+import click
+
+from kgtrec._version import __version__
+from kgtrec.errors import KgtrecError
+
+__all__ = ["cli", "main"]
+
+# In the order in which --help lists them.
+COMMANDS = {
+    "demo": "Evaluate three baselines on an embedded graph, and learn to read the table.",
+    "rank": "Scores of a model to ranks, metrics and TREC files.",
+    "report": "The published table of saved ranks.",
+    "convert": "A graph's questions and answers as TREC files.",
+    "eval": "trec_eval's measures of a run file.",
+}
+
+INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Loads a command's module on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"kgtrec.cli.{cmd_name}").command
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="kgtrec")
+def cli() -> None:
+    """Evaluate knowledge-graph completion: filtered ranks with their ties, micro and macro metrics,
+    TREC runs and qrels.
+
+    \b
+    Start with:  kgtrec demo
+    Then:        kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
+
+    Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
+    output; 130 interrupted. `kgtrec eval` keeps trec_eval's own.
+    """
+
+
+def main() -> None:
+    """Entry point: one sentence for a user's mistake, never a traceback."""
+    warnings.showwarning = _show_warning
+    try:
+        code = cli.main(prog_name="kgtrec", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = _say("interrupted; nothing half-written is left behind", INTERRUPTED)
+    except KeyboardInterrupt:
+        code = _say("interrupted; nothing half-written is left behind", INTERRUPTED)
+    except click.ClickException as error:
+        code = _say_usage(error)
+    except KgtrecError as error:
+        code = _say(str(error), error.exit_code)
+    except MemoryError as error:
+        code = _say(f"out of memory ({error}); rank fewer rows at a time, or use Factors", 2)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): not an error, and nothing left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"kgtrec: {message}".encode("utf-8", "surrogateescape"), err=True)
+    return code
+
+
+def _say_usage(error: click.ClickException) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "kgtrec"
+    click.echo(f"kgtrec: {error.format_message()}\nTry '{path} --help'.", err=True)
+    return 1
+
+
+def _show_warning(message: Warning | str, *_where: object, **_more: object) -> None:
+    click.echo(f"kgtrec: warning: {message}", err=True)

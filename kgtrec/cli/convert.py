@@ -1,0 +1,47 @@
+"""``kgtrec convert``: a graph's questions and answers as TREC files."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="A graph's questions and answers as TREC files.")
+@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
+@click.option("--qrels", metavar="FILE", help="Write `question 0 answer 1` lines.")
+@click.option("--questions", "topics", metavar="FILE", help="Write `question<TAB>entity<TAB>relation`.")
+@click.option("--split", default="test", show_default=True, help="Split to convert.")
+@click.option(
+    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
+    help="Which entity of a triple is asked.",
+)  # fmt: skip
+def command(
+    graph: str, qrels: str | None, topics: str | None, split: str, sides: str
+) -> None:
+    """Write a split's answers as TREC qrels, and what its questions ask.
+
+    Question headN asks (?, relation, entity), tailN asks (entity, relation, ?); N counts in order of
+    first appearance. Labels with blanks are percent-encoded. Files named .gz are compressed.
+
+    \b
+    kgtrec convert --graph FB15k-237 --qrels qrels.txt --questions questions.tsv
+    """
+    from kgtrec.errors import UsageError
+    from kgtrec.graph import read_graph
+    from kgtrec.trec.run import write_qrels, write_questions
+
+    if not qrels and not topics:
+        raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")
+    loaded = read_graph(graph)
+    questions = loaded.questions(split, sides)
+    if qrels:
+        write_qrels(questions, qrels)
+    if topics:
+        write_questions(questions, topics)
+    click.echo(
+        f"kgtrec: {len(questions):,} questions with {questions.n_instances:,} answers of split "
+        f"{split!r} written to {' and '.join(filter(None, (qrels, topics)))}",
+        err=True,
+    )
+    encoded = loaded.entities.n_encoded + loaded.relations.n_encoded
+    if encoded:
+        click.echo(f"kgtrec: {encoded:,} labels with blanks are percent-encoded", err=True)
