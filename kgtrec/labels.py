@@ -1,0 +1,348 @@
+"""Labels of entities and relations: id to label, label to id, and their form in TREC files.
+
+A label is any non-empty run of bytes. Millions of them are kept in one Arrow array, never as
+Python objects; ids that are their own labels (a graph given as arrays) cost nothing at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError
+
+__all__ = ["Labels", "decode_docno", "encode_docno"]
+
+# White space as C's isspace() sees it would end a docno; NUL would end the string that holds it.
+_SEPARATORS = b"\x00\t\n\v\f\r "
+_NEEDS_ENCODING = rb"[\x00\x09-\x0d\x20]|%[0-9A-Fa-f]{2}"
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_TO_ESCAPE = re.compile(rb"[\x00\x09-\x0d\x20%]")
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+_ITERATION_CHUNK = 1 << 16
+
+
+def encode_docno(label: bytes) -> bytes:
+    """Form of a label that can stand in a TREC file.
+
+    White-space bytes, NUL and ``%`` become ``%XX``. A label without white space keeps its ``%``
+    unless two hexadecimal digits follow it, so most labels stay as they are and
+    `decode_docno` always gives the label back.
+
+    Parameters
+    ----------
+    label : bytes
+        Any non-empty label.
+
+    Returns
+    -------
+    bytes
+        The docno, free of white space and NUL.
+
+    Raises
+    ------
+    InputError
+        If the label is empty: a TREC file has no way to write it.
+    """
+    if not label:
+        raise InputError("an empty label cannot be written to a TREC file; give it a name")
+    if not re.search(_NEEDS_ENCODING, label):
+        return label
+    return _TO_ESCAPE.sub(lambda match: b"%%%02X" % match.group()[0], label)
+
+
+def decode_docno(docno: bytes) -> bytes:
+    """Label that `encode_docno` turned into this docno."""
+    return _ESCAPE.sub(lambda match: bytes([int(match.group(1), 16)]), docno)
+
+
+class Labels(Sequence[str]):
+    """Immutable sequence of distinct labels; the position of a label is its id.
+
+    Labels are bytes inside and ``str`` outside: UTF-8, and bytes that are not UTF-8 come out as
+    lone surrogates (``errors="surrogateescape"``), so every label survives the round trip.
+    Make one with `Labels.decimal`, `Labels.from_strings` or `Labels.from_arrow`.
+    """
+
+    def __init__(self, size: int, array: Any = None) -> None:
+        self._size = size
+        self._array = array
+
+    @classmethod
+    def decimal(cls, size: int) -> Labels:
+        """Labels of ids that have no other name: the label of id 7 is ``"7"``."""
+        return cls(int(size))
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> Labels:
+        """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here)."""
+        size = len(array)
+        # One canonical form, so that equal labels have equal hashes however they were given.
+        if size and array[0].as_py() == b"0" and array[size - 1].as_py() == b"%d" % (size - 1):
+            decimal = cls.decimal(size)
+            if decimal.to_arrow().equals(array):
+                return decimal
+        return cls(size, array)
+
+    @classmethod
+    def from_strings(cls, labels: Sequence[str]) -> Labels:
+        """Labels in id order.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Distinct and non-empty; the label at position i belongs to id i.
+
+        Raises
+        ------
+        InputError
+            If a label is not a ``str``, is empty, or stands twice (both positions are named).
+        """
+        import pyarrow.compute as pc
+
+        if isinstance(labels, Labels):
+            return labels
+        array = _encode_all(labels)
+        empty = pc.index(array, b"").as_py()
+        if empty >= 0:
+            raise InputError(f"label {empty} is empty; every id needs a name of its own")
+        encoded = pc.dictionary_encode(array)
+        if len(encoded.dictionary) < len(array):
+            raise InputError(_describe_repeat(encoded))
+        return cls.from_arrow(array)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice | npt.NDArray[Any] | Sequence[int]) -> list[str]: ...
+    def __getitem__(self, index: Any) -> str | list[str]:
+        """Label of one id, or the labels of a slice or integer array, as a list."""
+        if isinstance(index, slice):
+            return self._take(np.arange(self._size)[index])
+        chosen = np.asarray(index)
+        if chosen.size == 0 and not isinstance(index, np.ndarray):
+            return []
+        if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
+            raise TypeError(f"labels are indexed by ids, slices or id arrays, not {index!r}")
+        outside = (chosen < -self._size) | (chosen >= self._size)
+        if outside.any():
+            bad = int(np.atleast_1d(chosen)[np.atleast_1d(outside)][0])
+            raise IndexError(f"id {bad} is out of range: there are {self._size} labels")
+        chosen = np.where(chosen < 0, chosen + self._size, chosen).astype(np.int64)
+        return self._take(chosen) if chosen.ndim else self._take(chosen[None])[0]
+
+    def _take(self, ids: npt.NDArray[np.int64]) -> list[str]:
+        if self._array is None:
+            return [str(number) for number in ids.tolist()]
+        if len(ids) == 1:  # as_py of one element is much cheaper than a kernel call
+            return [self._array[int(ids[0])].as_py().decode("utf-8", "surrogateescape")]
+        import pyarrow as pa
+
+        taken = self._array.take(pa.array(ids)).to_pylist()
+        return [label.decode("utf-8", "surrogateescape") for label in taken]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, self._size, _ITERATION_CHUNK):
+            yield from self[start : start + _ITERATION_CHUNK]
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and self._find(label) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Labels):
+            if self._array is None or other._array is None:
+                # from_arrow keeps decimal labels in decimal form, so a mixed pair must differ.
+                return self._array is other._array and self._size == other._size
+            return bool(self._array.equals(other._array))
+        if isinstance(other, (str, bytes)) or not isinstance(other, Sequence):
+            return NotImplemented
+        return len(other) == self._size and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3])) + (", ..." if self._size > 3 else "")
+        return f"Labels([{shown}], n={self._size})"
+
+    def ids(self, labels: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Ids of many labels at once.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            In any order, repeats allowed.
+
+        Returns
+        -------
+        ndarray of int64, shape (len(labels),)
+
+        Raises
+        ------
+        InputError
+            Naming the labels (at most five) that are unknown.
+        """
+        if isinstance(labels, (str, bytes)):
+            raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
+        if self._array is None:
+            found = np.fromiter(map(self._find, labels), dtype=np.int64, count=len(labels))
+        else:
+            import pyarrow.compute as pc
+
+            matched = pc.index_in(_encode_all(labels), value_set=self._array)
+            found = matched.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        unknown = np.flatnonzero(found < 0)
+        if unknown.size:
+            names = ", ".join(repr(labels[row]) for row in unknown[:5].tolist())
+            names += ", ..." if unknown.size > 5 else ""
+            raise InputError(
+                f"{unknown.size} of {len(labels)} labels are unknown: {names}; "
+                "labels must match the graph's byte for byte"
+            )
+        return found
+
+    def index(self, label: Any, start: int = 0, stop: int | None = None) -> int:
+        """Id of one label (a scan: for many labels use `ids`); InputError if it is unknown."""
+        number = self._find(label) if isinstance(label, str) else -1
+        if number < 0 or number not in range(*slice(start, stop).indices(self._size)):
+            raise InputError(f"unknown label {label!r}; labels must match byte for byte")
+        return number
+
+    def _find(self, label: str) -> int:
+        """Id of a label, or -1."""
+        if self._array is None:
+            known = _DECIMAL.fullmatch(label) and int(label) < self._size
+            return int(label) if known else -1
+        import pyarrow.compute as pc
+
+        return int(pc.index(self._array, label.encode("utf-8", "surrogateescape")).as_py())
+
+    def to_arrow(self) -> Any:
+        """All labels as one pyarrow ``large_binary`` array."""
+        if self._array is not None:
+            return self._array
+        import pyarrow as pa
+
+        numbers = pa.array(np.arange(self._size, dtype=np.int64))
+        return numbers.cast(pa.large_string()).cast(pa.large_binary())
+
+    @cached_property
+    def docnos(self) -> Labels:
+        """Labels as they stand in TREC files (see `encode_docno`); self if all may stay."""
+        if self._array is None or not self.n_encoded:
+            return self
+        import pyarrow.compute as pc
+
+        escaped = self._array.filter(self._to_encode)
+        for byte in b"%" + _SEPARATORS:  # '%' first: later steps bring in new ones
+            escaped = pc.replace_substring(
+                escaped, pattern=bytes([byte]), replacement=b"%%%02X" % byte
+            )
+        return Labels.from_arrow(pc.replace_with_mask(self._array, self._to_encode, escaped))
+
+    @cached_property
+    def _to_encode(self) -> Any:
+        import pyarrow.compute as pc
+
+        return pc.match_substring_regex(self._array, _NEEDS_ENCODING.decode("ascii"))
+
+    @cached_property
+    def n_encoded(self) -> int:
+        """How many labels change when they are written to a TREC file."""
+        return 0 if self._array is None else int(self._to_encode.true_count)
+
+    @cached_property
+    def trec_order(self) -> npt.NDArray[np.int32] | None:
+        """Position of each id in the byte order of the docnos, by which TREC tools break ties.
+
+        Returns
+        -------
+        ndarray of int32, shape (n,), or None
+            None if ids already ascend in that order.
+        """
+        docnos = self.docnos
+        if docnos._array is None:
+            order = None if self._size <= 10 else _decimal_byte_order(self._size)
+        else:
+            import pyarrow.compute as pc
+
+            array = docnos._array
+            if pc.all(pc.less(array[:-1], array[1:])).as_py() is not False:
+                return None
+            order = pc.sort_indices(array).to_numpy()
+        if order is None:
+            return None
+        position = np.empty(self._size, dtype=np.int32)
+        position[order] = np.arange(self._size, dtype=np.int32)
+        return position
+
+    def digest(self) -> bytes:
+        """Hash of all labels in id order; equal labels give equal digests."""
+        hasher = hashlib.blake2b(digest_size=16)
+        if self._array is None:
+            hasher.update(b"decimal %d" % self._size)
+            return hasher.digest()
+        import pyarrow.compute as pc
+
+        lengths = pc.binary_length(self._array).to_numpy().astype("<i8")
+        hasher.update(b"labels %d" % self._size)
+        hasher.update(lengths)
+        _, offsets, content = self._array.buffers()
+        first = np.frombuffer(offsets, dtype=np.int64)[self._array.offset] if self._size else 0
+        if content is not None:
+            hasher.update(memoryview(content)[first : first + int(lengths.sum())])
+        return hasher.digest()
+
+
+def _encode_all(labels: Sequence[str]) -> Any:
+    """Labels as a ``large_binary`` array; InputError on the first that is not a usable str."""
+    if isinstance(labels, (str, bytes)):
+        raise InputError(f"labels must be a list, one per id, not the single text {labels!r}")
+    import pyarrow as pa
+
+    if isinstance(labels, Labels):
+        return labels.to_arrow()
+    try:
+        encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
+    except (AttributeError, UnicodeEncodeError):
+        row, bad = next((i, x) for i, x in enumerate(labels) if not _is_encodable(x))
+        raise InputError(
+            f"label {row} is {bad!r} ({type(bad).__name__}); a label must be a str of valid text"
+        ) from None
+    return pa.array(encoded, type=pa.large_binary())
+
+
+def _is_encodable(label: object) -> bool:
+    try:
+        return isinstance(label, str) and label.encode("utf-8", "surrogateescape") is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _describe_repeat(encoded: Any) -> str:
+    codes = encoded.indices.to_numpy()
+    # Codes count up at every new label, so the first that fails to is the first repeat.
+    second = int(np.flatnonzero(codes != np.arange(len(codes)))[0])
+    first = int(np.flatnonzero(codes == codes[second])[0])
+    label = encoded.dictionary[int(codes[second])].as_py().decode("utf-8", "surrogateescape")
+    return f"label {label!r} stands twice, at ids {first} and {second}; labels must be distinct"
+
+
+def _decimal_byte_order(size: int) -> npt.NDArray[np.int64]:
+    """Numbers 0 .. size - 1 in the byte order of their decimal forms."""
+    numbers = np.arange(size, dtype=np.int64)
+    digits = np.ones(size, dtype=np.int64)
+    widest = len(str(size - 1))
+    for power in range(1, widest):
+        digits += numbers >= 10**power
+    # Left-aligned to one width, equal keys differ only in trailing zeros: the shorter is first.
+    aligned = numbers * 10 ** (widest - digits)
+    return np.argsort(aligned * (widest + 1) + digits)

@@ -1,0 +1,395 @@
+"""Graph: reading triples, arrays, duplicates, and what every bad input is told."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgtrec import triples as triples_module
+from kgtrec import tsv
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph import Graph, read_graph
+from kgtrec.triples import drop_duplicates, pack_triples
+
+TRIPLES = [(b"b", b"r", b"a"), (b"a", b"s", b"c"), (b"b", b"r", b"a"), (b"\xff\"'", b"r", b"b ")]
+PLAIN = b"".join(b"\t".join(row) + b"\n" for row in TRIPLES)
+
+
+def folder_with(path: Path, **files: bytes) -> Path:
+    path.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (path / name.replace("__", ".")).write_bytes(content)
+    return path
+
+
+def naive_distinct(rows: list) -> list:
+    return list(dict.fromkeys(map(tuple, rows)))
+
+
+def labelled(graph: Graph, split: str) -> list[tuple[bytes, ...]]:
+    entities, relations = (x.to_arrow().to_pylist() for x in (graph.entities, graph.relations))
+    return [(entities[h], relations[r], entities[t]) for h, r, t in graph.split(split)]
+
+
+def check_read(graph: Graph) -> None:
+    assert labelled(graph, "train") == naive_distinct(TRIPLES)
+    assert graph.duplicates == {"train": 1}
+    assert graph.entities.to_arrow().to_pylist() == [b"a", b"b", b"b ", b"c", b"\xff\"'"]
+    assert graph.relations == ["r", "s"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace(b"\n", b"\r\n"),
+        PLAIN.removesuffix(b"\n"),
+        PLAIN.replace(b"\n", b"\r\n").removesuffix(b"\n"),
+        PLAIN + b"\n\r\n\n",
+        PLAIN.replace(b"\n", b"\r\n", 2),
+        PLAIN + b"\n" * 5000,
+        b"\xef\xbb\xbf" + PLAIN,
+    ],
+    ids=["lf", "crlf", "no-end", "lone-cr-end", "blank-end", "mixed", "many-blank", "bom"],
+)
+@pytest.mark.parametrize("block", [32, 1 << 20])
+def test_line_ends(tmp_path: Path, monkeypatch, content: bytes, block: int) -> None:
+    monkeypatch.setattr(tsv, "_BLOCK", block)
+    check_read(read_graph(folder_with(tmp_path, train__txt=content)))
+
+
+@pytest.mark.parametrize("stem", ["train", "valid", "dev", "test"])
+@pytest.mark.parametrize("suffix", ["", ".txt", ".tsv"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+def test_file_names(tmp_path: Path, stem: str, suffix: str, packed: str) -> None:
+    content = PLAIN
+    if packed == ".gz":
+        content = gzip.compress(PLAIN[:10]) + gzip.compress(PLAIN[10:])  # members may follow on
+    elif packed == ".zst":
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            stream.write(PLAIN)
+        content = sink.getvalue().to_pybytes()
+    (tmp_path / (stem + suffix + packed)).write_bytes(content)
+    (tmp_path / "entities.txt").write_bytes(b"not a split")
+    (tmp_path / "test.json").mkdir()
+    graph = read_graph(str(tmp_path))
+    split = "valid" if stem == "dev" else stem
+    assert list(graph.splits) == [split]
+    assert labelled(graph, split) == naive_distinct(TRIPLES)
+
+
+label = st.binary(min_size=1, max_size=4).map(lambda b: b.translate(None, b"\t\n\r\0") or b"x")
+rows = st.lists(st.tuples(label, label, label), min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(splits=st.fixed_dictionaries({"train": rows}, optional={"valid": rows, "test": rows}))
+def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
+    folder = tmp_path_factory.mktemp("graph")
+    for name, triples in splits.items():
+        # A file that starts with the byte order mark is taken to have one.
+        triples[0] = (triples[0][0].replace(b"\xef\xbb\xbf", b"x"), *triples[0][1:])
+        (folder / f"{name}.txt").write_bytes(b"\n".join(map(b"\t".join, triples)))
+    graph = read_graph(folder)
+    everything = [row for triples in splits.values() for row in triples]
+    assert graph.entities.to_arrow().to_pylist() == sorted(
+        {x for h, _, t in everything for x in (h, t)}
+    )
+    assert graph.relations.to_arrow().to_pylist() == sorted({r for _, r, _ in everything})
+    for name, triples in splits.items():
+        assert labelled(graph, name) == naive_distinct(triples)
+        assert graph.duplicates[name] == len(triples) - len(set(triples))
+    assert list(graph.splits) == [s for s in ("train", "valid", "test") if s in splits]
+
+
+def test_line_longer_than_a_block(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tsv, "_BLOCK", 1000)
+    huge = b"x" * 5000
+    content = b"a\tr\tb\n" * 400 + huge + b"\tr\tb\n" + b"b\tr\tc\n"
+    graph = read_graph(folder_with(tmp_path, test__txt=content))
+    assert labelled(graph, "test") == [(b"a", b"r", b"b"), (huge, b"r", b"b"), (b"b", b"r", b"c")]
+
+
+OPENKE = b"2\n0 1 0\n1 0 0\n"
+GOOD = b"a\tr\tb\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b"", None, "no triples: the file is empty"),
+        (b"\n\r\n\n", None, "no triples: the file is empty"),
+        (GOOD + b"a\tr\n", 2, r"2 columns in place of 3: 'a\\tr'; each line must be"),
+        (GOOD + b"a\n", 2, "1 column in place of 3: 'a'"),
+        (GOOD + b"a\tr\tb\tc\n", 2, r"4 columns .*cut the other columns off"),
+        (b"a r b\n", 1, "looks space-separated; turn the spaces into tabs"),
+        (b"a,r,b\n", 1, "looks comma-separated; turn the commas into tabs"),
+        (OPENKE, 1, r"a count as in OpenKE's format; .*from_arrays"),
+        (OPENKE.replace(b" ", b"\t"), 1, "a count as in OpenKE's format"),
+        (GOOD * 3 + b"\tr\tb\n", 4, r"an empty head in '\\tr\\tb'"),
+        (GOOD + b"a\t\tb\n", 2, "an empty relation in"),
+        (GOOD + b"a\tr\t\n", 2, "an empty tail in"),
+        (GOOD + b"\t\t\n", 2, "an empty head in"),
+        (GOOD + b"\n\n" + GOOD, 2, "an empty line; delete it"),
+        (b"\r\n" + GOOD, 1, "an empty line; delete it"),
+        (GOOD + b"a\0\tr\tb\n", 2, r"a NUL byte in 'a\\x00\\tr\\tb'; take NUL bytes out"),
+        (b"a\tr\tb\rc\tr\td\n", 1, "a carriage return inside the line .*LF or CRLF"),
+        (GOOD + b"a\rb\tr\tc\r\n", 2, "a carriage return inside"),
+        (GOOD + b"\ra\tr\tc\r\n", 2, "a carriage return inside"),
+        (GOOD + b"a\tr\tc\r\r\n", 2, "a carriage return inside"),
+        (GOOD + b"a\tr\tc\r\r", 2, "a carriage return inside"),
+        (GOOD + b"x" * 500 + b"\n", 2, f"1 column in place of 3: '{'x' * 60}'\\.\\.\\.;"),
+        (GOOD + b"\xff\xfe\n", 2, r"'\\\\xff\\\\xfe'"),
+        ("a\tr\tb\n".encode("utf-16"), None, "UTF-16 text; save the file as UTF-8"),
+        (bytes(range(256)) * 20, 1, "binary data: "),
+        (gzip.compress(PLAIN), None, r"packed as \.gz, in a file not named so; add \.gz"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_bad_content(tmp_path: Path, content: bytes, line, message: str, packed: bool) -> None:
+    folder = folder_with(tmp_path, train__txt=GOOD)
+    bad = folder / ("test.tsv.gz" if packed else "test.tsv")
+    bad.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(FileError, match=message) as caught:
+        read_graph(folder)
+    assert caught.value.path == str(bad)
+    assert caught.value.line == line
+    assert str(caught.value).startswith(f"{bad}:{line}: " if line else f"{bad}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(os.urandom(3000))[:-20], "reading failed .*[Tt]runcated.*damaged"),
+        (gzip.compress(PLAIN)[:5], "reading failed .*[Tt]runcated.*damaged"),
+        (gzip.compress(PLAIN)[:-8] + b"\0" * 8, "reading failed .*damaged"),
+        (PLAIN, "reading failed .*damaged"),
+        (b"", "no triples"),
+    ],
+    ids=["truncated", "header-only", "checksum", "not-gz", "empty"],
+)
+def test_bad_gz(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        read_graph(folder_with(tmp_path, train__txt__gz=content))
+
+
+def test_bad_zst(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"reading failed .*damaged"):
+        read_graph(folder_with(tmp_path, train__txt__zst=PLAIN))
+
+
+def test_bad_folders(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"nowhere: this folder does not exist; give the folder"):
+        read_graph(tmp_path / "nowhere")
+    empty = folder_with(tmp_path / "empty")
+    with pytest.raises(FileError, match=r"no split here, only: nothing; name the files train"):
+        read_graph(empty)
+    other = folder_with(tmp_path / "other", README__md=b"", Train__csv=b"")
+    (other / "train").mkdir()
+    with pytest.raises(FileError, match=r"only: 'README.md', 'Train.csv', 'train/'; name"):
+        read_graph(other)
+    with pytest.raises(FileError, match="this is a file, not a folder"):
+        read_graph(other / "README.md")
+    openke = folder_with(tmp_path / "openke", train2id__txt=OPENKE)
+    with pytest.raises(FileError, match="looks like OpenKE's format"):
+        read_graph(openke)
+    double = folder_with(tmp_path / "double", dev__tsv=GOOD, valid__txt=GOOD)
+    with pytest.raises(FileError, match=r"two files for split 'valid': 'dev.tsv' and 'valid.txt'"):
+        read_graph(double)
+
+
+@pytest.mark.parametrize("target", ["open", "scandir"])
+def test_no_permission(tmp_path: Path, monkeypatch, target: str) -> None:
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    folder_with(tmp_path, train__txt=GOOD)
+    if target == "open":
+        monkeypatch.setattr("kgtrec.tsv_lines.open", refuse, raising=False)
+    else:
+        monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(FileError, match=r"cannot be (read|listed) \(Permission denied\); "):
+        read_graph(tmp_path)
+
+
+def test_progress_is_drawn_on_stderr_only(tmp_path: Path, capsys) -> None:
+    folder = folder_with(tmp_path, train__txt=PLAIN)
+    read_graph(folder)
+    read_graph(folder, progress=True)  # over before the bar would show
+    captured = capsys.readouterr()
+    assert captured.out == ""
+
+
+ids = st.integers(0, 4)
+id_rows = st.lists(st.tuples(ids, st.integers(0, 2), ids), max_size=25)
+
+
+@given(train=id_rows, test=id_rows, dtype=st.sampled_from(["u1", "i2", "i4", "i8", "u8", ">i4"]))
+def test_from_arrays_against_naive(train: list, test: list, dtype: str) -> None:
+    array = np.array(train, dtype=dtype).reshape(-1, 3)
+    before = array.copy()
+    graph = Graph.from_arrays(train=array, test=test)
+    assert [tuple(row) for row in graph.split("train").tolist()] == naive_distinct(train)
+    assert [tuple(row) for row in graph.split("test").tolist()] == naive_distinct(test)
+    assert graph.duplicates == {
+        s: len(x) - len(set(x)) for s, x in (("train", train), ("test", test))
+    }
+    assert graph.n_entities == max((x for h, _, t in train + test for x in (h, t)), default=0) + 1
+    assert graph.n_relations == max((r for _, r, _ in train + test), default=0) + 1
+    assert (array == before).all()
+    assert not np.shares_memory(array, graph.split("train"))
+    counts = graph.entity_counts()
+    distinct = [row for x in (train, test) for row in naive_distinct(x)]
+    for entity in range(graph.n_entities):
+        assert counts[entity] == sum(entity in (h, t) for h, _, t in distinct)
+    for relation in range(graph.n_relations):
+        expected = sum(r == relation for _, r, _ in naive_distinct(test))
+        assert graph.relation_counts("test")[relation] == expected
+
+
+@given(st.lists(st.tuples(ids, ids, ids), max_size=60), st.integers(0, 3))
+def test_keys_that_overflow(rows: list, copies: int) -> None:
+    array = np.array(rows * (copies + 1), dtype=np.int32).reshape(-1, 3)
+    spread = array * [400_000_000, 400_000_000, 400_000_000]  # ids up to 1.6e9
+    spread = spread.astype(np.int32)
+    huge = (1 << 31) - 1
+    assert drop_duplicates(spread, huge, huge).tolist() == list(map(list, naive_distinct(spread)))
+    assert len(np.unique(pack_triples(spread, huge, huge))) == len(naive_distinct(rows))
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 900])
+def test_few_and_many_duplicates(repeats: int) -> None:
+    rng = np.random.default_rng(repeats)
+    array = np.stack([np.arange(1000)] * 3, axis=1).astype(np.int32)
+    array = rng.permutation(np.concatenate([array, array[:repeats], array[:1]]))
+    assert drop_duplicates(array, 1000, 1000).tolist() == list(map(list, naive_distinct(array)))
+
+
+def test_strided_and_sequence_inputs() -> None:
+    wide = np.arange(24).reshape(4, 6)
+    assert Graph.from_arrays(wide[:, ::2]).split("train").tolist() == wide[:, ::2].tolist()
+    assert Graph.from_arrays(((0, 0, 1),)).split("train").tolist() == [[0, 0, 1]]
+    graph = Graph.from_arrays([(0, 0, 1)], valid=[], test=np.empty((0, 3)))
+    assert graph.split("valid").shape == graph.split("test").shape == (0, 3)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.split("train")[0, 0] = 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, UsageError, "got no triples"),
+        ({"train": np.ones((2, 3), np.float32)}, InputError, "train has dtype float32.*16,777,216"),
+        ({"test": [(0, 0.0, 1)]}, InputError, "test has dtype float64: floats lose precision"),
+        ({"train": [[True, False, True]]}, InputError, "dtype bool"),
+        ({"train": [("a", "r", "b")]}, InputError, "dtype <U1.*labels through entities="),
+        ({"train": [(0, 0, 1 << 70)]}, InputError, "dtype object"),
+        ({"train": [(0, 0, 1), (0, 0)]}, InputError, "ragged"),
+        ({"train": [0, 0, 1]}, InputError, r"shape \(3,\), not \(n, 3\)"),
+        ({"train": [(0, 1)]}, InputError, r"shape \(1, 2\)"),
+        (
+            {"train": [(0, 0, 1)], "valid": [(0, 0, 1), (0, 0, -4)]},
+            InputError,
+            r"valid, row 1, column 2 \(tail\): entity id -4 is negative",
+        ),
+        (
+            {"train": [(0, 0, 1), (5, 0, 1)], "n_entities": 5},
+            InputError,
+            r"train, row 1, column 0 \(head\): entity id 5 is not below the 5 .*n_entities - 1",
+        ),
+        (
+            {"train": [(0, 2, 1)], "relations": ["r", "s"]},
+            InputError,
+            r"train, row 0, column 1 \(relation\): relation id 2 is not below the 2 .*n_relations",
+        ),
+        ({"train": np.full((1, 3), 1 << 63, np.uint64)}, InputError, "ids must be below"),
+        ({"train": [(0, 0, 1)], "n_entities": 1 << 32}, UsageError, "must be between 1 and"),
+        ({"train": [(0, 0, 1)], "n_entities": 0}, UsageError, "n_entities=0; it must be between"),
+        ({"train": [(0, 0, 1)], "n_relations": 2.0}, UsageError, "n_relations=2.0 is not an int"),
+        (
+            {"train": [(0, 0, 1)], "entities": ["a", "b"], "n_entities": 3},
+            UsageError,
+            "n_entities=3, but entities= holds 2 labels",
+        ),
+        ({"train": [(0, 0, 1)], "entities": ["a", "a"]}, InputError, "'a' stands twice"),
+    ],
+)
+def test_from_arrays_refuses(arguments: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Graph.from_arrays(**arguments)
+
+
+def test_fingerprint() -> None:
+    rows = [(0, 0, 1), (1, 0, 0)]
+    base = Graph.from_arrays(rows)
+    same = [
+        Graph.from_arrays(np.array(rows, dtype=np.uint8)),
+        Graph.from_arrays(rows, entities=["0", "1"], n_relations=1),
+        Graph.from_arrays([*rows, rows[0]]),
+    ]
+    other = [
+        Graph.from_arrays(test=rows),
+        Graph.from_arrays(rows[::-1]),
+        Graph.from_arrays(rows, n_entities=3),
+        Graph.from_arrays(rows, entities=["x", "y"]),
+        Graph.from_arrays(rows, test=rows),
+    ]
+    assert {graph.fingerprint for graph in same} == {base.fingerprint}
+    assert len({graph.fingerprint for graph in [base, *other]}) == 1 + len(other)
+
+
+def test_fingerprint_does_not_depend_on_chunks(monkeypatch) -> None:
+    rows = np.arange(30).reshape(10, 3)
+    whole = Graph.from_arrays(rows).fingerprint
+    monkeypatch.setattr(triples_module, "_HASH_ROWS", 3)
+    assert Graph.from_arrays(rows).fingerprint == whole
+
+
+def test_read_and_arrays_agree(tmp_path: Path) -> None:
+    read = read_graph(folder_with(tmp_path, train__txt=b"b\tr\ta\n", test__txt=b"c\tq\tc\n"))
+    built = Graph.from_arrays(
+        [(1, 1, 0)], test=[(2, 0, 2)], entities=["a", "b", "c"], relations=["q", "r"]
+    )
+    assert read.fingerprint == built.fingerprint
+    assert read.entity_counts().tolist() == [1, 1, 1]  # the loop counts once
+
+
+def test_views_for_people() -> None:
+    graph = Graph.from_arrays([(0, 0, 1), (0, 0, 1)], test=[(1, 0, 0)])
+    assert repr(graph) == "Graph(train=1, test=1, n_entities=2, n_relations=1)"
+    lines = graph.summary().splitlines()
+    assert lines[0] == "2 entities, 1 relations"
+    assert lines[1].split() == ["train", "1", "triples", "(1", "duplicates", "dropped)"]
+    assert lines[2].split() == ["test", "1", "triples"]
+    with pytest.raises(UsageError, match="no split 'valid'; choose one of: 'train', 'test'"):
+        graph.split("valid")
+
+
+def test_arrays_need_numpy_only() -> None:
+    code = "import sys; from kgtrec.graph import Graph; "
+    code += "g = Graph.from_arrays(test=[(0, 0, 12)]); q = g.questions(); q.fingerprint; "
+    code += "g.entities.trec_order; assert 'pyarrow' not in sys.modules"
+    assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0
+
+
+@pytest.mark.data
+def test_real_graphs(shared_data: Path) -> None:
+    graph = read_graph(shared_data / "fb15k-237")
+    assert repr(graph) == (
+        "Graph(train=272115, valid=17535, test=20466, n_entities=14541, n_relations=237)"
+    )
+    assert graph.duplicates == {"train": 0, "valid": 0, "test": 0}
+    assert graph.entities.trec_order is None
+    with pytest.raises(FileError, match=r"train.txt:1: .*OpenKE"):
+        read_graph(shared_data / "wn18")
+    with pytest.raises(FileError, match="OpenKE"):
+        read_graph(shared_data / "openke-fb15k237")

@@ -1,0 +1,190 @@
+"""Labels: ids and labels both ways, docnos, byte order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgtrec.errors import InputError
+from kgtrec.labels import Labels, decode_docno, encode_docno
+
+raw_label = st.binary(min_size=1, max_size=6) | st.text("a %2\t\x00", min_size=1).map(str.encode)
+raw_labels = st.lists(raw_label, min_size=1, max_size=12, unique=True)
+
+
+def text(label: bytes) -> str:
+    return label.decode("utf-8", "surrogateescape")
+
+
+def naive_order(labels: list[bytes]) -> list[int]:
+    by_bytes = sorted(range(len(labels)), key=labels.__getitem__)
+    return [by_bytes.index(i) for i in range(len(labels))]
+
+
+@given(raw_labels)
+def test_round_trip_of_any_bytes(raw: list[bytes]) -> None:
+    strings = [text(label) for label in raw]
+    labels = Labels.from_strings(strings)
+    assert len(labels) == len(raw)
+    assert list(labels) == strings == labels
+    assert labels.to_arrow().to_pylist() == raw
+    assert labels.to_arrow().type == pa.large_binary()
+    assert labels.ids(strings[::-1]).tolist() == list(range(len(raw)))[::-1]
+    assert [labels.index(s) for s in strings] == list(range(len(raw)))
+    assert all(s in labels for s in strings)
+    assert [labels[i] for i in range(-len(raw), 0)] == strings
+
+
+@given(raw_labels)
+def test_docnos_and_their_order(raw: list[bytes]) -> None:
+    labels = Labels.from_strings([text(label) for label in raw])
+    docnos = [encode_docno(label) for label in raw]
+    assert labels.docnos.to_arrow().to_pylist() == docnos
+    assert len(set(docnos)) == len(raw)
+    assert [decode_docno(docno) for docno in docnos] == raw
+    assert labels.n_encoded == sum(d != label for d, label in zip(docnos, raw, strict=True))
+    assert (labels.docnos is labels) == (labels.n_encoded == 0)
+    expected = naive_order(docnos)
+    if expected == sorted(expected):
+        assert labels.trec_order is None
+    else:
+        assert labels.trec_order.dtype == np.int32
+        assert labels.trec_order.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "docno"),
+    [
+        (b"plain", b"plain"),
+        (b"United States", b"United%20States"),
+        (b" \t\n\v\f\r\x00", b"%20%09%0A%0B%0C%0D%00"),
+        (b"100%", b"100%"),
+        (b"100% pure", b"100%25%20pure"),
+        (b"caf%C3%A9", b"caf%25C3%25A9"),
+        (b"%zz", b"%zz"),
+        ("é\u00a0".encode(), "é\u00a0".encode()),
+    ],
+)
+def test_docno_of(label: bytes, docno: bytes) -> None:
+    assert encode_docno(label) == docno
+    assert not set(docno) & set(b" \t\n\v\f\r\0")
+    assert decode_docno(docno) == label
+
+
+def test_encoding_may_change_the_order() -> None:
+    assert Labels.from_strings(["a b", "a!b"]).trec_order.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("size", [1, 10, 11, 99, 100, 101, 1000, 12345])
+def test_decimal(size: int) -> None:
+    labels = Labels.decimal(size)
+    strings = [str(i) for i in range(size)]
+    assert list(labels) == strings
+    assert labels == strings
+    assert labels.to_arrow().to_pylist() == [s.encode() for s in strings]
+    assert labels.docnos is labels
+    assert labels.n_encoded == 0
+    assert labels.ids(strings[:3]).tolist() == list(range(min(size, 3)))
+    order = labels.trec_order
+    if size <= 10:
+        assert order is None
+    else:
+        assert [strings[i] for i in np.argsort(order)] == sorted(strings)
+
+
+@pytest.mark.parametrize("label", ["", "07", "-1", "+1", "1 ", "1.0", "12", "²", "x", "9" * 30])
+def test_decimal_knows_no_other_form(label: str) -> None:
+    labels = Labels.decimal(12)
+    assert label not in labels
+    with pytest.raises(InputError, match="unknown"):
+        labels.index(label)
+
+
+def test_decimal_by_name_or_by_rule_is_the_same() -> None:
+    named, ruled = Labels.from_strings(["0", "1", "2"]), Labels.decimal(3)
+    assert named == ruled
+    assert named.digest() == ruled.digest()
+    assert Labels.from_strings(["0", "x", "2"]) != ruled
+    assert Labels.decimal(4) != ruled
+
+
+def test_digest_sees_content_and_bounds_only() -> None:
+    array = pa.array([b"zz", b"ab", b"c"], pa.large_binary())
+    labels = Labels.from_strings(["ab", "c"])
+    assert Labels.from_arrow(array[1:]).digest() == labels.digest()
+    assert Labels.from_strings(["a", "bc"]).digest() != labels.digest()
+    assert Labels.from_strings(["c", "ab"]).digest() != labels.digest()
+
+
+def test_indexing() -> None:
+    labels = Labels.from_strings(["a", "b", "c", "d"])
+    assert labels[np.int32(1)] == "b"
+    assert labels[-1] == "d"
+    assert labels[1:3] == ["b", "c"]
+    assert labels[::-1] == ["d", "c", "b", "a"]
+    assert labels[np.array([3, 0, 0, -1])] == ["d", "a", "a", "d"]
+    assert labels[[2]] == ["c"]
+    assert labels[[]] == []
+    assert labels[np.array([], dtype=np.int64)] == []
+    for bad in (4, -5, [0, 7]):
+        with pytest.raises(IndexError, match="out of range: there are 4 labels"):
+            labels[bad]
+    for wrong in (1.0, "a", np.array([True, False, True, False]), np.zeros((2, 2), dtype=int)):
+        with pytest.raises(TypeError, match="indexed by ids"):
+            labels[wrong]
+
+
+def test_equality() -> None:
+    labels = Labels.from_strings(["a", "b"])
+    assert labels == ["a", "b"]
+    assert labels == ("a", "b")
+    assert labels == Labels.from_strings(["a", "b"])
+    assert labels != ["a"]
+    assert labels != ["a", "c"]
+    assert labels != "ab"
+    assert labels != 3
+    assert labels != Labels.decimal(2)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(labels)
+
+
+def test_from_strings_keeps_labels() -> None:
+    labels = Labels.from_strings(["a", "b"])
+    assert Labels.from_strings(labels) is labels
+    assert repr(labels) == "Labels(['a', 'b'], n=2)"
+    assert repr(Labels.decimal(5)) == "Labels(['0', '1', '2', ...], n=5)"
+    assert 3 not in labels
+
+
+@pytest.mark.parametrize(
+    ("given_labels", "message"),
+    [
+        (["a", "b", "c", "b"], r"'b' stands twice, at ids 1 and 3"),
+        (["a", ""], r"label 1 is empty"),
+        (["a", 3], r"label 1 is 3 \(int\)"),
+        (["a", "\ud800"], r"label 1 is '\\ud800'"),
+        ([b"a"], r"label 0 is b'a' \(bytes\)"),
+        ("abc", r"not the single text 'abc'"),
+    ],
+)
+def test_from_strings_refuses(given_labels: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Labels.from_strings(given_labels)
+
+
+@pytest.mark.parametrize("labels", [Labels.from_strings(["x", "0"]), Labels.decimal(1)])
+def test_ids_names_the_unknown(labels: Labels) -> None:
+    wanted = ["0", *(f"u{i}" for i in range(7))]
+    with pytest.raises(InputError, match=r"7 of 8 labels are unknown: 'u0', .*'u4', \.\.\.;"):
+        labels.ids(wanted)
+    with pytest.raises(InputError, match=r"write \['0'\]"):
+        labels.ids("0")
+    assert labels.ids([]).dtype == np.int64
+
+
+def test_empty_label_has_no_docno() -> None:
+    with pytest.raises(InputError, match="empty label"):
+        encode_docno(b"")
