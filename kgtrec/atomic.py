@@ -1,0 +1,100 @@
+"""Files that appear whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from kgtrec.errors import FileError
+
+__all__ = ["atomic_write"]
+
+# What goes wrong while writing and is the target's fault, not that of the code that writes.
+_TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EPIPE}
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open `path` for writing bytes; it takes its name only when the block ends without error.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Target. A name that ends in ``.gz`` is compressed, with the same bytes for the same
+        content. A symbolic link is followed. Something that is no regular file, such as
+        ``/dev/null`` or a pipe, is written to directly.
+
+    Yields
+    ------
+    file object
+        Open for writing bytes.
+
+    Raises
+    ------
+    FileError
+        If the target cannot be written: a folder, a missing folder, no permission, disk full.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise _unwritable(path, target, IsADirectoryError())
+    direct = _is_special(target)
+    temporary = target if direct else target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+    try:
+        # Exclusive creation with the usual mode: the file gets the permissions that the user's
+        # umask gives, which the 0600 of tempfile would not.
+        with open(temporary, "wb" if direct else "xb") as raw:
+            yield from _compressed(raw, str(path).endswith(".gz"))
+        if not direct:
+            os.replace(temporary, target)
+    except BaseException as error:
+        if not direct:
+            with suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError) and _is_about(error, temporary):
+            raise _unwritable(path, target, error) from error
+        raise
+
+
+def _compressed(raw: BinaryIO, compress: bool) -> Iterator[BinaryIO]:
+    if not compress:
+        yield raw
+        return
+    # No name and no time in the header; level 4 is twice as fast as 6 and 5 % larger.
+    with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
+        yield cast(BinaryIO, packed)
+
+
+def _is_special(target: Path) -> bool:
+    try:
+        mode = os.stat(target).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _is_about(error: OSError, temporary: Path) -> bool:
+    """False for what the caller's own code ran into, such as a missing input file."""
+    return error.filename == str(temporary) or (
+        error.filename is None and error.errno in _TARGET_FAULTS
+    )
+
+
+def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> FileError:
+    if not target.parent.is_dir():
+        found, mend = f"there is no folder {str(target.parent)!r}", "make it first"
+    elif isinstance(error, IsADirectoryError):
+        found, mend = "this is a folder", "give the name of a file to write"
+    elif isinstance(error, PermissionError):
+        found, mend = "no permission to write here", "choose another place or change its mode"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        found, mend = "the disk is full", "make room or choose another place"
+    else:
+        found, mend = f"cannot be written ({error.strerror})", "choose another place"
+    return FileError(os.fspath(path), found=found, mend=mend)

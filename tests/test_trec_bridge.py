@@ -1,0 +1,379 @@
+"""Measures from pytrec_eval and from ranks, against each other and against slow arithmetic here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgtrec.errors import InputError, KgtrecError, UsageError
+from kgtrec.labels import Labels
+from kgtrec.questions import Csr
+from kgtrec.trec import bridge, feed
+from kgtrec.trec.run import Run
+from kgtrec.trec.table import NICKNAMES, TABLE, BadCutoff, resolve
+
+NAMES = [column.name for column in resolve(TABLE) if column.family != "runid"]
+CUT = ["map_cut_3", "ndcg_cut_3", "P_3", "recall_3", "success_3", "recip_rank", "map_cut_20",
+       "ndcg_cut_20", "P_1", "recall_20", "success_1"]  # fmt: skip
+DOCNO = ["d1", "d10", "d2", "é", "\udc80", "\udcff", "\U0001f600", "x\x00y", "no query", "0", "u0"]
+
+
+def as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def relevant_places(qrels: dict[str, int], scores: dict[str, float]) -> list[int]:
+    """Places, from 1, of the relevant documents that were retrieved."""
+    order = sorted(scores, key=lambda d: (scores[d], as_bytes(d)), reverse=True)
+    return [i for i, document in enumerate(order, 1) if qrels.get(document, 0) >= 1]
+
+
+def slow_values(places: list[int], n_relevant: int, k: int) -> dict[str, float]:
+    """Six measures, straight from their definitions, for relevance 1."""
+    within = [place for place in places if place <= k]
+    discount = [1 / math.log2(place + 1) for place in within]
+    ideal = [1 / math.log2(i + 2) for i in range(min(k, n_relevant))]
+    precision = [sum(p <= place for p in within) / place for place in within]
+    return {
+        f"map_cut_{k}": sum(precision) / n_relevant if n_relevant else 0.0,
+        f"ndcg_cut_{k}": sum(discount) / sum(ideal) if ideal else 0.0,
+        f"P_{k}": len(within) / k,
+        f"recall_{k}": len(within) / n_relevant if n_relevant else 0.0,
+        f"success_{k}": float(bool(within)),
+        "recip_rank": 1 / places[0] if places else 0.0,
+    }
+
+
+scores_of = st.dictionaries(
+    st.sampled_from(DOCNO),
+    st.sampled_from([0.0, -0.0, 1.0, 1.000000001, 1e300, -1e300, 1e-300, math.inf, -math.inf])
+    | st.floats(allow_nan=False),
+    min_size=1,
+)
+binary = st.dictionaries(st.sampled_from([*DOCNO, "never"]), st.integers(0, 1), min_size=1)
+graded = st.dictionaries(st.sampled_from([*DOCNO, "never"]), st.integers(-9, 5), min_size=1)
+
+
+@settings(deadline=None)
+@given(qrels=binary, scores=scores_of)
+def test_dicts_against_definitions(qrels: dict[str, int], scores: dict[str, float]) -> None:
+    places = relevant_places(qrels, scores)
+    for k in (1, 3, 20):
+        due = slow_values(places, sum(qrels.values()), k)
+        got = bridge.evaluate({"q": qrels}, {"q": scores}, list(due))["q"]
+        assert got == pytest.approx(due, abs=1e-14)
+
+
+# What plain pytrec_eval can take: harmless ids, scores that are apart in float32, a query with a
+# judgement from 0 up, because without one it gives what the query before left behind.
+@settings(deadline=None)
+@given(
+    qrels=st.lists(graded.filter(lambda q: max(q.values()) >= 0), min_size=1, max_size=3),
+    runs=st.lists(st.permutations(DOCNO), min_size=1, max_size=3),
+    lengths=st.lists(st.integers(1, len(DOCNO)), min_size=3, max_size=3),
+)
+def test_every_measure_against_plain_pytrec_eval(qrels, runs, lengths) -> None:
+    safe = {name: f"s{i}" for i, name in enumerate([*DOCNO, "never"])}
+    ours_qrels, ours_run, their_qrels, their_run = {}, {}, {}, {}
+    for i, judged, order, length in zip(count(), qrels, runs, lengths, strict=False):
+        scores = {name: -float(place) for place, name in enumerate(order[:length])}
+        ours_qrels[f"q{i}"], ours_run[f"q{i}"] = judged, scores
+        their_qrels[f"q{i}"] = {safe[name]: grade for name, grade in judged.items()}
+        their_run[f"q{i}"] = {safe[name]: score for name, score in scores.items()}
+    evaluator = pytrec_eval.RelevanceEvaluator(their_qrels, set(TABLE))
+    due = evaluator.evaluate(their_run)
+    got = bridge.evaluate(ours_qrels, ours_run, NAMES)
+    assert list(got) == sorted(due)
+    for query, row in got.items():
+        assert list(row) == [name for name in due[query] if name not in ("runid", "relstring")]
+        assert row == {name: due[query][name] for name in row}
+    total = bridge.summarise(got, NAMES)
+    for name in NAMES:
+        theirs = [row[name] for row in due.values()]
+        assert total[name] == pytest.approx(
+            pytrec_eval.compute_aggregated_measure(name, theirs), abs=1e-12
+        )
+
+
+def test_scores_are_compared_as_doubles_and_ties_by_bytes() -> None:
+    run = {"q": {"a": 1.000000001, "b": 1.0, "c": 1.0, "\udc80": 1.0, "é": 1.0}}
+    # byte order: a 61, b 62, c 63, lone 80, é c3 a9; by code points the lone byte would be last
+    for place, document in enumerate(["a", "é", "\udc80", "c", "b"], 1):
+        assert bridge.evaluate({"q": {document: 1}}, run, ["recip_rank"]) == {
+            "q": {"recip_rank": 1 / place}
+        }
+
+
+def test_what_makes_pytrec_eval_crash_is_harmless() -> None:
+    qrels = {"no query": {"a": 1}, "e": {"a": 1}, "n": {"a": -5, "b": -1000000}, "z\x00": {"a": 3}}
+    run = {"no query": {}, "e": {"a": 1.0}, "n": {"a": 1.0}, "z\x00": {"a": 2.0, "\udcff": 3.0}}
+    got = bridge.evaluate(qrels, run, NAMES)
+    assert got["no query"]["map"] == 0
+    assert got["no query"]["num_rel"] == 1
+    assert got["no query"]["gm_map"] == math.log(1e-5)
+    assert got["e"]["map"] == 1
+    assert got["n"]["num_rel"] == got["n"]["ndcg"] == 0
+    assert got["z\x00"]["recip_rank"] == 0.5
+    doubled = bridge.evaluate(qrels, run, ["P.5,5", "P_5", "P_05"])
+    assert doubled["e"] == {"P_5": 0.2}
+
+
+def test_high_relevance_is_cut_where_only_one_threshold_matters() -> None:
+    run = {"q": {"a": 1.0, "b": 0.5}}
+    assert bridge.evaluate({"q": {"b": 10**30}}, run, ["map"]) == {"q": {"map": 0.5}}
+    with pytest.raises(InputError, match="relevance 100000 of document 'b' under query 'q'"):
+        bridge.evaluate({"q": {"b": 100_000}}, run, ["map", "ndcg"])
+
+
+def test_numpy_values_are_taken_and_faults_named() -> None:
+    run = {"q": {"a": np.float32(1), "b": np.int64(2)}}
+    qrels = {"q": {"a": np.int64(1), "b": False}}
+    assert bridge.evaluate(qrels, run, "map") == {"q": {"map": 0.5}}
+    for score in (math.nan, "high", None):
+        with pytest.raises(InputError, match="query 'q' is"):
+            bridge.evaluate(qrels, {"q": {"a": score}}, ["map"])
+    with pytest.raises(InputError, match=r"relevance of document 'a' .* is 1\.5"):
+        bridge.evaluate({"q": {"a": 1.5}}, run, ["map"])
+    with pytest.raises(UsageError, match="runid"):
+        bridge.evaluate(qrels, run, ["official"])
+    with pytest.raises(InputError, match="no query to average"):
+        bridge.summarise({}, ["map"])
+
+
+def test_geometric_mean_has_a_floor() -> None:
+    values = bridge.evaluate(
+        {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 1.0}, "b": {"y": 1.0}}, ["gm_map", "num_q"]
+    )
+    got = bridge.summarise(values, ["num_q", "gm_map"])
+    assert got == pytest.approx({"num_q": 2, "gm_map": math.sqrt(1e-5)}, rel=1e-14)
+
+
+# -- Names ------------------------------------------------------------------------------------
+
+
+def test_table_is_that_of_pytrec_eval() -> None:
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, pytrec_eval.supported_measures)
+    printed = list(evaluator.evaluate({"q": {"a": 1.0}})["q"])
+    printed.remove("relstring")
+    assert [column.name for column in resolve(["all_trec"])] == printed
+    for nickname, families in NICKNAMES.items():
+        assert {*families} == pytrec_eval.supported_nicknames[nickname] - {"relstring"}
+
+
+def test_names_are_understood_in_both_spellings() -> None:
+    def names(*asked: str) -> list[str]:
+        return [column.name for column in resolve(asked)]
+
+    assert names("map_cut_20") == names("map_cut.20") == ["map_cut_20"]
+    assert names("P.10,5", "P_1") == ["P_1", "P_5", "P_10"]
+    assert names("P", "P_7") == ["P_7"]
+    assert names("success", "map") == ["map", "success_1", "success_5", "success_10"]
+    assert names("iprec_at_recall_0.10", "Rprec_mult.0.5,2") == [
+        "iprec_at_recall_0.10", "Rprec_mult_0.50", "Rprec_mult_2.00",
+    ]  # fmt: skip
+    assert names("Rprec_mult_1", "Rprec") == ["Rprec", "Rprec_mult_1.00"]
+
+
+def test_all_unknown_measures_are_reported_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(["mapp", "map", "rbp", "P_0", "nonsense", "prefs_simp", "relstring", "unj_5"])
+    text = str(caught.value)
+    for part in ("'mapp': did you mean 'map'?", "'rbp' is not supplied", "'P_0'", "'nonsense'",
+                 "'prefs_simp' is not", "'relstring' is not", "'unj_5' is not"):  # fmt: skip
+        assert part in text
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["P_0", "P.5,", "P.-1", "P.1.5", "map_cut.٣", "success.99999999999", "iprec_at_recall.2",
+     "iprec_at_recall.0.125", "Rprec_mult.x", "utility.1,-1,0,0", "ndcg.1=3", "set_F.0.5", "map.5"],
+)  # fmt: skip
+def test_bad_cutoffs(name: str) -> None:
+    with pytest.raises(BadCutoff, match=r"'.*': ") as caught:
+        resolve([name])
+    assert caught.value.exit_code == 2
+
+
+# -- Runs and ranks -----------------------------------------------------------------------------
+
+
+@dataclass
+class FakeRanks:
+    """The columns that native_values reads."""
+
+    question: np.ndarray
+    macro_greater: np.ndarray
+    macro_tied_ahead: np.ndarray
+    macro_answer_nan: np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    run: Run
+    answers: Csr
+    ranks: FakeRanks
+    places: list[list[int]]
+
+
+@st.composite
+def cases(draw: st.DrawFn, depth: int = 20) -> Case:
+    """Questions over few entities with many ties; entity ids ascend in byte order of docnos."""
+    n_entities = draw(st.integers(1, 30))
+    n_questions = draw(st.integers(1, 6))
+    value = st.sampled_from([0.0, 1.0, 2.0, math.nan]) | st.integers(0, 40).map(float)
+    documents, scores, sizes, ids, counts, places, rows = [], [], [], [], [], [], []
+    for question in range(n_questions):
+        row = draw(st.lists(value, min_size=n_entities, max_size=n_entities))
+        some = st.sets(st.integers(0, n_entities - 1), min_size=1, max_size=n_entities)
+        answers = sorted(draw(some))
+        kept = draw(some) | set(answers)
+        order = sorted(
+            (e for e in kept if row[e] == row[e]), key=lambda e: (row[e], e), reverse=True
+        )
+        documents += order[:depth]
+        scores += [row[e] for e in order[:depth]]
+        sizes.append(len(order[:depth]))
+        ids += answers
+        counts.append(len(answers))
+        places.append([order.index(e) + 1 for e in sorted(answers, key=lambda e: row[e])
+                       if e in order])  # fmt: skip
+        for e in answers:
+            greater = sum(row[c] > row[e] for c in kept)
+            ahead = sum(row[c] == row[e] and c > e for c in kept)
+            rows.append((question, greater, ahead, row[e] != row[e]))
+    shuffled = draw(st.permutations(rows))
+    question, greater, ahead, nan = (np.array(column) for column in zip(*shuffled, strict=True))
+    run = Run(
+        query_ids=[f"tail{i}" for i in range(n_questions)],
+        offsets=np.cumsum([0, *sizes]),
+        documents=np.array(documents, np.int32),
+        scores=np.array(scores, np.float64),
+        docnos=Labels.from_strings([f"e{i:02}" for i in range(n_entities)]),
+        depth=depth,
+    )
+    answers = Csr(np.cumsum([0, *counts]), np.array(ids, np.int32))
+    return Case(run, answers, FakeRanks(question, greater, ahead, nan), places)
+
+
+@settings(deadline=None)
+@given(case=cases())
+def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
+    trec = bridge.trec_values(case.run, case.answers, CUT)
+    native = bridge.native_values(case.ranks, CUT)
+    assert list(trec) == list(native) == [column.name for column in resolve(CUT)]
+    for k in (1, 3, 20):
+        for i, places in enumerate(case.places):
+            due = slow_values(sorted(places), len(case.answers[i]), k)
+            for name in due.keys() & native.keys():
+                assert native[name][i] == pytest.approx(due[name], abs=1e-14)
+    del trec["recip_rank"]  # sees the whole list, which the run cuts at 20
+    differences = bridge.compare_values(trec, native, case.run.query_ids)
+    assert differences.keys() == trec.keys()
+    assert max(differences.values()) <= 1e-12
+    named = bridge.check_agreement(case.ranks, case.run, case.answers)
+    assert list(named) == ["ndcg_cut_20", "map_cut_20"]
+
+
+@settings(deadline=None)
+@given(case=cases(depth=30))
+def test_run_by_ids_and_by_labels_agree(case: Case) -> None:
+    run, qrels = {}, {}
+    for i, query in enumerate(case.run.query_ids):
+        rows = slice(case.run.offsets[i], case.run.offsets[i + 1])
+        names = case.run.docnos[case.run.documents[rows]]
+        run[query] = dict(zip(names, case.run.scores[rows].tolist(), strict=True))
+        qrels[query] = dict.fromkeys(case.run.docnos[case.answers[i]], 1)
+    values = bridge.trec_values(case.run, case.answers, NAMES)
+    for i, query in enumerate(case.run.query_ids):
+        row = bridge.evaluate(qrels, run, NAMES)[query]
+        assert {name: column[i] for name, column in values.items()} == row
+
+
+def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, answers = big_case(500)
+    whole = bridge.trec_values(run, answers, NAMES)
+    monkeypatch.setattr(feed, "_PIECE_DOCUMENTS", 70)
+    monkeypatch.setattr(feed, "_PIECE_QUERIES", 3)
+    for name, column in bridge.trec_values(run, answers, NAMES).items():
+        np.testing.assert_array_equal(column, whole[name])
+
+
+def big_case(n_questions: int) -> tuple[Run, Csr]:
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(0, 40, n_questions)
+    documents = np.concatenate([rng.permutation(40)[:n] for n in sizes])
+    run = Run(
+        query_ids=[f"q{i}" for i in range(n_questions)],
+        offsets=np.r_[0, np.cumsum(sizes)],
+        documents=documents.astype(np.int32),
+        scores=np.zeros(len(documents)),
+        docnos=Labels.decimal(40),
+        depth=40,
+    )
+    counts = rng.integers(1, 6, n_questions)
+    ids = np.concatenate([np.sort(rng.permutation(40)[:n]) for n in counts]).astype(np.int32)
+    return run, Csr(np.r_[0, np.cumsum(counts)], ids)
+
+
+def test_only_what_measures_see_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed = []
+    plain = feed._call
+
+    def spy(qrels, run, columns):
+        handed.append(max(map(len, run.values())))
+        assert all(type(s) is float for scores in run.values() for s in scores.values())
+        return plain(qrels, run, columns)
+
+    monkeypatch.setattr(feed, "_call", spy)
+    run, answers = big_case(50)
+    bridge.trec_values(run, answers, ["map_cut_20", "ndcg_cut_5", "num_rel"])
+    bridge.trec_values(run, answers, ["map_cut_20", "bpref"])
+    assert handed == [20, np.diff(run.offsets).max()]
+
+
+def test_a_difference_is_an_error_with_both_values() -> None:
+    trec = {"map_cut_20": np.array([0.5, 0.25, 1.0])}
+    native = {"map_cut_20": np.array([0.25 + 2e-12, 1.0])}
+    with pytest.raises(
+        KgtrecError, match=r"map_cut_20 of question 'b' is .*0\.25.*0\.250000000002"
+    ):
+        bridge.compare_values(trec, native, "abc", np.array([1, 2]))
+    native = {"map_cut_20": np.array([0.25 + 5e-13, 1.0])}
+    assert bridge.compare_values(trec, native, "abc", np.array([1, 2]))["map_cut_20"] < 1e-12
+    with pytest.raises(KgtrecError):
+        bridge.compare_values({"x": np.array([np.nan])}, {"x": np.array([np.nan])}, "a")
+
+
+def test_runs_that_do_not_fit() -> None:
+    run, answers = big_case(5)
+    with pytest.raises(UsageError, match="5 questions where 4"):
+        bridge.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
+    parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
+    short = Run(**{**parts, "depth": 10, "docnos": Labels.decimal(50)})
+    with pytest.raises(UsageError, match=r"10 candidates .* for map_cut_20; .*run_depth=20"):
+        bridge.trec_values(short, answers, ["map_cut_20", "P_10"])
+    bridge.trec_values(short, answers, ["P_10", "map"])
+    with pytest.raises(UsageError, match="bpref cannot be computed from ranks"):
+        bridge.native_values(FakeRanks(*np.zeros((4, 1), int)), ["bpref"])
+
+
+def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert float(np.float32(feed._MOST_DOCUMENTS)) == feed._MOST_DOCUMENTS
+    assert np.float32(feed._MOST_DOCUMENTS + 2) == np.float32(feed._MOST_DOCUMENTS + 1)
+    run, answers = big_case(5)
+    monkeypatch.setattr(feed, "_MOST_DOCUMENTS", 10)
+    with pytest.raises(UsageError, match="up to 10 are possible"):
+        bridge.trec_values(run, answers, ["map"])
+
+
+def test_no_ranks_no_values() -> None:
+    empty = FakeRanks(*np.zeros((4, 0), int))
+    assert bridge.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
