@@ -1,0 +1,141 @@
+"""Small evaluations worked out by listing every candidate, and the Ranks that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kgtrec import Ranks
+
+KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
+Asked = tuple[int, int, int]  # side, given entity, relation
+
+
+@dataclass
+class Case:
+    """Test triples, filtered by themselves only, and one score per (question, entity)."""
+
+    n_entities: int
+    triples: list[tuple[int, int, int]]
+    scores: dict[Asked, list[int]]
+    sides: tuple[int, ...] = (0, 1)
+    rows: list[dict[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        numbers: dict[Asked, int] = {}
+        for side in self.sides:
+            for number, triple in enumerate(self.triples):
+                asked, answer = self.ask(side, triple)
+                numbers.setdefault(asked, len(numbers))
+                self.rows.append(self.counted(number, asked, answer) | {"question": numbers[asked]})
+
+    @staticmethod
+    def ask(side: int, triple: tuple[int, int, int]) -> tuple[Asked, int]:
+        head, relation, tail = triple
+        return ((0, tail, relation), head) if side == 0 else ((1, head, relation), tail)
+
+    def answers(self, asked: Asked) -> set[int]:
+        found = (self.ask(asked[0], triple) for triple in self.triples)
+        return {answer for question, answer in found if question == asked}
+
+    def counted(self, triple: int, asked: Asked, answer: int) -> dict[str, int]:
+        side, given, relation = asked
+        everything = set(range(self.n_entities))
+        micro = everything - self.answers(asked) | {answer}
+        row = {"triple": triple, "side": side, "relation": relation, "given": given}
+        row |= {"answer": answer, "answer_popularity": self.popularity(answer)}
+        row["relation_popularity"] = sum(relation == r for _, r, _ in self.triples)
+        for prefix, candidates in (("", micro), ("macro_", everything)):
+            row |= {prefix + k: v for k, v in self.compared(asked, answer, candidates).items()}
+        return row
+
+    def compared(self, asked: Asked, answer: int, candidates: set[int]) -> dict[str, int]:
+        scores = self.scores[asked]
+        tied = [c for c in candidates - {answer} if scores[c] == scores[answer]]
+        return {
+            "greater": sum(scores[c] > scores[answer] for c in candidates),
+            "equal": len(tied),
+            "tied_ahead": sum(c > answer for c in tied),
+            "candidates": len(candidates),
+        }
+
+    def popularity(self, entity: int) -> int:
+        return sum(entity in (head, tail) for head, _, tail in self.triples)
+
+    def of_side(self, side: str) -> list[dict[str, int]]:
+        codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
+        return [row for row in self.rows if row["side"] in codes]
+
+    def order(self, asked: Asked) -> list[int]:
+        """Entities in trec order, best first."""
+        return sorted(range(self.n_entities), key=lambda c: (-self.scores[asked][c], -c))
+
+    def first_places(self, asked: Asked) -> list[int]:
+        """Rank of the first answer in every order that the ties allow, each equally likely."""
+        scores, answers = self.scores[asked], self.answers(asked)
+        best = max(scores[answer] for answer in answers)
+        above = sum(score > best for score in scores)
+        tied = [c for c in range(self.n_entities) if scores[c] == best]
+        right = sum(c in answers for c in tied)
+        return [above + 1 + min(places) for places in combinations(range(len(tied)), right)]
+
+
+def places(row: dict[str, int], kind: str, prefix: str = "") -> list[Fraction]:
+    """The ranks over which a metric is averaged: one, or the whole tie for "expected"."""
+    greater, equal = row[prefix + "greater"], row[prefix + "equal"]
+    if kind == "expected":
+        return [Fraction(greater + 1 + i) for i in range(equal + 1)]
+    extra = {
+        "optimistic": Fraction(0),
+        "realistic": Fraction(equal, 2),
+        "pessimistic": Fraction(equal),
+        "ordinal": Fraction(row[prefix + "tied_ahead"]),
+    }[kind]
+    return [greater + 1 + extra]
+
+
+def questions(case: Case, side: str) -> Iterator[list[dict[str, int]]]:
+    """Rows of each question of a side."""
+    rows = case.of_side(side)
+    for number in sorted({row["question"] for row in rows}):
+        yield [row for row in rows if row["question"] == number]
+
+
+@st.composite
+def cases(draw: st.DrawFn, sides: tuple[int, ...] | None = None) -> Case:
+    """Small graphs with few scores, so that ties and shared questions abound."""
+    n = draw(st.integers(1, 6))
+    entity = st.integers(0, n - 1)
+    triple = st.tuples(entity, st.integers(0, 2), entity)
+    triples = draw(st.lists(triple, min_size=1, max_size=12, unique=True))
+    which = sides or draw(st.sampled_from([(0, 1), (0, 1), (0,), (1,)]))
+    asked = sorted({Case.ask(side, t)[0] for side in which for t in triples})
+    row = st.lists(st.integers(0, draw(st.sampled_from([0, 1, 3, 9]))), min_size=n, max_size=n)
+    scores = {question: draw(row) for question in asked}
+    return Case(n, triples, scores, which)
+
+
+def columns(case: Case, shuffle: int | None = None) -> dict[str, np.ndarray]:
+    """Columns of Ranks, rows shuffled when a seed is given: their order carries no meaning."""
+    order = np.arange(len(case.rows))
+    if shuffle is not None:
+        np.random.default_rng(shuffle).shuffle(order)
+    return {name: np.array([r[name] for r in case.rows], np.int64)[order] for name in case.rows[0]}
+
+
+def make_ranks(
+    columns: dict[str, np.ndarray],
+    manifest: dict | None = None,
+    relation_labels: list[str] | None = None,
+) -> Ranks:
+    """Ranks from columns; what is not given is 0."""
+    n = len(columns["greater"])
+    names = [name for name in Ranks.__annotations__ if not name.endswith("_nan")]
+    full = {name: np.zeros(n, np.int64) for name in names}
+    full |= {name: np.zeros(n, bool) for name in ("answer_nan", "macro_answer_nan")}
+    return Ranks(full | columns, manifest, relation_labels)
