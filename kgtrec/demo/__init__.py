@@ -1,0 +1,24 @@
+"""``kgtrec demo``: a small real graph, and three baselines computed on the spot.
+
+countries/    the graph; SOURCES.md says what it states and where to check it
+baselines.py  the scorers, from the training split alone
+run.py        the flow from graph to files
+lessons.py    the tables and sentences that it prints
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kgtrec.demo.run import run_demo as run_demo
+
+__all__ = ["run_demo"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run_demo":
+        from kgtrec.demo.run import run_demo
+
+        return run_demo
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,168 @@
+"""Three scorers that need nothing but the training split and a second of scipy.
+
+Each takes Questions and gives a score source for ``kgtrec.evaluate``. None of them looks at a valid
+or test triple: the questions only say which (given entity, relation, side) rows are wanted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from kgtrec import Factors
+    from kgtrec.questions import Questions
+
+__all__ = ["popularity_scores", "random_scores", "svd_factors"]
+
+# Chosen by their MRR on the valid split of the embedded graph.
+RANK = 48
+PRIOR_WEIGHT = 0.03  # breaks ties between entities that the factorisation knows nothing about
+ROUNDING = 1e-9  # below this a factor is noise of the last bits, which no machine shares
+DEGREE_POWER = 0.25  # 0 leaves popular entities dominant, 0.5 (cosine) lets rare ones take over
+
+
+def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
+    """Uniform random scores: what every measure gives to a model that has learned nothing.
+
+    Parameters
+    ----------
+    questions : Questions
+    seed : int, default 0
+
+    Returns
+    -------
+    ndarray of float32, shape (questions, entities), in [0, 1)
+    """
+    shape = (len(questions), questions.n_entities)
+    return np.random.default_rng(seed).random(shape, dtype=np.float32)
+
+
+def popularity_scores(questions: Questions) -> NDArray[np.float32]:
+    """How often each entity answers this relation on this side in train, whatever entity is given.
+
+    Parameters
+    ----------
+    questions : Questions
+
+    Returns
+    -------
+    ndarray of float32, shape (questions, entities)
+        Whole numbers, so ties are the rule: every entity never seen with the relation scores 0.
+    """
+    counts = _answer_counts(questions)
+    return counts[_slot(questions.relation, questions.side)].astype(np.float32)
+
+
+def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factors:
+    """Truncated SVD of the (given entity, relation, side) x entity training matrix.
+
+    With ``V`` the right singular vectors (one row per entity) and ``X`` the training rows of one
+    relation and side, a question about entity ``e`` is scored ``(x V + V[e] V' X V) V'``: its own
+    training row ``x`` seen through the factorisation, plus the rows of the entities that are like
+    ``e``, which exist for questions without a training row too. A little popularity is added, in
+    extra dimensions, so that the whole stays one pair of factors.
+
+    Parameters
+    ----------
+    questions : Questions
+    rank : int, default 48
+        Singular vectors kept; fewer on a graph too small for that many.
+    seed : int, default 0
+        Of the start vector of the Lanczos iteration.
+
+    Returns
+    -------
+    Factors
+        ``queries`` (questions, d) and ``entities`` (entities, d), float32, with d = rank + 2 x
+        relations.
+    """
+    from kgtrec import Factors
+
+    matrix = _training_matrix(questions)
+    vectors = _right_singular_vectors(matrix, rank, seed)
+    queries = _fold_in(questions, matrix, vectors)
+    prior = _answer_counts(questions)
+    prior /= np.maximum(prior.max(axis=1, keepdims=True), 1.0)
+    wanted = np.zeros((len(questions), len(prior)))
+    wanted[np.arange(len(questions)), _slot(questions.relation, questions.side)] = PRIOR_WEIGHT
+    return Factors(
+        np.hstack([queries, wanted]).astype(np.float32),
+        np.hstack([vectors, prior.T]).astype(np.float32),
+    )
+
+
+def _slot(relation: NDArray[np.int64], side: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    """Number of a (relation, side) pair."""
+    return relation * 2 + side
+
+
+def _training_cells(
+    questions: Questions,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Given entity, (relation, side) slot and answer: every training triple from both sides."""
+    head, relation, tail = questions.graph.split("train").astype(np.int64).T
+    return (
+        np.concatenate([tail, head]),
+        np.concatenate([_slot(relation, 0), _slot(relation, 1)]),
+        np.concatenate([head, tail]),
+    )
+
+
+def _answer_counts(questions: Questions) -> NDArray[np.float64]:
+    """Training answers counted, shape (2 relations, entities)."""
+    _, slot, answer = _training_cells(questions)
+    shape = (2 * questions.graph.n_relations, questions.n_entities)
+    flat = np.bincount(slot * shape[1] + answer, minlength=shape[0] * shape[1])
+    return flat.reshape(shape).astype(np.float64)
+
+
+def _training_matrix(questions: Questions) -> csr_matrix:
+    """Row slot * entities + given entity, column answer; cells damped by the counts of both."""
+    from scipy.sparse import csr_matrix, diags
+
+    given, slot, answer = _training_cells(questions)
+    n = questions.n_entities
+    shape = (2 * questions.graph.n_relations * n, n)
+    cells = csr_matrix((np.ones(len(answer)), (slot * n + given, answer)), shape=shape)
+    rows, columns = (
+        np.maximum(np.asarray(cells.sum(axis=axis)).ravel(), 1.0) ** -DEGREE_POWER
+        for axis in (1, 0)
+    )
+    return csr_matrix(diags(rows) @ cells @ diags(columns))
+
+
+def _right_singular_vectors(matrix: csr_matrix, rank: int, seed: int) -> NDArray[np.float64]:
+    """Shape (entities, at most rank)."""
+    from scipy.sparse.linalg import svds
+
+    used = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+    smaller = min(used.shape)
+    start = np.random.default_rng(seed).standard_normal(smaller)
+    _, _, transposed = svds(used, k=min(rank, smaller - 1), v0=start)
+    return _without_rounding(transposed.T)
+
+
+def _fold_in(
+    questions: Questions, matrix: csr_matrix, vectors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Unit query vectors, shape (questions, rank): the question's own row and those of its like."""
+    n = questions.n_entities
+    slots = _slot(questions.relation, questions.side)
+    seen = matrix @ vectors
+    queries = seen[slots * n + questions.entity]
+    for slot in np.unique(slots):
+        asked = np.flatnonzero(slots == slot)
+        core = vectors.T @ seen[slot * n : (slot + 1) * n]
+        queries[asked] += vectors[questions.entity[asked]] @ core
+    length = np.linalg.norm(queries, axis=1, keepdims=True)
+    return _without_rounding(queries / np.where(length > ROUNDING, length, 1.0))
+
+
+def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Noise becomes 0, so that entities the factorisation knows nothing about tie everywhere."""
+    return np.where(np.abs(values) > ROUNDING, values, 0.0)

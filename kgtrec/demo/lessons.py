@@ -1,0 +1,247 @@
+"""What the demo prints: small tables, and sentences that say only what their numbers show."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kgtrec.tables import WIDTH, Cell, Table
+
+if TYPE_CHECKING:
+    from kgtrec.questions import Questions
+    from kgtrec.result import Result
+
+__all__ = ["Evaluated", "report"]
+
+MRR = "both.realistic.micro.mrr"
+AMRI = "both.realistic.micro.amri"
+MAIN = {
+    "MRR": MRR,
+    "Hits@1": "both.realistic.micro.hits@1",
+    "Hits@10": "both.realistic.micro.hits@10",
+    "MR": "both.realistic.micro.mr",
+    "AMRI": AMRI,
+    "MAP@20": "both.macro.map_cut_20",
+    "nDCG@20": "both.macro.ndcg_cut_20",
+}
+TIES = {kind: f"both.{kind}.micro.mrr" for kind in ("optimistic", "realistic", "pessimistic")}
+AVERAGES = {
+    "micro MRR": MRR,
+    "macro MRR": "both.realistic.macro.mrr",
+    "relations": "both.realistic.macro_relation.mrr",
+    "MAP@20": "both.macro.map_cut_20",
+    "nDCG@20": "both.macro.ndcg_cut_20",
+}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """All that the demo computed: filtered results, unfiltered ones, and a constant scorer's."""
+
+    questions: Questions
+    filtered: Mapping[str, Result]
+    raw: Mapping[str, Result]
+    constant: Result
+
+
+def report(found: Evaluated) -> str:
+    """The whole text, at most 80 columns wide."""
+    parts = [_graph(found), _example(found), _systems(found), _ties(found), _filtering(found)]
+    return "\n\n".join([*parts, _averaging(found)])
+
+
+def _graph(found: Evaluated) -> str:
+    questions, graph = found.questions, found.questions.graph
+    sizes = {name: len(triples) for name, triples in graph.splits.items()}
+    splits = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+    return _said(
+        f"The countries of the world as a knowledge graph: {graph.n_entities:,} entities, "
+        f"{graph.n_relations} relations, {sum(sizes.values()):,} facts ({splits}). Three systems "
+        "learn from train; each test fact asks them twice, for its tail and for its head: "
+        f"{questions.n_instances:,} instances of {len(questions):,} different questions.",
+    )
+
+
+def _example(found: Evaluated) -> str:
+    """The borders question with most answers, and what each system put on top."""
+    questions = found.questions
+    graph = questions.graph
+    borders = questions.relation == graph.relations.index("borders")
+    lengths = np.diff(questions.answers.offsets)
+    number = int(np.argmax(lengths * (borders & (questions.side == 1))))
+    answers = {int(answer) for answer in questions.answers[number]}
+    given = graph.entities[int(questions.entity[number])]
+    lines = [
+        f"For example ({given}, borders, ?), {questions.ids[number]} in the files. The best of "
+        "each run (* = right):"
+    ]
+    width = max(map(len, found.filtered))
+    for name, result in found.filtered.items():
+        run = result.run
+        assert run is not None  # the demo asks for runs
+        best = run.documents[run.offsets[number] : run.offsets[number + 1]][:5]
+        shown = [f"{graph.entities[int(e)]}{' *' if int(e) in answers else ''}" for e in best]
+        while len(", ".join(shown)) + width + 4 > WIDTH:
+            shown.pop()
+        lines.append(f"  {name:<{width}}  {', '.join(shown)}")
+    return "\n".join([*_said(lines[0]).splitlines(), *lines[1:]])
+
+
+def _systems(found: Evaluated) -> str:
+    names = _order(found.filtered, MRR)
+    values = {name: found.filtered[name][MRR] for name in names}
+    ratio = f"{values[names[0]] / values[names[1]]:.1f} times that of {names[1]}"
+    return _section(
+        "1. Three systems (both sides, filtered, realistic ranks)",
+        _compared(found.filtered, MAIN),
+        f"{names[0]} has the best MRR, {values[names[0]]:.3f}: {ratio}. AMRI sets a random scorer "
+        f"to 0 and a perfect one to 1: here random has "
+        f"{found.filtered['random'][AMRI]:+.3f}.",
+    )
+
+
+def _ties(found: Evaluated) -> str:
+    systems = {**found.filtered, "constant": found.constant}
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(result[key] for key in TIES.values()), 100 * _tied(result))
+        for name, result in systems.items()
+    ]
+    table = _table([*TIES, "% tied"], rows, {"% tied": 1})
+    least = {kind: found.constant[key] for kind, key in TIES.items()}
+    widest = max(found.filtered, key=lambda name: _width(found.filtered[name]))
+    ends = (found.filtered[widest][TIES[kind]] for kind in ("optimistic", "pessimistic"))
+    texts = [
+        "constant gives every entity the same score. If ties count as won, its MRR is "
+        f"{least['optimistic']:.3f}; by realistic ranks it is {least['realistic']:.3f}, with AMRI "
+        f"{found.constant[AMRI]:.3f}: it has learned nothing.",
+        "Among the systems, ties move {} most: from {:.3f} if all are won to {:.3f} if all are "
+        "lost.".format(widest, *ends),
+        _orders(systems, TIES),
+    ]
+    return _section("2. Ties: MRR by rank type", table, *texts)
+
+
+def _filtering(found: Evaluated) -> str:
+    hits = MAIN["Hits@10"]
+    rows = [
+        (name, found.raw[name][MRR], result[MRR], found.raw[name][hits], result[hits])
+        for name, result in found.filtered.items()
+    ]
+    titles = ("raw MRR", "filtered MRR", "raw Hits@10", "filtered Hits@10")
+    lost = {name: 1 - found.raw[name][MRR] / result[MRR] for name, result in found.filtered.items()}
+    most = max(lost, key=lambda name: lost[name])
+    known = np.diff(found.questions.known.offsets)
+    most_known = int(known.max(initial=0))
+    text = (
+        f"Unfiltered, {most} loses {100 * lost[most]:.0f} % of its MRR: other true answers that it "
+        "puts above the one asked for count as mistakes. The questions have up to "
+        f"{most_known:,} known answers."
+    )
+    return _section("3. Filtering: other true answers are no mistakes", _table(titles, rows), text)
+
+
+def _averaging(found: Evaluated) -> str:
+    texts = [
+        _weights(found),
+        _lead(found),
+        _orders(found.filtered, AVERAGES),
+        *_exceptions(found),
+    ]
+    title = "4. Micro and macro: what counts once"
+    return _section(title, _compared(found.filtered, AVERAGES), *texts)
+
+
+def _weights(found: Evaluated) -> str:
+    """What the questions with most answers weigh in the micro average, and how they fare."""
+    lengths = np.diff(found.questions.answers.offsets)
+    largest = np.argsort(-lengths, kind="stable")[: max(len(lengths) // 10, 1)]
+    best = _order(found.filtered, MRR)[0]
+    ranks = found.filtered[best].ranks
+    reciprocal = 1 / ranks.rank("realistic")
+    among = np.isin(ranks.question, largest)
+    return (
+        f"Micro counts instances: the {len(largest)} questions with most answers (10 %) weigh "
+        f"{100 * among.mean():.0f} %; on them {best} has MRR {reciprocal[among].mean():.3f}, on "
+        f"the others {reciprocal[~among].mean():.3f}. Macro MRR, MAP@20 and nDCG@20 count every "
+        "question once, and macro MRR looks at its best answer only; 'relations' is micro MRR with "
+        "every relation counted once."
+    )
+
+
+def _lead(found: Evaluated) -> str:
+    first, second = _order(found.filtered, MRR)[:2]
+    leads = {
+        title: found.filtered[first][key] / found.filtered[second][key]
+        for title, key in AVERAGES.items()
+    }
+    least, most = min(leads, key=lambda t: leads[t]), max(leads, key=lambda t: leads[t])
+    return (
+        f"How far {first} is ahead of {second} depends on it: {leads[most]:.1f} times by {most}, "
+        f"{leads[least]:.1f} times by {least}."
+    )
+
+
+def _exceptions(found: Evaluated) -> list[str]:
+    """Relations on which the best system overall is not the best."""
+    best = _order(found.filtered, MRR)[0]
+    tables = {name: result.slice("relation", [MRR]) for name, result in found.filtered.items()}
+    by = {name: {str(row[0]): float(row[2]) for row in t.rows} for name, t in tables.items()}
+    texts = []
+    for relation, value in by[best].items():
+        winner = max(by, key=lambda name: by[name][relation])
+        if by[winner][relation] > value:
+            texts.append(f"{relation} ({winner} {by[winner][relation]:.3f}, {best} {value:.3f})")
+    if not texts:
+        return [f"{best} is best on each of the {len(by[best])} relations asked about, too."]
+    return [f"By relation, {best} is best on all but {len(texts)}: {', '.join(texts)}."]
+
+
+def _orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:
+    """Which columns agree on the order of the systems."""
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for title, key in keys.items():
+        columns.setdefault(_order(systems, key), []).append(title)
+    if len(columns) == 1:
+        names = " > ".join(next(iter(columns)))
+        return f"Every column puts the systems in the same order: {names}."
+    said = [f"by {', '.join(titles)} {' > '.join(order)}" for order, titles in columns.items()]
+    return f"The order of the systems changes: {'; '.join(said)}."
+
+
+def _order(systems: Mapping[str, Result], key: str) -> tuple[str, ...]:
+    return tuple(sorted(systems, key=lambda name: -systems[name][key]))
+
+
+def _tied(result: Result) -> float:
+    return float(np.mean(result.ranks.equal > 0))
+
+
+def _width(result: Result) -> float:
+    return result[TIES["optimistic"]] - result[TIES["pessimistic"]]
+
+
+def _compared(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(result[key] for key in keys.values())) for name, result in systems.items()
+    ]
+    return _table(list(keys), rows, {"MR": 1})
+
+
+def _table(
+    titles: Sequence[str], rows: Sequence[tuple[Cell, ...]], digits: Mapping[str, int] | None = None
+) -> Table:
+    decimals = [(digits or {}).get(title, 3) for title in titles]
+    return Table(("system", *titles), ("system", *titles), (0, *decimals), rows)
+
+
+def _section(title: str, table: Table, *texts: str) -> str:
+    indented = textwrap.indent(table.to_text(WIDTH - 2), "  ")
+    return "\n".join([title, indented, *map(_said, texts)])
+
+
+def _said(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)

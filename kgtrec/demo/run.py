@@ -1,0 +1,172 @@
+"""The demo's flow: embedded graph -> three baselines -> results -> files and one text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec._version import __version__
+from kgtrec.atomic import atomic_write
+from kgtrec.errors import FileError
+from kgtrec.tables import WIDTH, dump_json
+
+if TYPE_CHECKING:
+    from kgtrec.demo.lessons import Evaluated
+    from kgtrec.questions import Questions
+
+__all__ = ["COUNTRIES", "run_demo"]
+
+COUNTRIES = Path(__file__).parent / "countries"
+RUN_DEPTH = 100
+
+
+def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> str:
+    """Evaluate three baselines on the embedded graph of countries.
+
+    Parameters
+    ----------
+    out : str or path-like, default "kgtrec-demo"
+        Folder for the graph, qrels, questions, runs, ranks and report; made if it is missing. Files
+        of an earlier demo there are replaced.
+    seed : int, default 0
+        Of the random scorer and of the factorisation's start; not negative.
+
+    Returns
+    -------
+    str
+        The comparison as text, 80 columns wide; ``report.txt`` holds the same.
+
+    Raises
+    ------
+    FileError
+        The folder cannot be made or written to.
+    """
+    from kgtrec.demo.lessons import report
+
+    folder = _output_folder(out)
+    found, scores = _evaluate(seed)
+    _write_graph(folder / "graph")
+    _write_files(folder, found)
+    with atomic_write(folder / "popularity.npy") as file:
+        np.save(file, scores["popularity"])
+    text = f"{report(found)}\n\n{_closing(folder)}\n"
+    _write_text(folder / "report.txt", text)
+    _write_text(folder / "report.json", dump_json(_numbers(found, seed)) + "\n")
+    return text
+
+
+def _evaluate(seed: int) -> tuple[Evaluated, dict[str, Any]]:
+    import kgtrec
+    from kgtrec.demo.lessons import Evaluated
+
+    questions = kgtrec.read_graph(COUNTRIES, progress=False).questions("test")
+    raw = questions.graph.questions("test", filter_splits=())
+    scores = _scores(questions, seed)
+    constant = np.zeros((len(questions), questions.n_entities), np.float32)
+
+    def evaluated(source: Any, asked: Questions) -> kgtrec.Result:
+        return kgtrec.evaluate(source, asked, run_depth=RUN_DEPTH, progress=False)
+
+    found = Evaluated(
+        questions=questions,
+        filtered={name: evaluated(source, questions) for name, source in scores.items()},
+        raw={name: evaluated(source, raw) for name, source in scores.items()},
+        constant=evaluated(constant, questions),
+    )
+    return found, scores
+
+
+def _scores(questions: Questions, seed: int) -> dict[str, Any]:
+    from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
+
+    return {
+        "svd": svd_factors(questions, seed=seed),
+        "popularity": popularity_scores(questions),
+        "random": random_scores(questions, seed=seed),
+    }
+
+
+def _output_folder(out: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be; asked for before anything is computed."""
+    folder = Path(out)
+    mend = "give another folder with --out"
+    try:
+        (folder / "graph").mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        at = Path(error.filename or folder)
+        blocking = next((p for p in (at, *at.parents) if p.exists() and not p.is_dir()), at)
+        raise FileError(
+            blocking, found="this is a file where a folder is needed", mend=f"move it, or {mend}"
+        ) from error
+    except PermissionError as error:
+        raise FileError(folder, found="no permission to make this folder", mend=mend) from error
+    except OSError as error:
+        found = f"the folder cannot be made ({error.strerror})"
+        raise FileError(folder, found=found, mend=mend) from error
+    return folder
+
+
+def _write_graph(folder: Path) -> None:
+    """The graph's files as they are, for the reader and for ``kgtrec rank --graph``."""
+    for source in sorted(COUNTRIES.iterdir()):
+        with atomic_write(folder / source.name) as file:
+            file.write(source.read_bytes())
+
+
+def _write_files(folder: Path, found: Evaluated) -> None:
+    from kgtrec.trec import write_qrels, write_questions
+
+    write_qrels(found.questions, folder / "qrels.txt")
+    write_questions(found.questions, folder / "questions.tsv")
+    for name, result in found.filtered.items():
+        assert result.run is not None  # evaluate() always makes one from scores
+        result.run.write(folder / f"{name}.run", tag=name)
+        result.ranks.save(folder / f"{name}.ranks.parquet")
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+
+
+def _numbers(found: Evaluated, seed: int) -> dict[str, Any]:
+    """What report.json holds: every listed key of every result, in full precision."""
+    return {
+        "kgtrec": __version__,
+        "seed": seed,
+        "questions": found.questions.describe(),
+        "filtered": {
+            **{name: result.to_dict() for name, result in found.filtered.items()},
+            "constant": found.constant.to_dict(),
+        },
+        "unfiltered": {name: result.to_dict() for name, result in found.raw.items()},
+    }
+
+
+def _closing(folder: Path) -> str:
+    """Where everything is, and what to try next."""
+
+    def at(name: str) -> str:
+        return shlex.quote(os.fspath(folder / name))
+
+    left = (
+        f"Left in {os.path.join(folder, '')}: graph/ (SOURCES.md there says where each fact can be "
+        "checked), qrels.txt, questions.tsv, popularity.npy, report.txt, report.json, and "
+        "SYSTEM.run and SYSTEM.ranks.parquet of each system. Blanks in names are %20 in qrels and "
+        "runs, whose columns they would break."
+    )
+    lines = [
+        textwrap.fill(left, WIDTH, break_long_words=False, break_on_hyphens=False),
+        "",
+        "Try next:",
+        f"  kgtrec report {at('svd.ranks.parquet')} --by relation",
+        f"  kgtrec eval {at('qrels.txt')} {at('svd.run')} -m map_cut.20",
+        f"  kgtrec rank --graph {at('graph')} \\",
+        f"    --scores {at('popularity.npy')} -o {at('again.parquet')}",
+    ]
+    return "\n".join(lines)

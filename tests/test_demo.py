@@ -1,0 +1,394 @@
+"""The demo: the facts of its graph, its baselines, and what it leaves and prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import click.testing
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
+from kgtrec.demo.lessons import _orders
+from kgtrec.demo.run import COUNTRIES, run_demo
+from kgtrec.errors import FileError
+from kgtrec.trec import read_qrels, read_run
+
+SPLITS = ("train", "valid", "test")
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, list[tuple[str, str, str]]]:
+    """The triples as text, read without kgtrec."""
+    read = {}
+    for name in SPLITS:
+        lines = (COUNTRIES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        read[name] = [tuple(line.split("\t")) for line in lines]
+    return read
+
+
+@pytest.fixture(scope="module")
+def everything(facts):
+    return [triple for name in SPLITS for triple in facts[name]]
+
+
+@pytest.fixture(scope="module")
+def tails(everything):
+    """(head, relation) -> set of tails."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for head, relation, tail in everything:
+        found.setdefault((head, relation), set()).add(tail)
+    return found
+
+
+@pytest.fixture(scope="module")
+def countries(everything):
+    return {head for head, relation, _ in everything if relation == "in_region"}
+
+
+# --- the graph
+
+
+def test_every_line_is_one_clean_triple_and_none_comes_twice(everything):
+    assert {len(triple) for triple in everything} == {3}
+    assert all(part == part.strip() and part for triple in everything for part in triple)
+    assert len(set(everything)) == len(everything) == 3395
+
+
+def test_the_split_is_about_80_10_10(facts, everything):
+    share = {name: len(triples) / len(everything) for name, triples in facts.items()}
+    assert share["train"] == pytest.approx(0.8, abs=0.02)
+    assert share["valid"] == pytest.approx(0.1, abs=0.02)
+    assert share["test"] == pytest.approx(0.1, abs=0.02)
+
+
+def test_nothing_is_asked_about_what_train_never_saw(facts, everything):
+    seen = {part for head, _, tail in facts["train"] for part in (head, tail)}
+    assert {part for head, _, tail in everything for part in (head, tail)} == seen
+    assert {triple[1] for triple in facts["train"]} == {triple[1] for triple in everything}
+
+
+def test_borders_are_symmetric_and_both_directions_share_a_split(facts):
+    total = 0
+    for triples in facts.values():
+        borders = {(head, tail) for head, relation, tail in triples if relation == "borders"}
+        assert borders == {(tail, head) for head, tail in borders}
+        assert all(head != tail for head, tail in borders)
+        total += len(borders)
+    assert total == 626
+
+
+def test_every_country_has_what_every_country_has(countries, tails):
+    assert len(countries) == 195
+    without_capital = {"Israel", "Palestine", "Nauru", "Monaco", "Singapore", "Vatican City"}
+    for country in countries:
+        assert len(tails[country, "in_region"]) == 1
+        assert len(tails[country, "drives_on"]) == 1
+        assert len(tails[country, "dialling_zone"]) == 1
+        assert tails[country, "currency"]
+        assert tails[country, "official_language"]
+        assert ((country, "capital") in tails) == (country not in without_capital)
+
+
+def test_regions_make_up_five_continents(countries, everything, tails):
+    regions = {tail for _, relation, tail in everything if relation == "in_region"}
+    assert len(regions) == 22
+    continents = Counter(
+        continent
+        for country in countries
+        for region in tails[country, "in_region"]
+        for continent in tails[region, "in_continent"]
+    )
+    assert continents == {"Africa": 54, "Asia": 48, "Europe": 44, "Americas": 35, "Oceania": 14}
+
+
+@pytest.mark.parametrize(
+    ("country", "number"),
+    [
+        ("China", 14), ("Russia", 14), ("Brazil", 10), ("Germany", 9), ("Austria", 8),
+        ("Democratic Republic of the Congo", 9), ("Türkiye", 8), ("Zambia", 8), ("Tanzania", 8),
+        ("Iran", 7), ("Poland", 7), ("Hungary", 7), ("Niger", 7), ("Mali", 7), ("India", 6),
+        ("Italy", 6), ("South Africa", 6), ("Côte d'Ivoire", 5), ("Laos", 5), ("Peru", 5),
+        ("Thailand", 4), ("Mexico", 3), ("Vietnam", 3), ("United States", 2), ("Nepal", 2),
+        ("Portugal", 1), ("Canada", 1), ("Gambia", 1), ("Lesotho", 1), ("South Korea", 1),
+        ("Japan", 0), ("Iceland", 0), ("Cuba", 0), ("Madagascar", 0),
+    ],
+)  # fmt: skip
+def test_land_borders_of_countries_whose_number_is_well_known(tails, country, number):
+    assert len(tails.get((country, "borders"), ())) == number
+
+
+@pytest.mark.parametrize(
+    ("organisation", "number"),
+    [
+        ("African Union", 54), ("European Union", 27), ("NATO", 32), ("ASEAN", 10), ("OPEC", 12),
+        ("Group of Twenty", 19), ("Commonwealth of Nations", 56), ("Arab League", 22),
+        ("OECD", 38), ("Council of Europe", 46), ("Organisation of Islamic Cooperation", 57),
+        ("CELAC", 33), ("COMESA", 21), ("Schengen Area", 29), ("Indian Ocean Rim Association", 23),
+        ("Southern African Development Community", 16), ("CARICOM", 14), ("ECOWAS", 15),
+    ],
+)  # fmt: skip
+def test_size_of_organisations(everything, organisation, number):
+    assert sum(triple[1:] == ("member_of", organisation) for triple in everything) == number
+
+
+def test_facts_that_follow_from_each_other(everything):
+    heads: dict[tuple[str, str], set[str]] = {}
+    for head, relation, tail in everything:
+        heads.setdefault((relation, tail), set()).add(head)
+    union, euro = heads["member_of", "European Union"], heads["currency", "Euro"]
+    assert union - euro == {
+        "Bulgaria", "Czechia", "Denmark", "Hungary", "Poland", "Romania", "Sweden"
+    }  # fmt: skip
+    assert euro - union == {"Andorra", "Monaco", "Montenegro", "San Marino", "Vatican City"}
+    assert heads["currency", "Central African CFA franc"] == heads["member_of", "CEMAC"]
+    assert union - heads["member_of", "Schengen Area"] == {"Cyprus", "Ireland"}
+    lusophone = heads["member_of", "Community of Portuguese Language Countries"]
+    assert heads["official_language", "Portuguese"] == lusophone
+    assert heads["member_of", "Arab League"] < heads["official_language", "Arabic"]
+    assert len(heads["drives_on", "left side of the road"]) == 54
+
+
+def test_sources_name_every_relation(everything):
+    text = (COUNTRIES / "SOURCES.md").read_text(encoding="utf-8")
+    for relation in {triple[1] for triple in everything}:
+        assert f"| `{relation}` |" in text
+    assert f"{len(everything):,} statements" in text
+
+
+# --- the baselines
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return kgtrec.read_graph(COUNTRIES, progress=False).questions()
+
+
+def _small(test):
+    """Four entities, two relations; `test` is all that differs."""
+    train = np.array([[0, 0, 1], [2, 0, 1], [3, 0, 2], [0, 1, 3], [2, 1, 3], [1, 1, 0]])
+    return kgtrec.Graph.from_arrays(train=train, test=test, n_entities=4, n_relations=2).questions()
+
+
+def _dense(factors):
+    return np.asarray(factors.queries) @ np.asarray(factors.entities).T
+
+
+def test_popularity_counts_the_training_answers_of_the_relation_and_side():
+    small = _small(np.array([[1, 0, 2]]))
+    assert small.side.tolist() == [0, 1]
+    scores = popularity_scores(small)
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [[1, 0, 1, 1], [0, 2, 1, 0]]
+
+
+def test_random_scores_follow_their_seed():
+    small = _small(np.array([[1, 0, 2]]))
+    first = random_scores(small, seed=3)
+    assert first.shape == (2, 4)
+    assert first.dtype == np.float32
+    assert np.array_equal(first, random_scores(small, seed=3))
+    assert not np.array_equal(first, random_scores(small, seed=4))
+
+
+def test_baselines_do_not_look_at_test_triples():
+    asked = np.array([[1, 0, 2], [1, 0, 0]])
+    one, other = _small(asked[:1]), _small(asked)
+    same = {(e, r, s): i for i, (e, r, s) in enumerate(_keys(other))}
+    rows = [same[key] for key in _keys(one)]
+    assert np.array_equal(popularity_scores(one), popularity_scores(other)[rows])
+    # near, not equal: a product of another shape may sum in another order
+    assert np.allclose(
+        _dense(svd_factors(one, rank=2)), _dense(svd_factors(other, rank=2))[rows], atol=1e-5
+    )
+
+
+def _keys(questions):
+    return list(
+        zip(
+            questions.entity.tolist(),
+            questions.relation.tolist(),
+            questions.side.tolist(),
+            strict=True,
+        )
+    )
+
+
+def test_svd_scores_depend_on_its_seed_only_by_rounding(questions):
+    first, second = _dense(svd_factors(questions, seed=0)), _dense(svd_factors(questions, seed=9))
+    assert np.isfinite(first).all()
+    assert np.allclose(first, second, atol=1e-4)
+
+
+def test_svd_answers_questions_without_a_training_row(questions):
+    graph = questions.graph
+    head, relation, tail = graph.split("train").T.astype(int)
+    seen = set(zip(tail, relation, [0] * len(tail), strict=True))
+    seen |= set(zip(head, relation, [1] * len(head), strict=True))
+    unseen = [i for i, key in enumerate(_keys(questions)) if key not in seen]
+    assert unseen
+    scores = _dense(svd_factors(questions))[unseen]
+    assert (np.ptp(scores, axis=1) > 0).all()
+
+
+# --- the flow
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "new" / "kgtrec-demo"
+    started = time.perf_counter()
+    text = run_demo(folder)
+    return folder, text, time.perf_counter() - started
+
+
+def test_demo_leaves_everything_and_no_half_files(demo):
+    folder, text, _ = demo
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    systems = ("svd", "popularity", "random")
+    assert found == {
+        "qrels.txt", "questions.tsv", "report.txt", "report.json", "popularity.npy",
+        *(f"graph/{name}.txt" for name in SPLITS), "graph/SOURCES.md",
+        *(f"{name}.run" for name in systems), *(f"{name}.ranks.parquet" for name in systems),
+    }  # fmt: skip
+    assert (folder / "report.txt").read_text(encoding="utf-8") == text
+
+
+def test_demo_is_quick(demo):
+    assert demo[2] < 10
+
+
+def test_demo_text_fits_80_columns_and_names_the_next_commands(demo):
+    folder, text, _ = demo
+    printed = text[: text.index("Left in")]
+    assert max(map(len, printed.splitlines())) <= 80
+    for command in ("kgtrec report", "kgtrec eval", "kgtrec rank"):
+        assert f"  {command} " in text
+    assert str(folder / "qrels.txt") in text
+
+
+def test_printed_numbers_are_those_of_the_ranks(demo):
+    folder, text, _ = demo
+    numbers = json.loads((folder / "report.json").read_text())
+    for name in ("svd", "popularity", "random"):
+        ranks = kgtrec.Ranks.load(folder / f"{name}.ranks.parquet")
+        mrr = np.mean(1 / (ranks.greater + 1 + ranks.equal / 2))
+        assert numbers["filtered"][name]["both.realistic.micro.mrr"] == pytest.approx(
+            mrr, abs=1e-12
+        )
+        row = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
+        assert f"{mrr:.3f}" in text
+        assert row
+    assert numbers["filtered"]["constant"]["both.optimistic.micro.mrr"] == 1
+    assert numbers["filtered"]["constant"]["both.realistic.micro.amri"] == pytest.approx(0)
+
+
+def test_systems_do_what_they_are_there_to_show(demo):
+    numbers = json.loads((demo[0] / "report.json").read_text())
+    filtered, raw = numbers["filtered"], numbers["unfiltered"]
+    mrr = {name: filtered[name]["both.realistic.micro.mrr"] for name in filtered}
+    assert mrr["svd"] > 2 * mrr["popularity"] > 4 * mrr["random"]
+    assert abs(filtered["random"]["both.realistic.micro.amri"]) < 0.1
+    popular = filtered["popularity"]
+    assert popular["both.optimistic.micro.mrr"] > popular["both.pessimistic.micro.mrr"]
+    assert mrr["svd"] > raw["svd"]["both.realistic.micro.mrr"]
+
+
+def test_files_agree_with_each_other_and_encode_blanks(demo):
+    folder = demo[0]
+    qrels = read_qrels(folder / "qrels.txt")
+    assert sum(map(len, qrels.values())) == 680
+    assert any("%20" in name for answers in qrels.values() for name in answers)
+    numbers = json.loads((folder / "report.json").read_text())
+    for name in ("svd", "popularity", "random"):
+        run = read_run(folder / f"{name}.run")
+        assert set(run) == set(qrels)
+        ap = [_average_precision(qrels[q], run[q]) for q in qrels]
+        expected = numbers["filtered"][name]["both.macro.map_cut_20"]
+        assert np.mean(ap) == pytest.approx(expected, abs=1e-9)
+
+
+def _average_precision(answers, scores):
+    """AP@20 in trec order, written out."""
+    ordered = sorted(scores, key=lambda name: (scores[name], name.encode()), reverse=True)[:20]
+    hits, total = 0, 0.0
+    for place, name in enumerate(ordered, 1):
+        if name in answers:
+            hits += 1
+            total += hits / place
+    return total / len(answers)
+
+
+def test_graph_and_scores_left_behind_give_the_same_ranks_again(demo):
+    folder = demo[0]
+    again = kgtrec.read_graph(folder / "graph", progress=False).questions()
+    ranks, _ = kgtrec.rank(np.load(folder / "popularity.npy"), again)
+    saved = kgtrec.Ranks.load(folder / "popularity.ranks.parquet")
+    for column in ("greater", "equal", "candidates", "macro_greater", "macro_candidates"):
+        assert np.array_equal(getattr(ranks, column), getattr(saved, column)), column
+
+
+def test_demo_can_be_repeated_in_the_same_folder(tmp_path):
+    first = run_demo(tmp_path, seed=1)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.run")}
+    assert run_demo(tmp_path, seed=1) == first
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.run")} == before
+
+
+def test_orders_are_computed_not_claimed():
+    agreeing = {"a": {"x": 0.2, "y": 0.4}, "b": {"x": 0.1, "y": 0.3}}
+    assert "same order: a > b" in _orders(agreeing, {"X": "x", "Y": "y"})
+    differing = {"a": {"x": 0.2, "y": 0.1}, "b": {"x": 0.1, "y": 0.3}}
+    said = _orders(differing, {"X": "x", "Y": "y"})
+    assert "changes" in said
+    assert "by X a > b; by Y b > a" in said
+
+
+# --- what can stand in the way
+
+
+@pytest.mark.parametrize("inside", ["", "deeper/down", "graph"])
+def test_a_file_in_the_way_is_one_clear_error(tmp_path, inside):
+    blocking = tmp_path / "taken"
+    blocking.write_text("mine")
+    if inside == "graph":
+        blocking = tmp_path / "out" / "graph"
+        blocking.parent.mkdir()
+        blocking.write_text("mine")
+        out = blocking.parent
+    else:
+        out = blocking / inside if inside else blocking
+    with pytest.raises(FileError, match="file where a folder is needed") as caught:
+        run_demo(out)
+    assert str(blocking) in str(caught.value)
+    assert blocking.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_one_clear_error(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(FileError, match="permission"):
+        run_demo(tmp_path / "out")
+    tmp_path.chmod(0o700)
+
+
+def test_a_folder_where_a_file_must_go_is_one_clear_error(tmp_path):
+    (tmp_path / "qrels.txt").mkdir()
+    with pytest.raises(FileError, match="this is a folder"):
+        run_demo(tmp_path)
+
+
+def test_command_prints_the_report_and_refuses_bad_options(tmp_path):
+    from kgtrec.cli.demo import command
+
+    runner = click.testing.CliRunner()
+    done = runner.invoke(command, ["--out", str(tmp_path / "out"), "--seed", "5"])
+    assert done.exit_code == 0, done.output
+    report = Path(tmp_path / "out" / "report.txt").read_text(encoding="utf-8")
+    assert done.stdout_bytes.decode("utf-8") == report
+    assert runner.invoke(command, ["--seed", "-1"]).exit_code != 0
