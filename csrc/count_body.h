@@ -14,7 +14,8 @@ KGT_INLINE bool FN(count_width)(const T *x, size_t n, const T *t, const int widt
     VEC threshold[WIDTH];
     COUNTER gt[WIDTH], ge[WIDTH];
     NANS nans = NANS_NONE;
-    KGT_UNROLL for (int j = 0; j < width; j++) {
+    KGT_UNROLL
+    for (int j = 0; j < width; j++) {
         threshold[j] = SET1(t[j]);
         gt[j] = ge[j] = COUNTER_ZERO;
     }
@@ -22,7 +23,8 @@ KGT_INLINE bool FN(count_width)(const T *x, size_t n, const T *t, const int widt
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         const VEC first = LOAD(x + i), second = LOAD(x + i + LANES);
         nans = NANS_MEET(nans, first, second);
-        KGT_UNROLL for (int j = 0; j < width; j++) {
+        KGT_UNROLL
+        for (int j = 0; j < width; j++) {
             gt[j] = COUNT_GT(gt[j], first, threshold[j]);
             ge[j] = COUNT_GE(ge[j], first, threshold[j]);
             gt[j] = COUNT_GT(gt[j], second, threshold[j]);
@@ -35,12 +37,14 @@ KGT_INLINE bool FN(count_width)(const T *x, size_t n, const T *t, const int widt
         const VEC rest = LOAD_TAIL(x + i, left, (T)NAN);
         const VEC seen = LOAD_TAIL(x + i, left, (T)0);
         nans = NANS_MEET(nans, seen, seen);
-        KGT_UNROLL for (int j = 0; j < width; j++) {
+        KGT_UNROLL
+        for (int j = 0; j < width; j++) {
             gt[j] = COUNT_GT(gt[j], rest, threshold[j]);
             ge[j] = COUNT_GE(ge[j], rest, threshold[j]);
         }
     }
-    KGT_UNROLL for (int j = 0; j < width; j++) {
+    KGT_UNROLL
+    for (int j = 0; j < width; j++) {
         greater[j] += COUNTER_SUM(gt[j]);
         at_least[j] += COUNTER_SUM(ge[j]);
     }
@@ -51,8 +55,7 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
                       int64_t *at_least) {
     bool nan = false;
     size_t j = 0;
-    for (; j + 4 <= m; j += 4)
-        nan |= FN(count_width)(x, n, t + j, 4, greater + j, at_least + j);
+    for (; j + 4 <= m; j += 4) nan |= FN(count_width)(x, n, t + j, 4, greater + j, at_least + j);
     const size_t left = m - j;
     if (left == 3) nan |= FN(count_width)(x, n, t + j, 3, greater + j, at_least + j);
     if (left == 2) nan |= FN(count_width)(x, n, t + j, 2, greater + j, at_least + j);

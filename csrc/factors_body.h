@@ -1,18 +1,19 @@
 /* Tiles of a factorised model's scores, for one element type.
  *
- * A score's bits depend on the two vectors (and the entity's bias) alone: the tile kernel never splits
- * the sum over dimensions, and what is added to it is computed per entity or per query, always the same
- * way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie exactly. */
+ * A score's bits depend on the two vectors (and the entity's bias) alone: the tile kernel never
+ * splits the sum over dimensions, and what is added to it is computed per entity or per query,
+ * always the same way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie
+ * exactly. */
 
 typedef struct {
     const kgt_kernel *kernel;
     const kgt_factors *factors;
-    int64_t width;    /* entities per tile */
-    T *panels;        /* packed tile: panel after panel, (dim, KGT_PANEL) each */
-    T *entity_norms;  /* x.x of the tile's entities, for KGT_L2 */
-    T *zeros;         /* the bias of a model without one */
-    T *scores;        /* (QUERY_TILE, width) */
-    T *queries;       /* a strip of queries padded with zero rows */
+    int64_t width;   /* entities per tile */
+    T *panels;       /* packed tile: panel after panel, (dim, KGT_PANEL) each */
+    T *entity_norms; /* x.x of the tile's entities, for KGT_L2 */
+    T *zeros;        /* the bias of a model without one */
+    T *scores;       /* (QUERY_TILE, width) */
+    T *queries;      /* a strip of queries padded with zero rows */
 } FN(tiler);
 
 static void FN(tiler_close)(FN(tiler) * tiler) {
@@ -53,7 +54,8 @@ static T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, in
     return kernel->OPS.pair(q, q, (size_t)factors->dim);
 }
 
-/* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros. */
+/* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros.
+ */
 static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
     const kgt_factors *factors = tiler->factors;
     const int64_t dim = factors->dim;
@@ -83,7 +85,8 @@ static void FN(score_panel)(FN(tiler) * tiler, int64_t first, int64_t n, int64_t
     tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);
 }
 
-/* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities. */
+/* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities.
+ */
 static void FN(score_tile)(FN(tiler) * tiler, int64_t first_query, int64_t n_queries,
                            int64_t first_entity, int64_t n_entities) {
     const kgt_factors *factors = tiler->factors;

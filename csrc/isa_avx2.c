@@ -9,8 +9,7 @@ KGT_TARGET_BEGIN("avx2,fma,f16c,bmi,bmi2,popcnt")
 
 /* Lanes below n all ones, for masked loads: they read nothing beyond the last element. */
 KGT_INLINE __m256i lanes_f32(size_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
-                              _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
 
 KGT_INLINE __m256i lanes_f64(size_t n) {

@@ -41,8 +41,7 @@ static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out,
     for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
         const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask16 keep =
-            _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
         _mm512_storeu_ps(out + kept, _mm512_maskz_compress_ps(keep, values));
         kept += (size_t)_mm_popcnt_u32(keep);
@@ -58,8 +57,7 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, int32_t *out)
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
         const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask16 keep =
-            _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
+        const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         if (keep == 0) continue;
         const __m512i index = _mm512_add_epi32(lane, _mm512_set1_epi32((int32_t)i));
         _mm512_storeu_si512(out + kept, _mm512_maskz_compress_epi32(keep, index));
@@ -150,8 +148,10 @@ static bool available(void) {
 const kgt_kernel kgt_kernel_avx512 = {
     .name = "avx512",
     .available = available,
-    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, tile_f32_avx512, norms_f32_avx512, pair_f32_avx512},
-    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, tile_f64_avx512, norms_f64_avx512, pair_f64_avx512},
+    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, tile_f32_avx512,
+            norms_f32_avx512, pair_f32_avx512},
+    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, tile_f64_avx512,
+            norms_f64_avx512, pair_f64_avx512},
     .widen_f16 = widen_f16_avx512,
 };
 #endif

@@ -1,4 +1,5 @@
-/* One table of primitives per instruction set. Filled once per ISA file, chosen once in dispatch.c. */
+/* One table of primitives per instruction set. Filled once per ISA file, chosen once in dispatch.c.
+ */
 #ifndef KGT_KERNEL_H
 #define KGT_KERNEL_H
 
@@ -21,13 +22,12 @@
  *
  * count     for each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
  *           elements; true if any x is NaN (a NaN is in neither count).
- * compress  the values x >= t, in order, to out (n + KGT_SLACK places); their number; *nan set if any
- *           x is NaN. NULL where the ISA has no cheap compress.
- * select    the indices of x >= t, ascending, to out (n + KGT_SLACK places); their number.
- * tile      out[i * out_stride + j] = sum_k query[i * dim + k] * panel[k * KGT_PANEL + j] for
- *           i < KGT_STRIP, j < KGT_PANEL, each a chain of fused multiply-adds in ascending k from 0.
- * norms     the same chain of every panel column with itself, KGT_PANEL values.
- * pair      the same chain for one pair of vectors.
+ * compress  the values x >= t, in order, to out (n + KGT_SLACK places); their number; *nan set if
+ * any x is NaN. NULL where the ISA has no cheap compress. select    the indices of x >= t,
+ * ascending, to out (n + KGT_SLACK places); their number. tile      out[i * out_stride + j] = sum_k
+ * query[i * dim + k] * panel[k * KGT_PANEL + j] for i < KGT_STRIP, j < KGT_PANEL, each a chain of
+ * fused multiply-adds in ascending k from 0. norms     the same chain of every panel column with
+ * itself, KGT_PANEL values. pair      the same chain for one pair of vectors.
  */
 typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,

@@ -1,8 +1,9 @@
 /* kgtrec's native core: tie-aware filtered ranks of score rows, in one pass over each row.
  *
- * The only public header. No Python, no numpy, no threads: a caller splits the rows (or questions) over
- * its own threads, which is legal because calls on disjoint rows write disjoint memory and read shared
- * input only. All memory belongs to the caller; a call allocates scratch and frees it before it returns.
+ * The only public header. No Python, no numpy, no threads: a caller splits the rows (or questions)
+ * over its own threads, which is legal because calls on disjoint rows write disjoint memory and
+ * read shared input only. All memory belongs to the caller; a call allocates scratch and frees it
+ * before it returns.
  *
  * Bounds: ids are int32, so a graph has at most 2^31 - 1 entities; counts are int64 everywhere.
  */
@@ -31,22 +32,24 @@ typedef struct {
 typedef struct {
     const int64_t *row_question; /* row -> index into known and removed */
     kgt_csr jobs;                /* per row: answers, strictly ascending ids */
-    kgt_csr known;               /* per question, strictly ascending: taken out of micro candidates */
-    kgt_csr removed;             /* the same for macro (question-level) candidates; never holds a job's id */
-    const int32_t *position;     /* id -> place in byte order of the document names; NULL: ids are in order */
-    const int32_t *entity_at;    /* the inverse of position; NULL with it */
+    kgt_csr known;   /* per question, strictly ascending: taken out of micro candidates */
+    kgt_csr removed; /* the same for macro (question-level) candidates; never holds a job's id */
+    const int32_t
+        *position; /* id -> place in byte order of the document names; NULL: ids are in order */
+    const int32_t *entity_at; /* the inverse of position; NULL with it */
 } kgt_task;
 
-/* One value per job (index into task.jobs.ids), added to: counts over disjoint entity ranges sum up. */
+/* One value per job (index into task.jobs.ids), added to: counts over disjoint entity ranges sum
+ * up. */
 typedef struct {
     int64_t *greater, *equal, *tied_ahead;                   /* micro candidates */
     int64_t *macro_greater, *macro_equal, *macro_tied_ahead; /* macro candidates */
 } kgt_counts;
 
-/* The best macro candidates of every row, in trec order (score, then document name, both descending).
- * slot says where a task row's entities go, -1 for nowhere. ids and scores hold depth places a slot;
- * length says how many are used. NaN is never kept. scores are float for KGT_F16, KGT_BF16 and KGT_F32,
- * double for KGT_F64. depth 0: nothing is kept. */
+/* The best macro candidates of every row, in trec order (score, then document name, both
+ * descending). slot says where a task row's entities go, -1 for nowhere. ids and scores hold depth
+ * places a slot; length says how many are used. NaN is never kept. scores are float for KGT_F16,
+ * KGT_BF16 and KGT_F32, double for KGT_F64. depth 0: nothing is kept. */
 typedef struct {
     int64_t depth;
     const int64_t *slot;
@@ -55,14 +58,15 @@ typedef struct {
     int32_t *length;
 } kgt_best;
 
-/* NaN met among the macro candidates of each row, and the first such entity (untouched when none). */
+/* NaN met among the macro candidates of each row, and the first such entity (untouched when none).
+ */
 typedef struct {
     int64_t *count;
     int32_t *first_entity;
 } kgt_nans;
 
-/* A block of score rows over the entities first_entity .. first_entity + n_entities - 1. Strides in bytes,
- * of any sign; elements need no alignment. negate: lower is better. */
+/* A block of score rows over the entities first_entity .. first_entity + n_entities - 1. Strides in
+ * bytes, of any sign; elements need no alignment. negate: lower is better. */
 typedef struct {
     const void *data;
     kgt_dtype dtype;
@@ -72,12 +76,13 @@ typedef struct {
     bool negate;
 } kgt_scores;
 
-/* Scores of jobs, read from rows that hold every entity (first_entity 0). out: one double per job. */
+/* Scores of jobs, read from rows that hold every entity (first_entity 0). out: one double per job.
+ */
 kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                           double *out);
 
-/* Rank a block of rows; block row i is task row first_row + i. job_scores as kgt_job_scores gives them,
- * or NULL where the rows hold every entity. */
+/* Rank a block of rows; block row i is task row first_row + i. job_scores as kgt_job_scores gives
+ * them, or NULL where the rows hold every entity. */
 kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                          const double *job_scores, const kgt_counts *counts, const kgt_best *best,
                          const kgt_nans *nans);
@@ -86,8 +91,8 @@ typedef enum { KGT_DOT = 0, KGT_L2 = 1 } kgt_metric;
 
 /* A factorised model: score(row, entity) from their vectors. C-contiguous float or double.
  * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias.
- * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row, entity)
- * score has the same bits in every tile, thread, range and kernel path. */
+ * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row,
+ * entity) score has the same bits in every tile, thread, range and kernel path. */
 typedef struct {
     const void *queries;  /* (n_rows, dim) of the rows ranked in this call */
     const void *entities; /* (n_entities, dim), the first is first_entity */
@@ -110,7 +115,8 @@ kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, in
 /* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);
 
-/* Kernel paths: names of those that this build and machine can run, best first; NULL past the last. */
+/* Kernel paths: names of those that this build and machine can run, best first; NULL past the last.
+ */
 const char *kgt_path_name(int index);
 const char *kgt_path_active(void);
 /* Force a path by name (NULL: back to the best). False when it is not available. */

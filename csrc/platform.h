@@ -15,8 +15,8 @@
 #define KGT_UNROLL
 #endif
 
-/* Scratch on a cache-line boundary, so that no vector load is split over two lines; NULL without memory.
- * Freed with free(). */
+/* Scratch on a cache-line boundary, so that no vector load is split over two lines; NULL without
+ * memory. Freed with free(). */
 KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
     return aligned_alloc(64, (count * size / 64 + 1) * 64);
 }

@@ -70,8 +70,8 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, int64_t first, int64_t n) {
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                  \
     void kgt_row_job_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,       \
                                      int64_t task_row, double *out);                              \
-    /* top NULL: the best are not asked. Adds the counts of one row (or range of it); job_scores is indexed like jobs.ids,          \
-     * or NULL where the row holds every entity. */                                                \
+    /* top NULL: the best are not asked. Adds the counts of one row (or range of it); job_scores  \
+     * is indexed like jobs.ids, or NULL where the row holds every entity. */                     \
     void kgt_row_rank_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
                                const double *job_scores, const kgt_counts *counts,                \
                                kgt_top_##suffix *top, const kgt_nans *nans);                      \

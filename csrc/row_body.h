@@ -1,6 +1,6 @@
-/* One row in one pass: counts for every job, NaN detection and the best entities, block by block while
- * the block is in the first-level cache; then what the filters take out is gathered and subtracted,
- * which costs O(known), not O(entities). Computing type T. */
+/* One row in one pass: counts for every job, NaN detection and the best entities, block by block
+ * while the block is in the first-level cache; then what the filters take out is gathered and
+ * subtracted, which costs O(known), not O(entities). Computing type T. */
 
 kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, int64_t first_row,
                                int64_t n_rows, int64_t depth, int64_t n_tops) {
@@ -101,17 +101,17 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
         return worker->kernel->OPS.count(x, (size_t)n, worker->thresholds, (size_t)n_jobs,
                                          worker->greater, worker->at_least);
     bool nan = false;
-    const size_t kept = worker->kernel->OPS.compress(x, (size_t)n, worker->lowest,
-                                                     worker->survivors, &nan);
+    const size_t kept =
+        worker->kernel->OPS.compress(x, (size_t)n, worker->lowest, worker->survivors, &nan);
     worker->kernel->OPS.count(worker->survivors, kept, worker->thresholds, (size_t)n_jobs,
                               worker->greater, worker->at_least);
     worker->sparse = kept < (size_t)n / 2;
     return nan;
 }
 
-/* Ties ahead of an answer in trec order are those with a later document name. With ids in the order of
- * names that is "a higher id", so it is enough to know how many ties stand at or behind the answer:
- * `behind` is set when the pass leaves the block that holds it. */
+/* Ties ahead of an answer in trec order are those with a later document name. With ids in the order
+ * of names that is "a higher id", so it is enough to know how many ties stand at or behind the
+ * answer: `behind` is set when the pass leaves the block that holds it. */
 static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t local,
                             int64_t job) {
     const int64_t equal = worker->at_least[job] - worker->greater[job];
@@ -133,8 +133,7 @@ static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const T *x, int
     const int32_t own = position[answer];
     const T threshold = worker->thresholds[job];
     int64_t behind = 0;
-    for (int64_t i = 0; i < n; i++)
-        behind += (x[i] == threshold) & (position[first + i] <= own);
+    for (int64_t i = 0; i < n; i++) behind += (x[i] == threshold) & (position[first + i] <= own);
     worker->behind[job] += behind;
 }
 
@@ -200,8 +199,8 @@ static void FN(count_filter)(FN(kgt_worker) * worker, const kgt_row *row, kgt_sp
         if (worker->filter_at_least[j] == worker->filter_greater[j]) continue;
         const int32_t answer = jobs.ids[j];
         for (int64_t i = 0; i < filter.n; i++) {
-            const bool later = position ? position[filter.ids[i]] > position[answer]
-                                        : filter.ids[i] > answer;
+            const bool later =
+                position ? position[filter.ids[i]] > position[answer] : filter.ids[i] > answer;
             worker->filter_ahead[j] += later && gathered[i] == worker->thresholds[j];
         }
     }
@@ -212,8 +211,8 @@ static bool FN(holds)(kgt_span span, int32_t id) {
     return at < span.n && span.ids[at] == id;
 }
 
-/* Adds the row's counts less the filter's. A job's own entity ties with itself: it is taken out here
- * unless the filter, which holds it then, has done so. */
+/* Adds the row's counts less the filter's. A job's own entity ties with itself: it is taken out
+ * here unless the filter, which holds it then, has done so. */
 static void FN(add_counts)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                            kgt_span jobs, int64_t *greater, int64_t *equal, int64_t *tied_ahead) {
     for (int64_t j = 0; j < jobs.n; j++) {
@@ -262,8 +261,7 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs,
             for (; end < jobs.n && jobs.ids[end] < first + n; end++)
                 worker->behind[end] = worker->at_least[end] - worker->greater[end];
             nan |= FN(count_block)(worker, x, n, jobs.n);
-            for (; next < end; next++)
-                FN(note_behind)(worker, x, n, jobs.ids[next] - first, next);
+            for (; next < end; next++) FN(note_behind)(worker, x, n, jobs.ids[next] - first, next);
         }
         if (top != NULL) FN(offer_block)(worker, top, x, n, first, removed, &cursor);
     }
@@ -284,8 +282,8 @@ void FN(kgt_row_rank)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
         kgt_span_within(kgt_span_of(task->removed, question), row->first, row->n);
     worker->lowest = INFINITY;
     for (int64_t j = 0; j < jobs.n; j++) {
-        const T threshold = job_scores ? (T)job_scores[job + j]
-                                       : FN(value)(worker, row, jobs.ids[j] - row->first);
+        const T threshold =
+            job_scores ? (T)job_scores[job + j] : FN(value)(worker, row, jobs.ids[j] - row->first);
         worker->thresholds[j] = threshold;
         if (threshold < worker->lowest) worker->lowest = threshold;
         worker->greater[j] = worker->at_least[j] = worker->behind[j] = 0;

@@ -1,8 +1,8 @@
 /* The tile product of a factorised model, written once for every vector ISA and element type.
  *
  * The including file defines T, FN(op), VEC, LANES, LOAD(p), STORE(p, v), SET1(s), FMA(a, b, c),
- * FMA1(a, b, c) for scalars, TILE_ROWS and TILE_VECTORS (register tile; KGT_STRIP and KGT_PANEL / LANES
- * are multiples of them).
+ * FMA1(a, b, c) for scalars, TILE_ROWS and TILE_VECTORS (register tile; KGT_STRIP and KGT_PANEL /
+ * LANES are multiples of them).
  *
  * No reduction is ever split: an output is one chain of fused multiply-adds in ascending k. That is
  * what makes a score independent of the tile it falls in, and equal to FN(pair).
@@ -11,21 +11,28 @@
 KGT_INLINE void FN(tile_registers)(const T *queries, const T *panel, size_t dim, T *out,
                                    size_t out_stride) {
     VEC sum[TILE_ROWS][TILE_VECTORS];
-    KGT_UNROLL for (int i = 0; i < TILE_ROWS; i++)
-        KGT_UNROLL for (int j = 0; j < TILE_VECTORS; j++) sum[i][j] = SET1(0);
+    KGT_UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < TILE_VECTORS; j++) sum[i][j] = SET1(0);
+    }
     for (size_t k = 0; k < dim; k++) {
         VEC entity[TILE_VECTORS];
-        KGT_UNROLL for (int j = 0; j < TILE_VECTORS; j++)
-            entity[j] = LOAD(panel + k * KGT_PANEL + j * LANES);
-        KGT_UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < TILE_VECTORS; j++) entity[j] = LOAD(panel + k * KGT_PANEL + j * LANES);
+        KGT_UNROLL
+        for (int i = 0; i < TILE_ROWS; i++) {
             const VEC query = SET1(queries[(size_t)i * dim + k]);
-            KGT_UNROLL for (int j = 0; j < TILE_VECTORS; j++)
-                sum[i][j] = FMA(query, entity[j], sum[i][j]);
+            KGT_UNROLL
+            for (int j = 0; j < TILE_VECTORS; j++) sum[i][j] = FMA(query, entity[j], sum[i][j]);
         }
     }
-    KGT_UNROLL for (int i = 0; i < TILE_ROWS; i++)
-        KGT_UNROLL for (int j = 0; j < TILE_VECTORS; j++)
+    KGT_UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < TILE_VECTORS; j++)
             STORE(out + (size_t)i * out_stride + j * LANES, sum[i][j]);
+    }
 }
 
 static void FN(tile)(const T *queries, const T *panel, size_t dim, T *out, size_t out_stride) {

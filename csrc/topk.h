@@ -1,5 +1,6 @@
-/* The depth best of a stream of scored entities, in trec order. Keys order as (score, position) does:
- * the score's bits made monotone, then the place of the document name in byte order. No two are equal. */
+/* The depth best of a stream of scored entities, in trec order. Keys order as (score, position)
+ * does: the score's bits made monotone, then the place of the document name in byte order. No two
+ * are equal. */
 #ifndef KGT_TOPK_H
 #define KGT_TOPK_H
 
@@ -48,12 +49,12 @@ KGT_INLINE double kgt_key_score_f64(kgt_key_f64 key) {
 KGT_INLINE int64_t kgt_top_capacity(int64_t depth) { return 2 * depth + 64; }
 
 /* bound: the lowest score that can still enter. Nothing is kept of what scores below it. */
-#define KGT_TOP(suffix, T)            \
-    typedef struct {                  \
-        kgt_key_##suffix *keys;       \
-        int64_t used, depth;          \
-        T bound;                      \
-    } kgt_top_##suffix;               \
+#define KGT_TOP(suffix, T)                              \
+    typedef struct {                                    \
+        kgt_key_##suffix *keys;                         \
+        int64_t used, depth;                            \
+        T bound;                                        \
+    } kgt_top_##suffix;                                 \
     void kgt_top_prune_##suffix(kgt_top_##suffix *top); \
     void kgt_top_sort_##suffix(kgt_top_##suffix *top);
 

@@ -1,4 +1,5 @@
-/* Clears what an ISA file defines for count_body.h and tile_body.h, before its next element type. */
+/* Clears what an ISA file defines for count_body.h and tile_body.h, before its next element type.
+ */
 #undef T
 #undef FN
 #undef VEC

@@ -2,11 +2,11 @@
 
 How the rooms follow one another (each imports only from those before it)::
 
-    errors <- labels <- graph <- questions <- scores <- ranking <- ranks, trec.run
+    errors <- labels <- graph <- questions <- scores, plan <- ranker <- ranking <- ranks, trec.run
            <- measures <- trec <- evaluate, result <- cli, demo
 
-``_core`` is the C extension; only ``ranking`` and ``scores`` touch it. Names are loaded on first use, so
-that ``import kgtrec`` costs nothing.
+``_core`` is the C extension; only ``ranker`` and ``scores`` touch it. Names are loaded on first
+use, so that ``import kgtrec`` costs nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kgtrec.graph import read_graph as read_graph
     from kgtrec.measures import Measure as Measure
     from kgtrec.questions import Questions as Questions
-    from kgtrec.ranking import Batch as Batch
-    from kgtrec.ranking import Ranker as Ranker
+    from kgtrec.ranker import Batch as Batch
+    from kgtrec.ranker import Ranker as Ranker
     from kgtrec.ranking import rank as rank
     from kgtrec.ranks import Ranks as Ranks
     from kgtrec.result import Result as Result
@@ -43,8 +43,8 @@ _HOMES = {
     "Questions": "questions",
     # scores to ranks
     "Factors": "scores",
-    "Batch": "ranking",
-    "Ranker": "ranking",
+    "Batch": "ranker",
+    "Ranker": "ranker",
     "rank": "ranking",
     "Ranks": "ranks",
     # ranks to numbers
@@ -62,7 +62,7 @@ _HOMES = {
     "UsageError": "errors",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

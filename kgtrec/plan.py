@@ -49,12 +49,12 @@ class RowPlan:
     def collect(
         self, counts: Int64, job_nan: npt.NDArray[np.bool_]
     ) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Counts per instance, (6, n_instances), and whether the answer had no score.
+        """Counts per instance, (6, n_instances), and whether the answer's score is NaN, (2, ...).
 
-        An answer without one is below all other candidates, under micro and macro alike.
+        Micro values come from an instance's own row, macro values from its question's first.
         """
         per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
-        return per_instance, job_nan[self.micro] | job_nan[self.macro]
+        return per_instance, np.stack([job_nan[self.micro], job_nan[self.macro]])
 
     def row_candidates(self, questions: Questions, row: int) -> npt.NDArray[np.bool_]:
         """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""

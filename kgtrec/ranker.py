@@ -1,8 +1,8 @@
-"""From scores to ranks: `rank` for a whole source, `Ranker` for a loop of one's own.
+"""`Ranker`: ranks scores batch by batch, as a loop of the user's own produces them.
 
-Rows are shared out over threads in contiguous parts. That is legal because a row's results have places
-of their own; the counts are integers and the best entities are totally ordered, so the result has the
-same bits for every number of threads and every size of chunk.
+Rows are shared out over threads in contiguous parts. That is legal because a row's results have
+places of their own; the counts are integers and the best entities are totally ordered, so the
+result has the same bits for every number of threads and every size of chunk.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,14 +22,14 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.plan import RowPlan, plan_rows
 from kgtrec.progress import progress_bar
-from kgtrec.scores import Factors, as_array, as_source, score_dtype
+from kgtrec.scores import Factors, as_array, score_dtype
 
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
     from kgtrec.ranks import Ranks
     from kgtrec.trec.run import Run
 
-__all__ = ["Batch", "Ranker", "rank"]
+__all__ = ["Batch", "Ranker", "describe_question"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -80,10 +81,10 @@ class Ranker:
     threads : int, optional
         Threads that rank a batch; every core by default. Results don't depend on it.
     rows : {"questions", "instances"}
-        What a row of scores stands for: a question, or a (triple, side): all triples of the split with
-        the head asked, then all with the tail asked (``questions.triple_rows``). With "instances", an
-        instance's micro counts come from its own row; macro counts and the run from the question's
-        first row.
+        What a row of scores stands for: a question, or a (triple, side): all triples of the split
+        with the head asked, then all with the tail asked (``questions.triple_rows``). With
+        "instances", an instance's micro counts come from its own row; macro counts and the run
+        from the question's first row.
     higher_is_better : bool
         False for distances: scores are negated before they are compared, exactly.
     nan : {"error", "worst"}
@@ -129,9 +130,10 @@ class Ranker:
         """All rows in batches of ``size`` (the last may be smaller)."""
         size = _whole("size", size, 1)
         for start in range(0, self.n_rows, size):
-            yield self._batch(start, min(start + size, self.n_rows))
+            yield self.batch(start, min(start + size, self.n_rows))
 
-    def _batch(self, start: int, stop: int) -> Batch:
+    def batch(self, start: int, stop: int) -> Batch:
+        """The rows ``start`` to ``stop - 1`` as one batch."""
         questions, question = self.questions, self._plan.question[start:stop]
         return Batch(
             start,
@@ -151,16 +153,16 @@ class Ranker:
         batch : Batch
             From `batches` of this ranker.
         scores : array, shape (len(batch), n_entities)
-            Rows as in the batch, columns in entity-id order; float16, bfloat16, float32 or float64, any
-            strides, numpy or anything with DLPack or ``__array__``.
+            Rows as in the batch, columns in entity-id order; float16, bfloat16, float32 or float64,
+            any strides, numpy or anything with DLPack or ``__array__``.
 
         Raises
         ------
         UsageError
             The batch was given before, belongs to another ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, or a NaN among the candidates. Nothing of the batch is kept then, and
-            it may be given again.
+            Wrong shape or dtype, or a NaN among the candidates. Nothing of the batch is kept then,
+            and it may be given again.
         """
         if not isinstance(batch, Batch) or batch.owner is not self:
             raise UsageError("update needs a batch that came from this ranker's batches()")
@@ -184,11 +186,14 @@ class Ranker:
         with self._pool() as pool:
             parts = _parts(batch.start, batch.stop, self.threads if pool else 1)
             _run(pool, rank_part, parts)
-        self._settle_nans(batch.start, batch.stop, lambda row: self._directed(block[row - batch.start]))
+        self._settle_nans(
+            batch.start, batch.stop, lambda row: self._directed(block[row - batch.start])
+        )
         self._scored[batch.start : batch.stop] = True
 
     def _directed(self, row: Array) -> Array:
-        values: Array = np.asarray(row, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # widening a signalling NaN
+            values: Array = np.asarray(row, dtype=np.float64)
         return values if self.higher_is_better else -values
 
     def _pool(self) -> Any:
@@ -222,7 +227,7 @@ class Ranker:
         """NaN candidates of the rows just ranked: an error, or counted and put last."""
         state = self._state
         assert state is not None
-        for row in start + np.flatnonzero(state.nan_count[start:stop]):
+        for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
             scores = row_scores(row)
             candidates = self._plan.row_candidates(self.questions, row)
             wrong = np.flatnonzero(np.isnan(scores) & candidates)
@@ -248,7 +253,7 @@ class Ranker:
         expected = (self.n_rows, self.questions.n_entities)
         if (len(factors.queries), len(factors.entities)) != expected:
             raise InputError(
-                f"Factors hold {len(factors.queries)} queries and {len(factors.entities)} entities; "
+                f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
         self._claim(0, self.n_rows)
@@ -265,7 +270,9 @@ class Ranker:
 
         state.reset(0, self.n_rows)
         best_bytes = (2 * self.run_depth + 64) * 2 * factors.dtype.itemsize
-        height = max(8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-self.n_rows // self.threads)))
+        height = max(
+            8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-self.n_rows // self.threads))
+        )
         parts = [(i, min(i + height, self.n_rows)) for i in range(0, self.n_rows, height)]
         with bar, self._pool() as pool:
             _run(pool, rank_part, parts)
@@ -302,8 +309,8 @@ class Ranker:
             "nan_count": int(state.nan_count.sum()),
             "kernel_path": _core.active_path(),
         }
-        counts, answer_nan = self._plan.collect(state.counts, state.job_nan)
-        return assemble_ranks(self.questions, counts, answer_nan, scores), self._run()
+        counts, unscored = self._plan.collect(state.counts, state.job_nan)
+        return assemble_ranks(self.questions, counts, unscored, scores), self._run()
 
     def _run(self) -> Run:
         from kgtrec.trec.run import Run
@@ -387,7 +394,7 @@ def _run(pool: Any, rank_part: Any, parts: list[tuple[int, int]]) -> None:
 def _parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as they come."""
     bounds = np.linspace(start, stop, n + 1).astype(int).tolist()
-    return [(low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True) if high > low]
+    return [(low, high) for low, high in pairwise(bounds) if high > low]
 
 
 def _comparable(block: Array, dtype: str) -> Array:
@@ -414,90 +421,9 @@ def describe_question(questions: Questions, question: int) -> str:
     graph = questions.graph
     entity = graph.entities[int(questions.entity[question])]
     relation = graph.relations[int(questions.relation[question])]
-    asked = f"(?, {relation}, {entity})" if questions.side[question] == 0 else f"({entity}, {relation}, ?)"
-    return f"question {questions.ids[question]} {asked}"
-
-
-def rank(
-    source: Any,
-    questions: Questions,
-    run_depth: int = 0,
-    threads: int | None = None,
-    *,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    progress: bool | None = None,
-) -> tuple[Ranks, Run]:
-    """Rank every answer of every question by a source of scores.
-
-    Parameters
-    ----------
-    source : object
-        A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of a
-        folder of ``.npy`` shards (joined in the order of their names) or of an ``.npz`` with a
-        factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
-        (``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of matrices. Rows
-        in question order, columns in entity-id order.
-    questions : Questions
-    run_depth, threads, rows, higher_is_better, nan
-        As for `Ranker`.
-    progress : bool, optional
-        A progress bar on standard error: None shows one on a terminal, for work that takes a while.
-
-    Returns
-    -------
-    ranks : Ranks
-        Counts per instance: greater, equal, candidates, for micro and macro candidates.
-    run : Run
-        The ``run_depth`` best candidates of every question, in trec order.
-
-    Raises
-    ------
-    InputError
-        Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
-    """
-    ranker = Ranker(
-        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
+    asked = (
+        f"(?, {relation}, {entity})"
+        if questions.side[question] == 0
+        else f"({entity}, {relation}, ?)"
     )
-    found = as_source(source, ranker.batches, ranker.n_rows, questions.n_entities)
-    if isinstance(found, Factors):
-        ranker.rank_factors(found, progress)
-        return ranker.finish()
-    if found.n_rows is not None and found.n_rows != ranker.n_rows:
-        raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
-    start = 0
-    with progress_bar(ranker.n_rows, "rows", progress) as bar:
-        for block in found.blocks():
-            stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != questions.n_entities:
-                raise InputError(_wrong_columns(questions, block))
-            if stop > ranker.n_rows:
-                raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
-            if stop > start:
-                ranker.update(ranker._batch(start, stop), block)
-            bar.update(stop - start)
-            start = stop
-    if start < ranker.n_rows:
-        raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
-    return ranker.finish()
-
-
-def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:
-    kind = "question" if rows == "questions" else "(triple, side)"
-    text = f"scores have {more}{found} rows; expected {wanted}, one per {kind}"
-    other = questions.n_instances if rows == "questions" else len(questions)
-    dropped = questions.graph.duplicates.get(questions.split, 0)
-    if found == other and not more:
-        choice = "instances" if rows == "questions" else "questions"
-        return f"{text}; {found} is the number of {choice}: pass rows={choice!r} if that is what they are"
-    if dropped and found - wanted in (dropped, 2 * dropped):
-        return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
-    return f"{text}; score every question of questions.entity, .relation, .side in that order"
-
-
-def _wrong_columns(questions: Questions, block: Array) -> str:
-    text = f"scores have shape {block.shape}; expected {questions.n_entities} columns, one per entity"
-    if block.ndim == 2 and len(block) == questions.n_entities:
-        return f"{text}; they look transposed: pass scores.T"
-    return f"{text}; columns go by entity id (graph.entities)"
+    return f"question {questions.ids[question]} {asked}"

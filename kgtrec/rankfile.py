@@ -1,8 +1,10 @@
-"""Ranks as Parquet: columns, labels of what stands in them, and the manifest in the file's metadata."""
+"""Ranks as Parquet: columns, labels of what stands in them, and the manifest in the file's
+metadata."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,8 @@ def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
 
     encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
     values = pa.array(encoded, type=pa.binary())
-    try:
+    with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
         values = values.cast(pa.string())
-    except pa.ArrowInvalid:
-        pass  # some label is not UTF-8: bytes keep it as it is
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
 

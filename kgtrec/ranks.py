@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._version import __version__
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
@@ -38,6 +38,8 @@ _INTEGERS = (
     "answer_popularity",
     "relation_popularity",
 )
+_FLAGS = ("answer_nan", "macro_answer_nan")
+_COLUMNS = (*_INTEGERS, *_FLAGS)
 
 
 class Ranks:
@@ -54,20 +56,21 @@ class Ranks:
     relation, given, answer : ndarray of int64
         Ids of the relation, the given entity and the answer.
     greater, equal, tied_ahead, candidates : ndarray of int64
-        Among the micro candidates: how many score higher than the answer, how many tie with it, how many
-        of those stand ahead of it in trec order, and how many there are, the answer included.
+        Among the micro candidates: how many score higher than the answer, how many tie with it, how
+        many of those stand ahead of it in trec order, and how many there are, the answer included.
     macro_greater, macro_equal, macro_tied_ahead, macro_candidates : ndarray of int64
         The same among the question-level candidates.
-    answer_nan : ndarray of bool
-        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``.
+    answer_nan, macro_answer_nan : ndarray of bool
+        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and it
+        stands in no run. The two differ only where a question has several rows of scores.
     answer_popularity, relation_popularity : ndarray of int64
         Triples of all splits in which the answer stands; triples of the evaluated split with the
         relation: the default popularities of the stratified metrics.
     relation_labels : list of str or None
         Label of every relation id.
     manifest : dict
-        Where the ranks come from: questions (splits, sizes, hashes, filter), scores (dtype, direction,
-        NaN count), versions. Plain JSON types.
+        Where the ranks come from: questions (splits, sizes, hashes, filter), scores (dtype,
+        direction, NaN count), versions. Plain JSON types.
     """
 
     triple: Int64
@@ -87,6 +90,7 @@ class Ranks:
     answer_popularity: Int64
     relation_popularity: Int64
     answer_nan: npt.NDArray[np.bool_]
+    macro_answer_nan: npt.NDArray[np.bool_]
 
     def __init__(
         self,
@@ -95,13 +99,14 @@ class Ranks:
         relation_labels: list[str] | None = None,
         entity_labels: Sequence[str] | None = None,
     ) -> None:
-        missing = [name for name in (*_INTEGERS, "answer_nan") if name not in columns]
+        missing = [name for name in _COLUMNS if name not in columns]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
         for name in _INTEGERS:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
-        self.answer_nan = np.ascontiguousarray(columns["answer_nan"], dtype=bool)
-        lengths = {name: len(getattr(self, name)) for name in (*_INTEGERS, "answer_nan")}
+        for name in _FLAGS:
+            setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
+        lengths = {name: len(getattr(self, name)) for name in _COLUMNS}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
         self.manifest = {} if manifest is None else manifest
@@ -120,8 +125,8 @@ class Ranks:
         Parameters
         ----------
         kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
-            With g greater and e equal: g + 1, g + 1 + e/2, g + e + 1, and g + 1 + tied_ahead, the rank
-            in trec order.
+            With g greater and e equal: g + 1, g + 1 + e/2, g + e + 1, and g + 1 + tied_ahead, the
+            rank in trec order.
         """
         return _rank(kind, self.greater, self.equal, self.tied_ahead)
 
@@ -131,8 +136,10 @@ class Ranks:
 
     def subset(self, rows: npt.NDArray[Any]) -> Ranks:
         """The instances of a boolean mask or an index array."""
-        columns = {name: getattr(self, name)[rows] for name in (*_INTEGERS, "answer_nan")}
-        return Ranks(columns, dict(self.manifest), self.relation_labels, self.entity_labels)
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        # What was checked of all questions says nothing of some.
+        manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
+        return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
 
     @property
     def question_ids(self) -> list[str]:
@@ -148,8 +155,9 @@ class Ranks:
         Returns
         -------
         dict
-            ``tied_share``: share of instances with a tie; ``mean_equal``, ``max_equal``: tied candidates
-            an instance; ``width``: optimistic minus pessimistic value (absolute) of mr, mrr and hits@k.
+            ``tied_share``: share of instances with a tie; ``mean_equal``, ``max_equal``: tied
+            candidates an instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
+            mrr and hits@k.
         """
         if not len(self):
             return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
@@ -204,10 +212,11 @@ class Ranks:
         for number, part in enumerate(parts[1:], start=1):
             _check_same_evaluation(parts[0], part, number)
         columns = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in (*_INTEGERS, "answer_nan")
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
         }
-        joined = cls(columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels)
+        joined = cls(
+            columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels
+        )
         _check_distinct(joined)
         return joined
 
@@ -215,16 +224,25 @@ class Ranks:
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
     if kind not in RANK_TYPES:
         raise UsageError(f"rank type {kind!r} is unknown; choose one of {', '.join(RANK_TYPES)}")
-    first: Float64 = greater + 1.0
-    if kind == "realistic":
-        return first + equal / 2
-    if kind == "pessimistic":
-        return first + equal
-    return first + tied_ahead if kind == "ordinal" else first
+    behind: dict[str, Any] = {
+        "optimistic": 0,
+        "realistic": equal / 2,
+        "pessimistic": equal,
+        "ordinal": tied_ahead,
+    }
+    rank: Float64 = greater + 1.0 + behind[kind]
+    return rank
 
 
 # What must be the same for ranks to be comparable, and to be joined.
-_EVALUATION = ("graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash")
+_EVALUATION = (
+    "graph_hash",
+    "split",
+    "filter_splits",
+    "extra_known",
+    "n_entities",
+    "questions_hash",
+)
 
 
 def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
@@ -239,7 +257,7 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
         mine, its = (part.manifest.get("scores", {}).get(name) for part in (first, other))
         if mine != its:
             raise UsageError(
-                f"part {number} was scored with {name} {its!r}, part 0 with {mine!r}; rank them alike"
+                f"part {number} was scored with {name} {its!r}, part 0 with {mine!r}; rank alike"
             )
 
 
@@ -268,11 +286,12 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
 def assemble_ranks(
     questions: Questions,
     counts: Int64,
-    answer_nan: npt.NDArray[np.bool_],
+    unscored: npt.NDArray[np.bool_],
     scores: dict[str, Any],
 ) -> Ranks:
     """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
 
+    ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
     ``scores`` describes the scores for the manifest.
     """
     question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
@@ -281,10 +300,11 @@ def assemble_ranks(
     columns = dict(zip(names, counts, strict=True))
     columns["candidates"] = questions.candidates
     columns["macro_candidates"] = questions.macro_candidates
-    for prefix in ("", "macro_"):
+    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
         # An answer without a score stands below every other candidate.
         worst = columns[f"{prefix}candidates"] - 1
-        columns[f"{prefix}greater"] = np.where(answer_nan, worst, columns[f"{prefix}greater"])
+        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
+        columns[f"{prefix}answer_nan"] = flags
     columns |= {
         "triple": questions.instance_triple,
         "question": question,
@@ -292,7 +312,6 @@ def assemble_ranks(
         "relation": relation,
         "given": questions.entity[question],
         "answer": answer,
-        "answer_nan": answer_nan,
         "answer_popularity": graph.entity_counts()[answer],
         "relation_popularity": graph.relation_counts(questions.split)[relation],
     }

@@ -1,7 +1,7 @@
 """Score sources: where the rows of scores come from.
 
-Whatever the user has becomes a `Source`: consecutive blocks of score rows, read once. Factorised models
-(`Factors`) are the exception: they are ranked from their vectors, and have no rows to read.
+Whatever the user has becomes a `Source`: consecutive blocks of score rows, read once. Factorised
+models (`Factors`) are the exception: they are ranked from their vectors, and have no rows to read.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError, InputError, UsageError
 
+if TYPE_CHECKING:
+    from kgtrec.questions import Questions
+
 __all__ = ["Factors", "Source", "as_array", "as_source", "score_dtype"]
 
 Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 64 << 20
-"""Rows are handed on in blocks of about this size: large enough to share out, small enough for progress."""
+"""Rows are handed on in blocks of about this size: large enough to share out, small enough for
+progress."""
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -50,13 +54,13 @@ class Factors:
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
     metric : {"dot", "l2"}
-        ``dot``: q·x + bias. ``l2``: −‖q − x‖² + bias, computed as 2 q·x − x·x − q·q.
+        ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
 
     Notes
     -----
-    Computed in float64 if any array is float64, else in float32. Each dot product is one chain of fused
-    multiply-adds in ascending dimension, so a score has the same bits in every tile, thread, chunk and
-    kernel path, and entities with equal vectors (and biases) tie exactly.
+    Computed in float64 if any array is float64, else in float32. Each dot product is one chain of
+    fused multiply-adds in ascending dimension, so a score has the same bits in every tile, thread,
+    chunk and kernel path, and entities with equal vectors (and biases) tie exactly.
 
     Raises
     ------
@@ -64,9 +68,7 @@ class Factors:
         Shapes or dtypes do not fit together.
     """
 
-    def __init__(
-        self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot"
-    ) -> None:
+    def __init__(self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot") -> None:
         if metric not in ("dot", "l2"):
             raise UsageError(f"metric={metric!r} is unknown; choose 'dot' or 'l2'")
         arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
@@ -286,35 +288,39 @@ def _load_factors(path: Path) -> Factors:
     try:
         return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
     except (InputError, UsageError) as error:
-        raise FileError(path, found=str(error), mend="mend the arrays and save them again") from None
+        raise FileError(
+            path, found=str(error), mend="mend the arrays and save them again"
+        ) from None
 
 
 def as_source(
-    scores: Any, batches: Callable[[int], Iterable[Any]], n_rows: int, n_entities: int
+    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
 ) -> Source | Factors:
     """Whatever the user has, as a source.
 
     Parameters
     ----------
     scores : object
-        A matrix (numpy or anything with DLPack or ``__array__``), a path to a ``.npy`` file, to a folder
-        of ``.npy`` shards or to an ``.npz`` with a factorised model, a mapping with ``head`` and
-        ``tail`` matrices, `Factors`, a callable ``score(batch)``, or an iterable of matrices.
+        A matrix (numpy or anything with DLPack or ``__array__``), a path to a ``.npy`` file, to a
+        folder of ``.npy`` shards or to an ``.npz`` with a factorised model, a mapping with ``head``
+        and ``tail`` matrices, `Factors`, a callable ``score(batch)``, or an iterable of matrices.
+    questions : Questions
+        What the scores answer.
     batches : callable
         Makes the batches that a callable is asked to score.
-    n_rows, n_entities : int
-        Expected shape.
+    n_rows : int
+        Rows that are wanted in all.
     """
     if isinstance(scores, Factors):
         return scores
     if isinstance(scores, (str, PathLike)):
         return load_scores(Path(scores))
     if isinstance(scores, Mapping):
-        return _join_sides(scores)
+        return _join_sides(scores, questions)
     if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
         return MatrixSource(as_array(scores))
     if callable(scores):
-        size = max(1, min(1024, BLOCK_BYTES // (4 * n_entities)))
+        size = max(1, min(1024, BLOCK_BYTES // (4 * questions.n_entities)))
         return CalledSource(scores, batches(size), n_rows)
     if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
         return MatrixSource(as_array(scores))
@@ -326,11 +332,19 @@ def as_source(
     )
 
 
-def _join_sides(scores: Mapping[Any, Any]) -> Source:
-    if not scores or not set(scores) <= {"head", "tail"}:
+def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
+    """Matrices of one row per triple for each side that is asked."""
+    asked = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+    if set(scores) != set(asked):
         raise InputError(
-            f"a mapping of scores has the keys {list(scores)}; name its matrices 'head' and 'tail'"
+            f"a mapping of scores has the keys {list(scores)}; these questions need {list(asked)}"
         )
-    return JoinedSource(
-        [MatrixSource(as_array(scores[side])) for side in ("head", "tail") if side in scores]
-    )
+    parts = {side: MatrixSource(as_array(scores[side])) for side in asked}
+    wanted = len(questions.graph.split(questions.split))
+    for side, part in parts.items():
+        if part.n_rows != wanted:
+            raise InputError(
+                f"the {side!r} scores have {part.n_rows} rows; "
+                f"expected {wanted}, one per triple of split {questions.split!r}"
+            )
+    return JoinedSource(list(parts.values()))

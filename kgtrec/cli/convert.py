@@ -8,19 +8,20 @@ import click
 @click.command(short_help="A graph's questions and answers as TREC files.")
 @click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
 @click.option("--qrels", metavar="FILE", help="Write `question 0 answer 1` lines.")
-@click.option("--questions", "topics", metavar="FILE", help="Write `question<TAB>entity<TAB>relation`.")
+@click.option(
+    "--questions", "topics", metavar="FILE",
+    help="Write `question<TAB>entity<TAB>relation` lines.",
+)  # fmt: skip
 @click.option("--split", default="test", show_default=True, help="Split to convert.")
 @click.option(
     "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
     help="Which entity of a triple is asked.",
 )  # fmt: skip
-def command(
-    graph: str, qrels: str | None, topics: str | None, split: str, sides: str
-) -> None:
+def command(graph: str, qrels: str | None, topics: str | None, split: str, sides: str) -> None:
     """Write a split's answers as TREC qrels, and what its questions ask.
 
-    Question headN asks (?, relation, entity), tailN asks (entity, relation, ?); N counts in order of
-    first appearance. Labels with blanks are percent-encoded. Files named .gz are compressed.
+    Question headN asks (?, relation, entity), tailN asks (entity, relation, ?); N counts in order
+    of first appearance. Labels with blanks are percent-encoded. Files named .gz are compressed.
 
     \b
     kgtrec convert --graph FB15k-237 --qrels qrels.txt --questions questions.tsv

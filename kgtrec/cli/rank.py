@@ -9,8 +9,8 @@ import click
 @click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
 @click.option(
     "--scores", required=True, metavar="PATH",
-    help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays queries "
-    "and entities (and bias, metric) of a factorised model.",
+    help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
+    "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="FILE", help="Ranks, as Parquet.")
 @click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
@@ -31,8 +31,8 @@ import click
 )  # fmt: skip
 @click.option(
     "--rows", type=click.Choice(["questions", "instances"]), default="questions", show_default=True,
-    help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists them), or "
-    "a test triple with its head asked, all triples in file order, then with its tail asked.",
+    help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
+    "them), or a triple with its head asked, all in file order, then with its tail asked.",
 )  # fmt: skip
 @click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
 @click.option(
@@ -65,7 +65,7 @@ def command(
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
-    kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run --qrels qrels.txt
+    kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
     """
     from kgtrec.evaluation import evaluate
     from kgtrec.graph import read_graph
@@ -87,6 +87,7 @@ def command(
     written = [output]
     result.ranks.save(output)
     if run:
+        assert result.run is not None  # it comes from scores, not from saved ranks
         result.run.cut(run_depth).write(run, tag)
         written.append(run)
     if qrels:
@@ -98,7 +99,9 @@ def command(
     click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
     encoded = loaded.entities.n_encoded
     if encoded and (run or qrels):
-        click.echo(f"kgtrec: {encoded:,} labels with blanks are percent-encoded in TREC files", err=True)
+        click.echo(
+            f"kgtrec: {encoded:,} labels with blanks are percent-encoded in TREC files", err=True
+        )
 
 
 def _filter(splits: str | None) -> tuple[str, ...] | None:

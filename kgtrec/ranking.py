@@ -1,0 +1,110 @@
+"""`rank`: every answer of every question, ranked by whatever scores the user has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from kgtrec.errors import InputError
+from kgtrec.progress import progress_bar
+from kgtrec.ranker import Ranker
+from kgtrec.scores import Factors, as_source
+
+if TYPE_CHECKING:
+    from kgtrec.questions import Questions
+    from kgtrec.ranks import Ranks
+    from kgtrec.trec.run import Run
+
+__all__ = ["rank"]
+
+Array = npt.NDArray[Any]
+
+
+def rank(
+    source: Any,
+    questions: Questions,
+    run_depth: int = 0,
+    threads: int | None = None,
+    *,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    progress: bool | None = None,
+) -> tuple[Ranks, Run]:
+    """Rank every answer of every question by a source of scores.
+
+    Parameters
+    ----------
+    source : object
+        A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
+        a folder of ``.npy`` shards (joined in the order of their names) or of an ``.npz`` with a
+        factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
+        (``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of matrices.
+        Rows in question order, columns in entity-id order.
+    questions : Questions
+    run_depth, threads, rows, higher_is_better, nan
+        As for `Ranker`.
+    progress : bool, optional
+        A progress bar on standard error: None shows one on a terminal, for work that takes a while.
+
+    Returns
+    -------
+    ranks : Ranks
+        Counts per instance: greater, equal, candidates, for micro and macro candidates.
+    run : Run
+        The ``run_depth`` best candidates of every question, in trec order.
+
+    Raises
+    ------
+    InputError
+        Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
+    """
+    ranker = Ranker(
+        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
+    )
+    found = as_source(source, questions, ranker.batches, ranker.n_rows)
+    if isinstance(found, Factors):
+        ranker.rank_factors(found, progress)
+        return ranker.finish()
+    if found.n_rows is not None and found.n_rows != ranker.n_rows:
+        raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
+    start = 0
+    with progress_bar(ranker.n_rows, "rows", progress) as bar:
+        for block in found.blocks():
+            stop = start + (len(block) if block.ndim else 0)
+            if block.ndim != 2 or block.shape[1] != questions.n_entities:
+                raise InputError(_wrong_columns(questions, block))
+            if stop > ranker.n_rows:
+                raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
+            if stop > start:
+                ranker.update(ranker.batch(start, stop), block)
+            bar.update(stop - start)
+            start = stop
+    if start < ranker.n_rows:
+        raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
+    return ranker.finish()
+
+
+def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:
+    kind = "question" if rows == "questions" else "(triple, side)"
+    text = f"scores have {more}{found} rows; expected {wanted}, one per {kind}"
+    other = questions.n_instances if rows == "questions" else len(questions)
+    dropped = questions.graph.duplicates.get(questions.split, 0)
+    if found == other and not more:
+        choice = "instances" if rows == "questions" else "questions"
+        return f"{text}; {found} is the number of {choice}: if they are that, pass rows={choice!r}"
+    if found == questions.n_entities and not more:
+        return f"{text}; {found} is the number of entities: pass scores.T if they are transposed"
+    if dropped and found - wanted in (dropped, 2 * dropped):
+        return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
+    return f"{text}; score every question of questions.entity, .relation, .side in that order"
+
+
+def _wrong_columns(questions: Questions, block: Array) -> str:
+    text = (
+        f"scores have shape {block.shape}; expected {questions.n_entities} columns, one per entity"
+    )
+    if block.ndim == 2 and len(block) == questions.n_entities:
+        return f"{text}; they look transposed: pass scores.T"
+    return f"{text}; columns go by entity id (graph.entities)"
