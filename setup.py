@@ -36,4 +36,8 @@ extension = Extension(
     extra_link_args=link_flags,
 )
 
-setup(ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"))
+setup(
+    ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
+    # A build of another flavour may lie in build/: its objects are not ours.
+    options={"build_ext": {"force": True}},
+)
