@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 from kgtrec.errors import FileError
 
-__all__ = ["atomic_write"]
+__all__ = ["atomic_write", "check_writable"]
 
 # What goes wrong while writing and is the target's fault, not that of the code that writes.
 _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EPIPE}
@@ -60,6 +60,28 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and _is_about(error, temporary):
             raise _unwritable(path, target, error) from error
         raise
+
+
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Find out before long work that its results could not be written; None is passed over.
+
+    Raises
+    ------
+    FileError
+        As `atomic_write` would.
+    """
+    for path in paths:
+        if path is None or _is_special(Path(os.path.realpath(path))):
+            continue
+        target = Path(os.path.realpath(path))
+        probe = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+        try:
+            if target.is_dir():
+                raise IsADirectoryError
+            open(probe, "xb").close()
+            os.unlink(probe)
+        except OSError as error:
+            raise _unwritable(path, target, error) from None
 
 
 def _compressed(raw: BinaryIO, compress: bool) -> Iterator[BinaryIO]:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine, or a build with sanitizers, is no reason to fail.
+settings.register_profile("kgtrec", deadline=None)
+settings.load_profile("kgtrec")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

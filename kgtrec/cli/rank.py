@@ -67,10 +67,12 @@ def command(
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
     kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
     """
+    from kgtrec.atomic import check_writable
     from kgtrec.evaluation import evaluate
     from kgtrec.graph import read_graph
     from kgtrec.trec.run import write_qrels
 
+    check_writable(output, run, qrels)
     show = False if quiet else None
     loaded = read_graph(graph, progress=show)
     questions = loaded.questions(split, sides, _filter(filter_splits))
