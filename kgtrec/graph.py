@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,9 @@ def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> 
     triples, entities, relations = load_triples(
         files, sys.stderr.isatty() if progress is None else progress
     )
-    return Graph._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+    graph = Graph._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+    graph.name = Path(folder).resolve().name
+    return graph
 
 
 class Graph:
@@ -72,6 +75,8 @@ class Graph:
         Split name to the number of repeated triples that were dropped.
     entities, relations : Labels
         Labels in id order.
+    name : str or None
+        Name of the folder that it was read from.
     """
 
     splits: dict[str, npt.NDArray[np.int32]]
@@ -90,6 +95,7 @@ class Graph:
         self.duplicates = duplicates
         self.entities = entities
         self.relations = relations
+        self.name: str | None = None
 
     @classmethod
     def _build(

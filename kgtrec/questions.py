@@ -165,6 +165,7 @@ class Questions:
         """Where the questions come from, in plain JSON types, for manifests."""
         graph = self.graph
         return {
+            "graph_name": graph.name,
             "split": self.split,
             "sides": self.sides,
             "filter_splits": list(self.filter_splits),

@@ -1,0 +1,491 @@
+"""What every number must be: the definitions in slow, plain Python.
+
+Nothing here is imported from kgtrec, and nothing is fast. Graphs are dictionaries of triple
+lists, candidate sets are sets, orders are ``sorted()``, means are exact fractions. Scores are rows
+of Python floats: float16 and float32 convert to them without loss, so comparing them here is
+comparing in the dtype in which they were given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+HEAD, TAIL = 0, 1
+SIDE_NAMES = ("head", "tail")
+ASKED = {"head": (HEAD,), "tail": (TAIL,), "both": (HEAD, TAIL)}
+
+Triple = tuple[int, int, int]
+Row = Sequence[float]
+Splits = Mapping[str, Iterable[Sequence[int]]]
+
+
+class NanScore(Exception):
+    """A NaN among the candidates that a row is asked about; args are (question, entity)."""
+
+
+# -- Graph, question, instance ---------------------------------------------------------------
+
+
+def distinct(triples: Iterable[Sequence[int]]) -> list[Triple]:
+    """A split is a set; its order is that of first appearance."""
+    return list(dict.fromkeys((int(h), int(r), int(t)) for h, r, t in triples))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One (side, given entity, relation), its answers, and what its candidates must not hold."""
+
+    name: str
+    side: int
+    given: int
+    relation: int
+    answers: tuple[int, ...]
+    known: frozenset[int]
+    removed: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The answer ``answer`` of question number ``question``; ``row`` is its (triple, side) row."""
+
+    question: int
+    answer: int
+    triple: int
+    row: int
+
+
+def asked_by(triple: Triple, side: int) -> tuple[tuple[int, int, int], int]:
+    """The question (side, given, relation) that a triple asks on a side, and its answer."""
+    head, relation, tail = triple
+    return ((side, tail, relation), head) if side == HEAD else ((side, head, relation), tail)
+
+
+def answering(triples: Iterable[Sequence[int]], question: tuple[int, int, int]) -> set[int]:
+    """All entities that answer a question in some triples."""
+    found = set()
+    for triple in distinct(triples):
+        asked, answer = asked_by(triple, question[0])
+        if asked == question:
+            found.add(answer)
+    return found
+
+
+def ask(
+    splits: Splits,
+    evaluated: str = "test",
+    sides: str = "both",
+    filter_splits: Sequence[str] | None = None,
+    extra_known: Iterable[Sequence[int]] = (),
+) -> list[Question]:
+    """All questions of a split: heads first, then tails, each in order of first appearance."""
+    if filter_splits is None:
+        filter_splits = [name for name in ("train", "valid", "test") if name in splits]
+    extra = list(extra_known)
+    questions = []
+    for side in ASKED[sides]:
+        keys = dict.fromkeys(asked_by(triple, side)[0] for triple in distinct(splits[evaluated]))
+        for number, key in enumerate(keys):
+            answers = answering(splits[evaluated], key)
+            elsewhere = answering(extra, key)
+            for name in filter_splits:
+                if name != evaluated:
+                    elsewhere |= answering(splits[name], key)
+            known = elsewhere | (answers if evaluated in filter_splits else set())
+            questions.append(
+                Question(
+                    name=f"{SIDE_NAMES[side]}{number}",
+                    side=side,
+                    given=key[1],
+                    relation=key[2],
+                    answers=tuple(sorted(answers)),
+                    known=frozenset(known),
+                    removed=frozenset(elsewhere - answers),
+                )
+            )
+    return questions
+
+
+def instances_of(
+    splits: Splits, questions: Sequence[Question], evaluated: str = "test", sides: str = "both"
+) -> list[Instance]:
+    """One instance per answer, question after question; rows count head triples, then tail ones."""
+    triples = distinct(splits[evaluated])
+    found = []
+    for number, question in enumerate(questions):
+        for answer in question.answers:
+            if question.side == HEAD:
+                triple = triples.index((answer, question.relation, question.given))
+            else:
+                triple = triples.index((question.given, question.relation, answer))
+            row = ASKED[sides].index(question.side) * len(triples) + triple
+            found.append(Instance(number, answer, triple, row))
+    return found
+
+
+# -- Candidates, counts, ranks ---------------------------------------------------------------
+
+
+def micro_candidates(question: Question, answer: int, n_entities: int) -> set[int]:
+    """(D minus known) and the answer itself, by id."""
+    return (set(range(n_entities)) - question.known) | {answer}
+
+
+def macro_candidates(question: Question, n_entities: int) -> set[int]:
+    """D minus what other filter splits know; all answers of the evaluated split stay."""
+    return (set(range(n_entities)) - question.removed) | set(question.answers)
+
+
+def needs_encoding(label: bytes) -> bool:
+    """White space would break a TREC line; ``%XX`` in a label would be taken for an encoding."""
+    return bool(re.search(rb"[ \t\n\v\f\r]", label) or re.search(rb"%[0-9A-Fa-f]{2}", label))
+
+
+def docno(label: str) -> bytes:
+    """The label as TREC files hold it: white space and ``%`` as ``%XX`` where that is needed."""
+    raw = label.encode("utf-8", "surrogateescape")
+    if not needs_encoding(raw):
+        return raw
+    return b"".join(
+        b"%%%02X" % byte if bytes([byte]) in b" \t\n\v\f\r%" else bytes([byte]) for byte in raw
+    )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How an answer stands among its candidates."""
+
+    greater: int
+    equal: int
+    tied_ahead: int
+    candidates: int
+    answer_nan: bool
+
+
+def count(
+    row: Row,
+    answer: int,
+    candidates: set[int],
+    docnos: Sequence[bytes],
+    higher_is_better: bool = True,
+) -> Counts:
+    """greater, equal and the ties that trec order puts ahead; a NaN answer is behind everything."""
+    assert answer in candidates
+    score = row[answer]
+    if math.isnan(score):
+        return Counts(len(candidates) - 1, 0, 0, len(candidates), True)
+    greater = equal = ahead = 0
+    for other in sorted(candidates - {answer}):
+        if row[other] == score:
+            equal += 1
+            ahead += docnos[other] > docnos[answer]
+        elif (row[other] > score) if higher_is_better else (row[other] < score):
+            greater += 1
+    return Counts(greater, equal, ahead, len(candidates), False)
+
+
+def reject_nan(row: Row, candidates: set[int], question: Question) -> None:
+    """The default rule on NaN: one among the candidates is an error."""
+    for entity in sorted(candidates):
+        if math.isnan(row[entity]):
+            raise NanScore(question.name, entity)
+
+
+def best(
+    row: Row,
+    candidates: set[int],
+    docnos: Sequence[bytes],
+    depth: int,
+    higher_is_better: bool = True,
+) -> list[int]:
+    """The ``depth`` best candidates in trec order: score descending, then docno descending."""
+    sign = 1.0 if higher_is_better else -1.0
+    scored = [entity for entity in candidates if not math.isnan(row[entity])]
+    return sorted(scored, key=lambda c: (sign * row[c], docnos[c]), reverse=True)[:depth]
+
+
+RANK_KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
+
+
+def rank_of(kind: str, counts: Counts) -> Fraction:
+    """The rank of each kind; only the realistic one can be a half."""
+    g, e = counts.greater, counts.equal
+    return {
+        "optimistic": Fraction(g + 1),
+        "realistic": Fraction(g + 1) + Fraction(e, 2),
+        "pessimistic": Fraction(g + e + 1),
+        "ordinal": Fraction(g + 1 + counts.tied_ahead),
+    }[kind]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that scoring a set of questions gives: counts per instance, documents per question."""
+
+    questions: list[Question]
+    instances: list[Instance]
+    micro: list[Counts]
+    macro: list[Counts]
+    run: list[list[int]]
+    run_scores: list[list[float]]
+
+
+def score(
+    questions: Sequence[Question],
+    instances: Sequence[Instance],
+    rows: Sequence[Row],
+    docnos: Sequence[bytes],
+    *,
+    depth: int = 0,
+    per_instance: bool = False,
+    higher_is_better: bool = True,
+    nan: str = "error",
+) -> Outcome:
+    """Rank every instance; ``rows`` are one per question, or one per (triple, side).
+
+    With a row per (triple, side), micro counts come from an instance's own row; macro counts and
+    the run come from the first row of the question.
+    """
+    n_entities = len(docnos)
+    first: dict[int, Row] = {}
+    for instance in sorted(instances, key=lambda i: i.row):
+        first.setdefault(
+            instance.question, rows[instance.row if per_instance else instance.question]
+        )
+    micro, macro = [], []
+    for instance in instances:
+        question = questions[instance.question]
+        own = rows[instance.row] if per_instance else rows[instance.question]
+        few = micro_candidates(question, instance.answer, n_entities)
+        many = macro_candidates(question, n_entities)
+        if nan == "error":
+            reject_nan(own, few, question)
+            reject_nan(first[instance.question], many, question)
+        micro.append(count(own, instance.answer, few, docnos, higher_is_better))
+        macro.append(
+            count(first[instance.question], instance.answer, many, docnos, higher_is_better)
+        )
+    run = [
+        best(first[q], macro_candidates(question, n_entities), docnos, depth, higher_is_better)
+        for q, question in enumerate(questions)
+    ]
+    # A run's scores descend, so those of which lower is better stand in it with their sign turned.
+    sign = 1.0 if higher_is_better else -1.0
+    run_scores = [[sign * first[q][entity] for entity in found] for q, found in enumerate(run)]
+    return Outcome(list(questions), list(instances), micro, macro, run, run_scores)
+
+
+# -- Metrics ---------------------------------------------------------------------------------
+
+
+def mean(values: Iterable[Fraction]) -> Fraction:
+    """The exact mean."""
+    values = list(values)
+    return sum(values, Fraction(0)) / len(values)
+
+
+def harmonic(n: int) -> Fraction:
+    """H(n), exactly."""
+    return sum((Fraction(1, i) for i in range(1, n + 1)), Fraction(0))
+
+
+def reciprocal(rank: Fraction) -> Fraction:
+    """1/r."""
+    return 1 / rank
+
+
+def hit(k: int) -> Callable[[Fraction], Fraction]:
+    """[r <= k]."""
+    return lambda rank: Fraction(int(rank <= k))
+
+
+def expected(f: Callable[[Fraction], Fraction], counts: Counts) -> Fraction:
+    """The mean of f over the ranks g+1 .. g+e+1, all equally likely."""
+    ties = range(counts.greater + 1, counts.greater + counts.equal + 2)
+    return mean(f(Fraction(r)) for r in ties)
+
+
+def mean_rank(ranks: Sequence[Fraction]) -> Fraction:
+    """MR."""
+    return mean(ranks)
+
+
+def mrr(ranks: Sequence[Fraction]) -> Fraction:
+    """MRR."""
+    return mean(map(reciprocal, ranks))
+
+
+def hits(ranks: Sequence[Fraction], k: int) -> Fraction:
+    """Hits@k."""
+    return mean(map(hit(k), ranks))
+
+
+def gmr(ranks: Sequence[Fraction]) -> float:
+    """The geometric mean of the ranks; IGMR is 1 over it."""
+    return math.exp(math.fsum(math.log(rank) for rank in ranks) / len(ranks))
+
+
+def amr(ranks: Sequence[Fraction], candidates: Sequence[int]) -> Fraction:
+    """MR over its expectation under a random scorer."""
+    return 2 * sum(ranks) / sum(c + 1 for c in candidates)
+
+
+def amri(ranks: Sequence[Fraction], candidates: Sequence[int]) -> Fraction:
+    """1 - (MR - 1) / (E[MR] - 1)."""
+    return 1 - 2 * sum(rank - 1 for rank in ranks) / Fraction(sum(c - 1 for c in candidates))
+
+
+def of_side(outcome: Outcome, side: str) -> list[tuple[Instance, Counts, Counts]]:
+    """Instances whose question is of a side, with their micro and macro counts."""
+    rows = zip(outcome.instances, outcome.micro, outcome.macro, strict=True)
+    return [row for row in rows if outcome.questions[row[0].question].side in ASKED[side]]
+
+
+def per_question(rows: Iterable[tuple[Instance, Counts, Counts]]) -> list[list[Counts]]:
+    """The macro counts of each question's answers."""
+    grouped: dict[int, list[Counts]] = {}
+    for instance, _, macro in rows:
+        grouped.setdefault(instance.question, []).append(macro)
+    return list(grouped.values())
+
+
+def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts]) -> Fraction:
+    """The mean of f at the first answer's rank, over all places its tie leaves its answers."""
+    greater = min(counts.greater for counts in answers)
+    tied = [counts for counts in answers if counts.greater == greater]
+    places = range(greater + 1, greater + tied[0].equal + 2)
+    return mean(f(Fraction(chosen[0])) for chosen in itertools.combinations(places, len(tied)))
+
+
+def average_precision(documents: Sequence[int], answers: Iterable[int], k: int) -> Fraction:
+    """map_cut_k of one question: precision at each retrieved answer, over all answers."""
+    answers, found, total = set(answers), 0, Fraction(0)
+    for position, document in enumerate(documents[:k], start=1):
+        if document in answers:
+            found += 1
+            total += Fraction(found, position)
+    return total / len(answers)
+
+
+def ndcg(documents: Sequence[int], answers: Iterable[int], k: int) -> float:
+    """ndcg_cut_k of one question, gains 1, discount 1/log2(rank + 1)."""
+    answers = set(answers)
+    gain = math.fsum(
+        1 / math.log2(position + 1)
+        for position, document in enumerate(documents[:k], start=1)
+        if document in answers
+    )
+    ideal = math.fsum(1 / math.log2(i + 1) for i in range(1, min(k, len(answers)) + 1))
+    return gain / ideal
+
+
+def entity_popularity(splits: Splits) -> dict[int, int]:
+    """Triples of all splits in which an entity stands; a triple h = t counts once."""
+    counts: dict[int, int] = {}
+    for triples in splits.values():
+        for head, _, tail in distinct(triples):
+            for entity in {head, tail}:
+                counts[entity] = counts.get(entity, 0) + 1
+    return counts
+
+
+def stratified(
+    splits: Splits,
+    outcome: Outcome,
+    values: Sequence[float],
+    beta_e: float,
+    beta_r: float,
+    evaluated: str = "test",
+) -> float:
+    """strat-f (Mohamed et al.) of f's value per instance, both sides asked."""
+    weight = {e: n ** -float(beta_e) for e, n in entity_popularity(splits).items()}
+    by_triple: dict[int, list[tuple[float, float]]] = {}
+    for instance, value in zip(outcome.instances, values, strict=True):
+        by_triple.setdefault(instance.triple, []).append((weight[instance.answer], float(value)))
+    by_relation: dict[int, list[float]] = {}
+    for number, (_, relation, _) in enumerate(distinct(splits[evaluated])):
+        pairs = by_triple[number]
+        top = math.fsum(w * value for w, value in pairs)
+        by_relation.setdefault(relation, []).append(top / math.fsum(w for w, _ in pairs))
+    weights = {r: len(f) ** -float(beta_r) for r, f in by_relation.items()}
+    top = math.fsum(weights[r] * math.fsum(f) / len(f) for r, f in by_relation.items())
+    return top / math.fsum(weights.values())
+
+
+# -- Comparing kgtrec's output with an Outcome -----------------------------------------------
+
+COUNT_COLUMNS = ("greater", "equal", "tied_ahead", "candidates")
+
+
+def rank_differences(ranks: object, outcome: Outcome) -> list[str]:
+    """Every way in which a Ranks-like object departs from what the oracle says; [] when none.
+
+    Rows are matched by (question, answer): their order is nobody's promise.
+    """
+    wrong = []
+    keys = list(zip(as_list(ranks.question), as_list(ranks.answer), strict=True))
+    due = {(i.question, i.answer): n for n, i in enumerate(outcome.instances)}
+    if sorted(keys) != sorted(due):
+        return [f"instances {sorted(keys)} instead of {sorted(due)}"]
+    columns = {}
+    for name in ("triple", "side", "relation", "given", "answer_nan", "macro_answer_nan"):
+        columns[name] = as_list(getattr(ranks, name))
+    for name in COUNT_COLUMNS:
+        columns[name] = as_list(getattr(ranks, name))
+        columns["macro_" + name] = as_list(getattr(ranks, "macro_" + name))
+    for kind in RANK_KINDS:
+        columns[f"rank {kind}"] = as_list(ranks.rank(kind))
+        columns[f"macro_rank {kind}"] = as_list(ranks.macro_rank(kind))
+    for row, key in enumerate(keys):
+        for name, value in due_row(outcome, due[key]).items():
+            if len(columns[name]) != len(keys) or columns[name][row] != value:
+                wrong.append(f"{key}: {name} is {columns[name][row : row + 1]}, not {value}")
+    return wrong
+
+
+def due_row(outcome: Outcome, number: int) -> dict[str, object]:
+    """What the columns of one instance must hold."""
+    instance = outcome.instances[number]
+    question = outcome.questions[instance.question]
+    row: dict[str, object] = {
+        "triple": instance.triple,
+        "side": question.side,
+        "relation": question.relation,
+        "given": question.given,
+    }
+    for prefix, counts in (("", outcome.micro[number]), ("macro_", outcome.macro[number])):
+        for name in COUNT_COLUMNS:
+            row[prefix + name] = getattr(counts, name)
+        row[prefix + "answer_nan"] = counts.answer_nan
+        for kind in RANK_KINDS:
+            row[f"{prefix}rank {kind}"] = float(rank_of(kind, counts))
+    return row
+
+
+def run_differences(run: object, outcome: Outcome) -> list[str]:
+    """Every way in which a Run-like object departs from the oracle's documents and scores."""
+    names = [question.name for question in outcome.questions]
+    if list(run.query_ids) != names:
+        return [f"query ids {list(run.query_ids)} instead of {names}"]
+    offsets, documents, scores = map(as_list, (run.offsets, run.documents, run.scores))
+    if len(offsets) != len(names) + 1 or offsets[-1] != len(documents) or offsets[0] != 0:
+        return [f"offsets {offsets} for {len(names)} questions and {len(documents)} documents"]
+    if len(scores) != len(documents):
+        return [f"{len(scores)} scores for {len(documents)} documents"]
+    wrong = []
+    for q, name in enumerate(names):
+        span = slice(offsets[q], offsets[q + 1])
+        if documents[span] != outcome.run[q]:
+            wrong.append(f"{name}: documents {documents[span]} instead of {outcome.run[q]}")
+        elif scores[span] != outcome.run_scores[q]:
+            wrong.append(f"{name}: scores {scores[span]} instead of {outcome.run_scores[q]}")
+    return wrong
+
+
+def as_list(column: object) -> list:
+    """A column as plain Python numbers."""
+    return column.tolist() if hasattr(column, "tolist") else list(column)

@@ -1,0 +1,337 @@
+"""One answer, however it is asked: threads, chunks and every kind of source give the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PATIENT, RankCase, rank_cases
+
+import kgtrec
+from kgtrec.errors import InputError, UsageError
+
+N_ENTITIES = 301
+COLUMNS = (
+    *("triple", "question", "side", "relation", "given", "answer", "answer_nan"),
+    *oracle.COUNT_COLUMNS,
+    *("macro_" + name for name in oracle.COUNT_COLUMNS),
+)
+
+
+def assert_identical(got, due) -> None:
+    """Ranks and runs are the same, bit by bit."""
+    (ranks, run), (due_ranks, due_run) = got, due
+    for name in COLUMNS:
+        one, other = getattr(ranks, name), getattr(due_ranks, name)
+        assert one.dtype == other.dtype, name
+        assert np.array_equal(one, other), name
+    assert list(run.query_ids) == list(due_run.query_ids)
+    for name in ("offsets", "documents", "scores"):
+        one, other = np.asarray(getattr(run, name)), np.asarray(getattr(due_run, name))
+        assert one.dtype == other.dtype, name
+        assert one.tobytes() == other.tobytes(), name
+    assert run.depth == due_run.depth
+
+
+@pytest.fixture(scope="module")
+def questions():
+    rng = np.random.default_rng(7)
+    triples = np.stack(
+        [rng.integers(0, N_ENTITIES, 900), rng.integers(0, 4, 900), rng.integers(0, 40, 900)], 1
+    )
+    graph = kgtrec.Graph.from_arrays(
+        train=triples[:500], valid=triples[500:600], test=triples[600:], n_entities=N_ENTITIES
+    )
+    return graph.questions()
+
+
+@pytest.fixture(scope="module")
+def scores(questions) -> np.ndarray:
+    """Many ties: a few values only."""
+    shape = (len(questions), N_ENTITIES)
+    return np.random.default_rng(8).integers(0, 25, shape).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def due(scores, questions):
+    return kgtrec.rank(scores, questions, run_depth=20, threads=1)
+
+
+@pytest.fixture(scope="module")
+def factors(questions) -> kgtrec.Factors:
+    """Whole numbers, so that scores tie."""
+    rng = np.random.default_rng(9)
+    return kgtrec.Factors(
+        rng.integers(-2, 3, (len(questions), 6)).astype(np.float32),
+        rng.integers(-2, 3, (N_ENTITIES, 6)).astype(np.float32),
+    )
+
+
+def test_the_comparison_can_fail(due, scores, questions):
+    other = kgtrec.rank(-scores, questions, run_depth=20)
+    with pytest.raises(AssertionError):
+        assert_identical(other, due)
+
+
+def in_blocks_of(rows: int, monkeypatch) -> None:
+    """Sources that choose their own block size choose this one."""
+    monkeypatch.setattr("kgtrec.scores.BLOCK_BYTES", rows * N_ENTITIES * 4)
+    monkeypatch.setattr("kgtrec.ranker._FACTOR_ROWS", rows)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("rows", [1, 3, 64, 10_000])
+def test_threads_and_chunks(threads, rows, scores, questions, due, monkeypatch):
+    in_blocks_of(rows, monkeypatch)
+    got = kgtrec.rank(scores, questions, run_depth=20, threads=threads)
+    assert_identical(got, due)
+
+
+@pytest.mark.parametrize("metric", ["dot", "l2"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_threads_and_chunks_of_factors(metric, bias, factors, questions, monkeypatch):
+    offsets = np.arange(N_ENTITIES, dtype=np.float32) % 5 if bias else None
+    source = kgtrec.Factors(factors.queries, factors.entities, bias=offsets, metric=metric)
+    due = kgtrec.rank(source, questions, run_depth=20, threads=1)
+    for threads in (1, 2, 3, 7):
+        for rows in (1, 17, 10_000):
+            in_blocks_of(rows, monkeypatch)
+            got = kgtrec.rank(source, questions, run_depth=20, threads=threads)
+            assert_identical(got, due)
+    q, x = factors.queries.astype(np.float64), factors.entities.astype(np.float64)
+    dense = q @ x.T if metric == "dot" else -((q[:, None, :] - x[None]) ** 2).sum(-1)
+    dense = (dense if offsets is None else dense + offsets).astype(np.float32)
+    assert_identical(kgtrec.rank(dense, questions, run_depth=20), due)  # whole numbers: exact
+
+
+def in_chunks(scores: np.ndarray, sizes=(1, 5, 40)):
+    """Chunks of uneven sizes, that together are the scores."""
+    start = step = 0
+    while start < len(scores):
+        stop = start + sizes[step % len(sizes)]
+        yield scores[start:stop]
+        start, step = stop, step + 1
+
+
+def test_memmap(tmp_path, scores, questions, due):
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    assert_identical(kgtrec.rank(mapped, questions, run_depth=20), due)
+
+
+@pytest.mark.parametrize("as_type", [str, lambda path: path], ids=["str", "Path"])
+def test_npy_file(as_type, tmp_path, scores, questions, due):
+    np.save(tmp_path / "scores.npy", scores)
+    got = kgtrec.rank(as_type(tmp_path / "scores.npy"), questions, run_depth=20)
+    assert_identical(got, due)
+
+
+def test_npy_file_in_fortran_order(tmp_path, scores, questions, due, monkeypatch):
+    np.save(tmp_path / "scores.npy", np.asfortranarray(scores))
+    in_blocks_of(50, monkeypatch)
+    assert_identical(kgtrec.rank(tmp_path / "scores.npy", questions, run_depth=20), due)
+
+
+def test_folder_of_shards(tmp_path, scores, questions, due, monkeypatch):
+    for number, chunk in enumerate(in_chunks(scores, (100, 7))):
+        np.save(tmp_path / f"part-{number:03}.npy", chunk)
+    for rows in (9, 10_000):
+        in_blocks_of(rows, monkeypatch)
+        assert_identical(kgtrec.rank(tmp_path, questions, run_depth=20), due)
+
+
+@pytest.mark.parametrize("wrap", [list, iter, lambda chunks: chunks], ids=["list", "iter", "gen"])
+def test_iterator(wrap, scores, questions, due):
+    got = kgtrec.rank(wrap(in_chunks(scores)), questions, run_depth=20)
+    assert_identical(got, due)
+
+
+class ByArray:
+    """What any framework's tensor on the CPU can do."""
+
+    def __init__(self, scores: np.ndarray) -> None:
+        self.scores = scores
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.scores, dtype=dtype, copy=copy)
+
+
+class ByDlpack:
+    """What newer tensors can do, those that record gradients only once detached."""
+
+    def __init__(self, scores: np.ndarray, detached: bool = False) -> None:
+        self.scores, self.detached = scores, detached
+
+    def detach(self) -> ByDlpack:
+        return ByDlpack(self.scores, True)
+
+    def __dlpack__(self, **how: object) -> object:
+        if not self.detached:
+            raise BufferError("cannot export a tensor that requires gradients")
+        return self.scores.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.scores.__dlpack_device__()
+
+
+@pytest.mark.parametrize("wrap", [ByArray, ByDlpack])
+def test_tensors_of_other_frameworks(wrap, scores, questions, due):
+    assert_identical(kgtrec.rank(wrap(scores), questions, run_depth=20), due)
+    chunks = (wrap(chunk) for chunk in in_chunks(scores))
+    assert_identical(kgtrec.rank(chunks, questions, run_depth=20), due)
+
+
+@pytest.mark.parametrize("rows", [1, 50, 10_000])
+def test_callable(rows, scores, questions, due, monkeypatch):
+    in_blocks_of(rows, monkeypatch)
+    row = {
+        (int(s), int(e), int(r)): number
+        for number, (s, e, r) in enumerate(
+            zip(questions.side, questions.entity, questions.relation, strict=True)
+        )
+    }
+
+    def score(batch):
+        asked = zip(batch.side, batch.entity, batch.relation, strict=True)
+        return scores[[row[int(s), int(e), int(r)] for s, e, r in asked]]
+
+    assert_identical(kgtrec.rank(score, questions, run_depth=20), due)
+
+
+@pytest.mark.parametrize("size", [1, 37, 10_000])
+@pytest.mark.parametrize("order", ["forward", "backward"])
+def test_ranker(size, order, scores, questions, due):
+    ranker = kgtrec.Ranker(questions, run_depth=20, threads=2)
+    start, pairs = 0, []
+    for batch in ranker.batches(size):
+        assert len(batch.entity) == len(batch.relation) == len(batch.side)
+        stop = start + len(batch.entity)
+        assert np.array_equal(batch.entity, questions.entity[start:stop])
+        pairs.append((batch, scores[start:stop]))
+        start = stop
+    assert start == len(questions)
+    for batch, chunk in pairs if order == "forward" else pairs[::-1]:
+        ranker.update(batch, chunk)
+    assert_identical(ranker.finish(), due)
+
+
+def test_float64_that_holds_float32_gives_the_same_ranks(scores, questions, due):
+    ranks, run = kgtrec.rank(scores.astype(np.float64), questions, run_depth=20)
+    for name in COLUMNS:
+        assert np.array_equal(getattr(ranks, name), getattr(due[0], name)), name
+    assert np.array_equal(run.documents, due[1].documents)
+
+
+def test_negated_scores_with_lower_is_better(scores, questions, due):
+    ranks, run = kgtrec.rank(-scores, questions, run_depth=20, higher_is_better=False)
+    for name in COLUMNS:
+        assert np.array_equal(getattr(ranks, name), getattr(due[0], name)), name
+    assert np.array_equal(run.documents, due[1].documents)
+
+
+def test_run_depth_does_not_change_ranks(scores, questions, due):
+    for depth in (0, 1, 1000):
+        ranks, run = kgtrec.rank(scores, questions, run_depth=depth)
+        for name in COLUMNS:
+            assert np.array_equal(getattr(ranks, name), getattr(due[0], name)), name
+        assert np.diff(run.offsets).max() <= depth
+
+
+def test_a_row_per_instance_equals_a_row_per_question(scores, questions, due, monkeypatch):
+    """Repeating a question's row for each of its triples changes nothing."""
+    rows = questions.instance_question[questions.triple_rows]
+    for block in (11, 10_000):
+        in_blocks_of(block, monkeypatch)
+        got = kgtrec.rank(scores[rows], questions, run_depth=20, rows="instances")
+        assert_identical(got, due)
+    chunks = in_chunks(scores[rows])
+    assert_identical(kgtrec.rank(chunks, questions, run_depth=20, rows="instances"), due)
+
+
+def by_ranker(case: RankCase, size: int, backward: bool):
+    """The ranks and run of a Ranker that is fed batch by batch."""
+    options = case.options()
+    ranker = kgtrec.Ranker(case.graph.questions(), options.pop("run_depth"), **options)
+    start, pairs = 0, []
+    for batch in ranker.batches(size):
+        stop = start + len(batch.entity)
+        pairs.append((batch, case.source()[start:stop]))
+        start = stop
+    for batch, chunk in reversed(pairs) if backward else pairs:
+        ranker.update(batch, chunk)
+    return ranker.finish()
+
+
+@given(rank_cases(), st.integers(1, 5), st.booleans(), st.sampled_from([1, 2, 3]))
+@settings(PATIENT, max_examples=150)
+def test_every_route_agrees_on_random_cases(case, size, backward, threads):
+    questions, options = case.graph.questions(), case.options()
+    try:
+        due = kgtrec.rank(case.source(), questions, **options)
+    except InputError:
+        with pytest.raises(InputError):
+            by_ranker(case, size, backward)
+        return
+    threaded = kgtrec.rank(case.source(), questions, threads=threads, **options)
+    assert_identical(threaded, due)
+    pieces = in_chunks(case.source(), (size, 1))
+    assert_identical(kgtrec.rank(pieces, questions, threads=threads, **options), due)
+    assert_identical(by_ranker(case, size, backward), due)
+
+
+# -- What is wrong with a stream is said -------------------------------------------------------
+
+
+def test_too_few_and_too_many_rows(scores, questions):
+    with pytest.raises(InputError, match=str(len(questions))):
+        kgtrec.rank(iter([scores[:-1]]), questions)
+    with pytest.raises(InputError, match=str(len(questions))):
+        kgtrec.rank(iter([scores, scores[:1]]), questions)
+
+
+def test_a_batch_given_twice_or_forgotten(scores, questions):
+    ranker = kgtrec.Ranker(questions)
+    batches = list(ranker.batches(100))
+    ranker.update(batches[0], scores[:100])
+    with pytest.raises(UsageError, match=r"twice|already"):
+        ranker.update(batches[0], scores[:100])
+    with pytest.raises(UsageError):
+        ranker.finish()
+
+
+def test_a_ranker_is_used_once_and_with_its_own_batches(scores, questions):
+    ranker, other = kgtrec.Ranker(questions), kgtrec.Ranker(questions)
+    with pytest.raises(UsageError):
+        ranker.finish()
+    (batch,) = ranker.batches(10_000)
+    with pytest.raises(UsageError):
+        other.update(batch, scores)
+    ranker.update(batch, scores)
+    ranker.finish()
+    with pytest.raises(UsageError):
+        ranker.update(batch, scores)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_that_was_refused_may_be_given_again(threads, scores, questions, due):
+    ranker = kgtrec.Ranker(questions, run_depth=20, threads=threads)
+    for number, batch in enumerate(ranker.batches(100)):
+        right = scores[batch.start : batch.stop]
+        wrong = right.copy()
+        wrong[len(wrong) // 2] = np.nan
+        with pytest.raises(InputError, match="NaN"):
+            ranker.update(batch, wrong)
+        if number % 2:
+            with pytest.raises(InputError, match="shape"):
+                ranker.update(batch, right[:-1])
+        ranker.update(batch, right)
+    assert_identical(ranker.finish(), due)
+
+
+def test_a_chunk_with_another_dtype_or_width(scores, questions):
+    with pytest.raises(InputError, match=str(N_ENTITIES)):
+        kgtrec.rank(iter([scores[:5], scores[5:, :-1]]), questions)
+    with pytest.raises(InputError, match="float64"):
+        kgtrec.rank(iter([scores[:5], scores[5:].astype(np.float64)]), questions)

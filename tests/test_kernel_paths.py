@@ -1,0 +1,257 @@
+"""Every kernel path on every awkward row length, against plain numpy and against each other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec import _core
+
+LENGTHS = [
+    *range(1, 71),
+    *(base + step for base in (127, 129, 1023, 1025, 2047, 2049, 4095, 4097) for step in (0, 1)),
+    *(129 + 2, 1027, 2051, 4099),
+]
+DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
+WIDE = DTYPES[:2]  # in which factors are computed
+PATHS = list(_core.available_paths())
+OFFSETS = (0, 1, 2, 3)
+
+
+@pytest.fixture(params=PATHS)
+def path(request) -> Iterator[str]:
+    """One kernel path after the other, forced."""
+    _core.force_path(request.param)
+    yield request.param
+    _core.force_path(None)
+
+
+def test_the_portable_path_is_always_there():
+    assert "scalar" in PATHS
+
+
+def test_an_unknown_path_is_refused():
+    with pytest.raises(ValueError, match="nonesuch"):
+        _core.force_path("nonesuch")
+
+
+@functools.cache
+def asked(n_entities: int) -> kgtrec.Questions:
+    """Questions with one answer and with many, known entities at both ends of the row."""
+    last = n_entities - 1
+    middle = n_entities // 2
+    many = np.unique(np.linspace(0, last, 9).astype(np.int64))
+    test = [(entity, 0, 0) for entity in many] + [(middle, 1, last), (last, 2, middle)]
+    train = [(0, 1, last), (last, 2, 0), (last, 2, last), (middle // 2, 0, 0), (last // 3, 1, last)]
+    graph = kgtrec.Graph.from_arrays(
+        train=np.array(train), test=np.array(test), n_entities=n_entities, n_relations=3
+    )
+    return graph.questions()
+
+
+def brute_force(scores: np.ndarray, questions: kgtrec.Questions) -> dict[str, np.ndarray]:
+    """The counts of every instance, with masks over whole rows."""
+    n_entities = scores.shape[1]
+    docnos = np.array([str(entity).encode() for entity in range(n_entities)])
+    columns: dict[str, list[int]] = {}
+    for question in range(len(questions)):
+        row, answers = scores[question], questions.answers[question]
+        for answer in answers:
+            for prefix, out in (("", questions.known), ("macro_", questions.removed)):
+                among = np.ones(n_entities, bool)
+                among[out[question]] = False
+                if prefix:
+                    among[answers] = True
+                among[answer] = False
+                tied = among & (row == row[answer])
+                counts = {
+                    "greater": (among & (row > row[answer])).sum(),
+                    "equal": tied.sum(),
+                    "tied_ahead": (docnos[tied] > docnos[answer]).sum(),
+                    "candidates": among.sum() + 1,
+                }
+                for name, value in counts.items():
+                    columns.setdefault(prefix + name, []).append(int(value))
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def best(row: np.ndarray, out: np.ndarray, depth: int) -> list[int]:
+    """The best candidates of a row in trec order."""
+    left = np.setdiff1d(np.arange(len(row)), out)
+    order = sorted(left.tolist(), key=lambda e: (row[e], str(e).encode()), reverse=True)
+    return order[:depth]
+
+
+def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
+    """The same scores, exactly at the end of a buffer that starts ``offset`` elements before."""
+    buffer = np.full(offset + scores.size, np.nan, scores.dtype)
+    view = buffer[offset:].reshape(scores.shape)
+    view[...] = scores
+    return view
+
+
+def check(scores: np.ndarray, questions: kgtrec.Questions, depth: int, offsets=OFFSETS) -> None:
+    """Counts and run of every alignment are those of brute force."""
+    due = brute_force(scores, questions)
+    documents = [
+        best(scores[q], questions.removed[q], depth) for q in range(len(questions)) if depth
+    ]
+    for offset in offsets:
+        ranks, run = kgtrec.rank(shifted(scores, offset), questions, run_depth=depth, threads=1)
+        for name, column in due.items():
+            assert np.array_equal(getattr(ranks, name), column), (name, offset)
+        if depth:
+            got = np.split(np.asarray(run.documents), run.offsets[1:-1])
+            assert [part.tolist() for part in got] == documents, offset
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_row_lengths_and_alignments(length, dtype, path):
+    questions = asked(length)
+    rng = np.random.default_rng(length)
+    scores = rng.integers(0, 5, (len(questions), length)).astype(dtype)
+    check(scores, questions, depth=7)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 1025])
+def test_extreme_values_in_every_lane(length, dtype, path):
+    """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
+    questions = asked(length)
+    info = np.finfo(dtype)
+    values = np.array(
+        [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
+        dtype,
+    )
+    rng = np.random.default_rng(length)
+    shape = (len(questions), length)
+    check(rng.choice(values, shape), questions, depth=length, offsets=(0, 1))
+    for value in values:
+        check(np.full(shape, value), questions, depth=3, offsets=(1,))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [1, 2, 8, 17, 33, 65, 130])
+def test_nan_is_found_in_every_lane(length, dtype, path):
+    graph = kgtrec.Graph.from_arrays(test=np.array([(0, 0, 0)]), n_entities=length)
+    questions = graph.questions(sides="tail")
+    for place in range(length):
+        scores = np.zeros((1, length), dtype)
+        scores[0, place] = np.nan
+        with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
+            kgtrec.rank(scores, questions)
+        ranks, run = kgtrec.rank(scores, questions, run_depth=length, nan="worst")
+        at_answer = place == 0
+        assert ranks.greater.tolist() == [length - 1 if at_answer else 0]
+        assert ranks.equal.tolist() == [0 if at_answer else length - 2]
+        assert ranks.candidates.tolist() == [length]
+        assert place not in np.asarray(run.documents)
+        assert len(run.documents) == length - 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
+def test_strided_rows(length, dtype, path):
+    questions = asked(length)
+    rng = np.random.default_rng(length)
+    wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
+    for view in (
+        wide[::3, 1 : length + 1],
+        wide[1::3, 1::2],
+        wide[::-3, :length],
+        wide[::3, length - 1 :: -1][:, :length],
+    ):
+        due = brute_force(view, questions)
+        ranks, _ = kgtrec.rank(view, questions, run_depth=3)
+        for name, column in due.items():
+            assert np.array_equal(getattr(ranks, name), column), name
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("depth", [0, 1, 20, 1000, 100_000])
+def test_paths_give_the_same_bits(depth, dtype):
+    """A few thousand entities, many ties, thousands of answers: one result on every path."""
+    rng = np.random.default_rng(5)
+    n_entities = 6007
+    triples = np.stack(
+        [rng.integers(0, 6, 3000), rng.integers(0, 2, 3000), rng.integers(0, n_entities, 3000)], 1
+    )
+    graph = kgtrec.Graph.from_arrays(
+        train=triples[:1500], test=triples[1500:], n_entities=n_entities
+    )
+    questions = graph.questions(sides="tail")
+    rough = rng.normal(size=(len(questions), n_entities)).round(2).astype(dtype)
+    seen = {}
+    for name in PATHS:
+        _core.force_path(name)
+        try:
+            ranks, run = kgtrec.rank(rough, questions, run_depth=depth)
+        finally:
+            _core.force_path(None)
+        columns = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal")
+        counts = [getattr(ranks, column).tobytes() for column in columns]
+        seen[name] = [
+            *counts,
+            np.asarray(run.documents).tobytes(),
+            np.asarray(run.scores).tobytes(),
+        ]
+    assert all(result == seen["scalar"] for result in seen.values())
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+@pytest.mark.parametrize("metric", ["dot", "l2"])
+@pytest.mark.parametrize("dim", [1, 3, 8, 17, 100])
+def test_factors_on_every_path(dim, metric, dtype):
+    """Real numbers: the sums must be made in one order, or paths and copies would differ."""
+    rng = np.random.default_rng(dim)
+    for n_entities in (1, 15, 16, 17, 63, 65, 500):
+        questions = asked(n_entities)
+        entities = rng.normal(size=(n_entities, dim)).astype(dtype)
+        entities[n_entities // 2 :] = entities[: n_entities - n_entities // 2]  # exact copies
+        queries = rng.normal(size=(len(questions), dim)).astype(dtype)
+        bias = np.zeros(n_entities, dtype)
+        seen = {}
+        for name in PATHS:
+            _core.force_path(name)
+            try:
+                source = kgtrec.Factors(queries, entities, bias=bias, metric=metric)
+                ranks, run = kgtrec.rank(source, questions, run_depth=n_entities)
+            finally:
+                _core.force_path(None)
+            counts = [ranks.greater.tolist(), ranks.equal.tolist(), ranks.macro_greater.tolist()]
+            seen[name] = [*counts, np.asarray(run.scores).tobytes()]
+            assert_scores_close(run, queries, entities, metric)
+        assert all(result == seen["scalar"] for result in seen.values())
+
+
+def assert_scores_close(run, queries: np.ndarray, entities: np.ndarray, metric: str) -> None:
+    """The scores of a run are those of the formula in float64, up to rounding."""
+    row = np.repeat(np.arange(len(queries)), np.diff(run.offsets))
+    q, x = queries[row].astype(np.float64), entities[run.documents].astype(np.float64)
+    due = (q * x).sum(1) if metric == "dot" else -((q - x) ** 2).sum(1)
+    size = (np.abs(q) * np.abs(x)).sum(1) + (q * q).sum(1) + (x * x).sum(1)
+    assert np.all(np.abs(run.scores - due) <= 8 * np.finfo(queries.dtype).eps * size)
+
+
+def test_the_environment_forces_a_path(tmp_path):
+    """KGTREC_ISA is read when the extension is imported."""
+    import os
+    import subprocess
+    import sys
+
+    code = "from kgtrec import _core; print(_core.active_path())"
+    for name in PATHS:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "KGTREC_ISA": name},
+            cwd=tmp_path,  # not the checkout, whose kgtrec/ may lack the extension
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == name

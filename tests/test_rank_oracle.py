@@ -1,0 +1,352 @@
+"""kgtrec.rank against the definitions: every column, every run, on random graphs and scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import example, given, settings
+from strategies import (
+    DTYPES,
+    LAYOUTS,
+    PATIENT,
+    GraphCase,
+    RankCase,
+    graph_cases,
+    laid_out,
+    rank_cases,
+)
+
+import kgtrec
+from kgtrec.errors import InputError
+
+
+def graph_case(**changes) -> GraphCase:
+    """Three entities, one test triple and its duplicate."""
+    plain = GraphCase(
+        n_entities=3,
+        n_relations=1,
+        splits={"test": [(0, 0, 1), (0, 0, 1)]},
+        labels=None,
+        evaluated="test",
+        sides="both",
+        filter_splits=None,
+        extra_known=(),
+    )
+    return replace(plain, **changes)
+
+
+def rank_case(graph: GraphCase, scores, **changes) -> RankCase:
+    """Ranking on the plain terms, unless told otherwise."""
+    plain = RankCase(graph, False, np.array(scores, np.float32), "contiguous", True, "error", 5)
+    return replace(plain, **changes)
+
+
+def check(case: RankCase) -> None:
+    """kgtrec.rank agrees with the oracle on a case, errors included."""
+    questions = case.graph.questions()
+    try:
+        due = case.outcome()
+    except oracle.NanScore:
+        with pytest.raises(InputError, match=r"(?i)nan") as caught:
+            kgtrec.rank(case.source(), questions, **case.options())
+        assert any(name in str(caught.value) for name in nan_questions(case))
+        return
+    ranks, run = kgtrec.rank(case.source(), questions, **case.options())
+    assert oracle.rank_differences(ranks, due) == []
+    assert oracle.run_differences(run, due) == []
+
+
+def nan_questions(case: RankCase) -> set[str]:
+    """Names of the questions that have a NaN among their candidates."""
+    names = set()
+    questions, instances = case.graph.asked()
+    for instance in instances:
+        question = questions[instance.question]
+        row = case.scores[instance.row if case.per_instance else instance.question]
+        among = oracle.macro_candidates(question, case.graph.n_entities)
+        if np.isnan(row[sorted(among)]).any():
+            names.add(question.name)
+    return names
+
+
+@given(rank_cases())
+@settings(PATIENT, max_examples=400)
+@example(rank_case(graph_case(n_entities=2), [[0, 0], [0, 0]]))
+@example(rank_case(graph_case(splits={"test": [(0, 0, 0)]}, n_entities=1), [[7], [7]]))
+@example(rank_case(graph_case(), [[0, 1, np.nan], [0, 1, 2]]))
+@example(rank_case(graph_case(), [[0, 1, np.nan], [0, np.nan, 2]], nan="worst"))
+def test_ranks_and_runs_are_those_of_the_oracle(case):
+    check(case)
+
+
+@given(graph_cases())
+@settings(PATIENT, max_examples=200)
+def test_questions_are_those_of_the_oracle(case):
+    due, instances = case.asked()
+    questions = case.questions()
+    assert list(questions.ids) == [q.name for q in due]
+    assert questions.side.tolist() == [q.side for q in due]
+    assert questions.entity.tolist() == [q.given for q in due]
+    assert questions.relation.tolist() == [q.relation for q in due]
+    for number, question in enumerate(due):
+        assert questions.answers[number].tolist() == list(question.answers)
+        assert questions.known[number].tolist() == sorted(question.known)
+        assert questions.removed[number].tolist() == sorted(question.removed)
+    assert questions.instance_question.tolist() == [i.question for i in instances]
+    assert questions.instance_triple.tolist() == [i.triple for i in instances]
+    rows = sorted(range(len(instances)), key=lambda number: instances[number].row)
+    assert questions.triple_rows.tolist() == rows
+
+
+@given(graph_cases())
+@settings(PATIENT, max_examples=100)
+def test_docnos_are_those_of_the_oracle(case):
+    labels = case.questions().graph.entities
+    assert list(labels) == list(case.entity_labels())
+    due = case.docnos()
+    written = [docno.encode("utf-8", "surrogateescape") for docno in labels.docnos]
+    assert written == due
+    places = {docno: place for place, docno in enumerate(sorted(due))}
+    order = labels.trec_order
+    positions = list(range(len(due))) if order is None else order.tolist()
+    assert positions == [places[docno] for docno in due]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("per_instance", [False, True], ids=["questions", "instances"])
+def test_every_memory_layout(layout, dtype, per_instance):
+    graph = graph_case(
+        n_entities=37,
+        splits={"train": [(0, 0, 5), (3, 0, 1)], "test": [(0, 0, 1), (0, 0, 2), (9, 0, 1)]},
+    )
+    n_rows = len(graph.asked()[1 if per_instance else 0])
+    scores = np.random.default_rng(1).integers(0, 4, (n_rows, 37)).astype(dtype)
+    check(rank_case(graph, scores, layout=layout, per_instance=per_instance, depth=9))
+
+
+@pytest.mark.parametrize("per_instance", [False, True], ids=["questions", "instances"])
+@pytest.mark.parametrize("higher", [True, False], ids=["higher", "lower"])
+def test_many_answers_and_many_known(per_instance, higher):
+    rng = np.random.default_rng(2)
+    triples = np.stack([rng.integers(0, 3, 90), np.zeros(90, int), rng.integers(0, 150, 90)], 1)
+    graph = graph_case(
+        n_entities=150,
+        splits={"train": triples[:40].tolist(), "valid": triples[30:60].tolist()}
+        | {"test": triples[50:].tolist()},
+    )
+    n_rows = len(graph.asked()[1 if per_instance else 0])
+    scores = rng.integers(0, 12, (n_rows, 150)).astype(np.float32)
+    case = rank_case(graph, scores, per_instance=per_instance, higher_is_better=higher)
+    for depth in (0, 1, 10, 149, 150, 151):
+        check(replace(case, depth=depth))
+
+
+def test_values_next_to_each_other_are_no_ties():
+    one = np.float32(1)
+    scores = np.array([[one, np.nextafter(one, np.float32(2)), one]] * 2)
+    check(rank_case(graph_case(), scores))
+    check(rank_case(graph_case(), np.array([[1, 1 + 2.0**-52, 1 - 2.0**-53]] * 2)))
+
+
+@pytest.mark.parametrize("nan", ["error", "worst"])
+def test_nan_at_a_known_entity_is_no_error(nan):
+    graph = graph_case(splits={"train": [(0, 0, 2)], "test": [(0, 0, 1)]})
+    check(rank_case(graph, [[0, 1, 2], [0, 1, np.nan]], nan=nan))
+
+
+@pytest.mark.parametrize("first", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
+@pytest.mark.parametrize("own", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
+@pytest.mark.parametrize("nan", ["error", "worst"])
+def test_nan_in_the_first_or_in_the_own_row(nan, own, first):
+    """Micro counts know the own row alone, macro counts and the run the first row alone."""
+    graph = graph_case(n_entities=2, splits={"test": [(0, 0, 0), (1, 0, 0)]}, sides="head")
+    case = rank_case(graph, [first, own], per_instance=True, nan=nan)
+    check(case)
+    if nan == "worst":  # and the run and the ranks agree on what has no score
+        kgtrec.evaluate(case.source(), graph.questions(), rows="instances", nan="worst")
+
+
+def test_a_nan_error_names_question_and_entity():
+    graph = graph_case(labels=("Oslo", "Rome", "Kyiv"))
+    scores = np.array([[0, 1, 2], [0, 1, np.nan]], np.float32)
+    with pytest.raises(InputError, match="tail0") as caught:
+        kgtrec.rank(scores, graph.questions())
+    assert "Kyiv" in str(caught.value)
+
+
+def test_nan_payload_and_sign_do_not_matter():
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFFFFFFFF], np.uint32)
+    for value in bits.view(np.float32):
+        scores = np.array([[0, 1, 2], [0, 1, 2]], np.float32)
+        scores[1, 1] = value
+        check(rank_case(graph_case(), scores, nan="worst"))
+        check(rank_case(graph_case(), scores))
+
+
+def test_rows_of_a_dictionary_are_those_of_one_array():
+    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]})
+    case = rank_case(graph, np.random.default_rng(3).random((6, 3)), per_instance=True)
+    halves = {"tail": case.scores[3:], "head": case.scores[:3]}
+    ranks, run = kgtrec.rank(halves, graph.questions(), **case.options())
+    assert oracle.rank_differences(ranks, case.outcome()) == []
+    assert oracle.run_differences(run, case.outcome()) == []
+
+
+@pytest.mark.parametrize("rows", [(2, 4), (4, 2), (6, 0), (0, 6)], ids=str)
+def test_a_dictionary_whose_sides_are_not_of_one_length(rows):
+    """Six rows in all, as wanted; but the rows of one side would be taken for the other's."""
+    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]})
+    halves = {"head": np.zeros((rows[0], 3)), "tail": np.zeros((rows[1], 3))}
+    with pytest.raises(InputError, match=r"head|tail"):
+        kgtrec.rank(halves, graph.questions(), rows="instances")
+
+
+def test_a_dictionary_with_the_side_that_is_not_asked():
+    with pytest.raises(InputError, match="tail"):
+        kgtrec.rank({"tail": np.zeros((1, 3))}, graph_case(sides="head").questions())
+
+
+@pytest.mark.parametrize("sides", ["head", "tail"])
+def test_a_dictionary_with_one_side(sides):
+    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2)]}, sides=sides)
+    case = rank_case(graph, [[1, 2, 3], [3, 1, 2]], per_instance=True)
+    ranks, run = kgtrec.rank({sides: case.scores}, graph.questions(), **case.options())
+    assert oracle.rank_differences(ranks, case.outcome()) == []
+    assert oracle.run_differences(run, case.outcome()) == []
+
+
+def test_a_split_without_triples_asks_nothing():
+    empty = np.zeros((0, 3), np.int64)
+    graph = kgtrec.Graph.from_arrays(train=np.array([(0, 0, 1)]), test=empty)
+    with pytest.raises(kgtrec.errors.UsageError, match="test"):
+        graph.questions()
+
+
+def test_integer_columns_are_int64():
+    ranks, _ = kgtrec.rank(np.zeros((2, 3), np.float32), graph_case().questions())
+    for name in ("triple", "question", "side", "relation", "given", "answer"):
+        assert getattr(ranks, name).dtype == np.int64, name
+    for name in oracle.COUNT_COLUMNS:
+        assert getattr(ranks, name).dtype == np.int64, name
+        assert getattr(ranks, "macro_" + name).dtype == np.int64, name
+    assert ranks.rank("realistic").dtype == np.float64
+    assert ranks.answer_nan.dtype == bool
+
+
+def test_scores_handed_over_are_left_alone():
+    graph = graph_case(splits={"train": [(0, 0, 2)], "test": [(0, 0, 1)]})
+    scores = np.array([[0, 1, 2], [0, 1, np.nan]], np.float32)
+    before = scores.tobytes()
+    kgtrec.rank(scores, graph.questions(), run_depth=2, higher_is_better=False)
+    assert scores.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        *(((2, 2), "3"), ((2, 4), "3"), ((1, 3), "2"), ((3, 3), "2"), ((0, 3), "2")),
+        *(((6,), "two-dim"), ((2, 3, 1), "two-dim"), ((), "two-dim")),
+    ],
+    ids=str,
+)
+def test_wrong_shapes_are_refused(shape, expected):
+    with pytest.raises(InputError, match=expected):
+        kgtrec.rank(np.zeros(shape, np.float32), graph_case().questions())
+
+
+@pytest.mark.parametrize("dtype", ["U1", object, complex, bool], ids=str)
+def test_wrong_dtypes_are_refused(dtype):
+    with pytest.raises(InputError, match="dtype"):
+        kgtrec.rank(np.zeros((2, 3), dtype), graph_case().questions())
+
+
+def test_laid_out_views_are_not_copied_to_nan():
+    """The guard values of the layouts are never read: no NaN error comes from them."""
+    for layout in LAYOUTS:
+        kgtrec.rank(laid_out(np.zeros((2, 3), np.float32), layout), graph_case().questions())
+
+
+def test_popularity_is_counted_in_triples():
+    """Entities over all splits, each distinct triple once; relations in the evaluated split."""
+    splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}
+    graph = graph_case(n_relations=2, splits=splits)
+    scores = np.zeros((len(graph.asked()[0]), 3), np.float32)
+    ranks, _ = kgtrec.rank(scores, graph.questions())
+    counts = oracle.entity_popularity(splits)
+    assert counts == {0: 3, 1: 3, 2: 1}
+    assert ranks.answer_popularity.tolist() == [counts[a] for a in ranks.answer.tolist()]
+    assert ranks.relation_popularity.tolist() == [1] * 4
+
+
+# -- Metrics -----------------------------------------------------------------------------------
+
+CUTOFFS = (1, 3, 10)
+
+
+def metrics_of(ranks: list[Fraction], candidates: list[int] | None) -> dict[str, float]:
+    """Metrics of exact ranks; those adjusted for chance need candidates."""
+    found = {f"hits@{k}": float(oracle.hits(ranks, k)) for k in CUTOFFS}
+    found |= {"mr": float(oracle.mean_rank(ranks)), "mrr": float(oracle.mrr(ranks))}
+    if candidates is not None:
+        found |= {"gmr": oracle.gmr(ranks), "igmr": 1 / oracle.gmr(ranks)}
+        found["amr"] = float(oracle.amr(ranks, candidates))
+        if any(c > 1 for c in candidates):
+            found["amri"] = float(oracle.amri(ranks, candidates))
+    return found
+
+
+def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, float]:
+    """Every key that the oracle can answer for on a side."""
+    rows = oracle.of_side(due, side)
+    questions = oracle.per_question(rows)
+    candidates = [micro.candidates for _, micro, _ in rows]
+    keys = {}
+    for kind in oracle.RANK_KINDS:
+        ranks = [oracle.rank_of(kind, micro) for _, micro, _ in rows]
+        first = [min(oracle.rank_of(kind, c) for c in answers) for answers in questions]
+        for name, value in metrics_of(ranks, candidates).items():
+            keys[f"{side}.{kind}.micro.{name}"] = value
+        for name, value in metrics_of(first, None).items():
+            keys[f"{side}.{kind}.macro.{name}"] = value
+    functions = {"mr": lambda rank: rank, "mrr": oracle.reciprocal}
+    functions |= {f"hits@{k}": oracle.hit(k) for k in CUTOFFS}
+    for name, f in functions.items():
+        value = oracle.mean(oracle.expected(f, micro) for _, micro, _ in rows)
+        keys[f"{side}.expected.micro.{name}"] = float(value)
+        value = oracle.mean(oracle.expected_first(f, answers) for answers in questions)
+        keys[f"{side}.expected.macro.{name}"] = float(value)
+    numbers = sorted({instance.question for instance, _, _ in rows})
+    runs = [(due.run[q], due.questions[q].answers) for q in numbers]
+    for k in (5, 20):
+        value = oracle.mean(oracle.average_precision(*run, k) for run in runs)
+        keys[f"{side}.macro.map_cut_{k}"] = float(value)
+        value = math.fsum(oracle.ndcg(*run, k) for run in runs) / len(runs)
+        keys[f"{side}.macro.ndcg_cut_{k}"] = value
+    if side == "both":
+        for betas in ((0, 0), (0.5, 0.5), (-1, 1), (0, -1)):
+            values = [1 / oracle.rank_of("realistic", c) for c in due.micro]
+            value = oracle.stratified(case.graph.splits, due, values, *betas, case.graph.evaluated)
+            keys[f"both.stratified.mrr({betas[0]},{betas[1]})"] = value
+    return keys
+
+
+@given(rank_cases())
+@settings(PATIENT, max_examples=100)
+def test_metrics_are_those_of_the_oracle(case):
+    case = replace(case, depth=20, nan="error", per_instance=False)
+    n_questions = len(case.graph.asked()[0])
+    case = replace(case, scores=np.nan_to_num(case.scores[:n_questions], nan=0.5))
+    due = case.outcome()
+    result = kgtrec.evaluate(
+        case.source(), case.graph.questions(), higher_is_better=case.higher_is_better
+    )
+    sides = ("head", "tail", "both") if case.graph.sides == "both" else (case.graph.sides,)
+    for side in sides:
+        for key, value in due_metrics(case, due, side).items():
+            assert result[key] == pytest.approx(value, rel=1e-12, abs=1e-12), key
