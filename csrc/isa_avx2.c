@@ -58,6 +58,7 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #define LOAD_TAIL(p, n, fill) load_tail_f32(p, n, fill)
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define SET1(s) _mm256_set1_ps(s)
+#define LARGER(x, y) _mm256_max_ps(x, y)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define COUNTER __m256i
@@ -98,6 +99,7 @@ static size_t select_f32_avx2(const float *x, size_t n, float t, int32_t *out) {
 #define LOAD_TAIL(p, n, fill) load_tail_f64(p, n, fill)
 #define STORE(p, v) _mm256_storeu_pd(p, v)
 #define SET1(s) _mm256_set1_pd(s)
+#define LARGER(x, y) _mm256_max_pd(x, y)
 #define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define FMA1(a, b, c) fma(a, b, c)
 #define COUNTER __m256i
@@ -147,8 +149,10 @@ static bool available(void) {
 const kgt_kernel kgt_kernel_avx2 = {
     .name = "avx2",
     .available = available,
-    .f32 = {count_f32_avx2, NULL, select_f32_avx2, tile_f32_avx2, norms_f32_avx2, pair_f32_avx2},
-    .f64 = {count_f64_avx2, NULL, select_f64_avx2, tile_f64_avx2, norms_f64_avx2, pair_f64_avx2},
+    .f32 = {count_f32_avx2, NULL, select_f32_avx2, fold_f32_avx2, tile_f32_avx2, norms_f32_avx2,
+            pair_f32_avx2},
+    .f64 = {count_f64_avx2, NULL, select_f64_avx2, fold_f64_avx2, tile_f64_avx2, norms_f64_avx2,
+            pair_f64_avx2},
     .widen_f16 = widen_f16_avx2,
 };
 #endif

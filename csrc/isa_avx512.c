@@ -17,6 +17,7 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define LOAD_TAIL(p, n, fill) _mm512_mask_loadu_ps(_mm512_set1_ps(fill), MASK(n), p)
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define SET1(s) _mm512_set1_ps(s)
+#define LARGER(x, y) _mm512_max_ps(x, y)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define COUNTER __m512i
@@ -40,6 +41,7 @@ static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out,
     size_t kept = 0, i = 0;
     for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
+        KGT_PREFETCH(x + i + KGT_BLOCK);
         const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
@@ -78,6 +80,7 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, int32_t *out)
 #define LOAD_TAIL(p, n, fill) _mm512_mask_loadu_pd(_mm512_set1_pd(fill), MASK(n), p)
 #define STORE(p, v) _mm512_storeu_pd(p, v)
 #define SET1(s) _mm512_set1_pd(s)
+#define LARGER(x, y) _mm512_max_pd(x, y)
 #define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define FMA1(a, b, c) fma(a, b, c)
 #define COUNTER __m512i
@@ -101,6 +104,7 @@ static size_t compress_f64_avx512(const double *x, size_t n, double t, double *o
     size_t kept = 0;
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
+        KGT_PREFETCH(x + i + KGT_BLOCK);
         const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_pd_mask(values, values, _CMP_UNORD_Q);
@@ -148,10 +152,10 @@ static bool available(void) {
 const kgt_kernel kgt_kernel_avx512 = {
     .name = "avx512",
     .available = available,
-    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, tile_f32_avx512,
-            norms_f32_avx512, pair_f32_avx512},
-    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, tile_f64_avx512,
-            norms_f64_avx512, pair_f64_avx512},
+    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, fold_f32_avx512,
+            tile_f32_avx512, norms_f32_avx512, pair_f32_avx512},
+    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, fold_f64_avx512,
+            tile_f64_avx512, norms_f64_avx512, pair_f64_avx512},
     .widen_f16 = widen_f16_avx512,
 };
 #endif

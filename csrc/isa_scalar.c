@@ -41,9 +41,9 @@ static bool available(void) { return true; }
 const kgt_kernel kgt_kernel_scalar = {
     .name = "scalar",
     .available = available,
-    .f32 = {count_f32_scalar, NULL, select_f32_scalar, tile_f32_scalar, norms_f32_scalar,
-            pair_f32_scalar},
-    .f64 = {count_f64_scalar, NULL, select_f64_scalar, tile_f64_scalar, norms_f64_scalar,
-            pair_f64_scalar},
+    .f32 = {count_f32_scalar, NULL, select_f32_scalar, fold_f32_scalar, tile_f32_scalar,
+            norms_f32_scalar, pair_f32_scalar},
+    .f64 = {count_f64_scalar, NULL, select_f64_scalar, fold_f64_scalar, tile_f64_scalar,
+            norms_f64_scalar, pair_f64_scalar},
     .widen_f16 = widen_f16_scalar,
 };

@@ -13,6 +13,13 @@
 #define KGT_BLOCK 2048
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64
+/* A row's first bound for its best entities comes from so many values: they fit the second-level
+ * cache, and most benchmarks' rows whole. */
+#define KGT_OPENING 16384
+/* Places for maxima: of groups of 2 at least, rounded up block by block. */
+#define KGT_MAXIMA (KGT_OPENING / 2 + KGT_OPENING / KGT_BLOCK * KGT_FOLD)
+/* Maxima come this many at a time at most. */
+#define KGT_FOLD 16
 /* Entities per packed panel of the tile product: a multiple of every path's vector length. */
 #define KGT_PANEL 48
 /* Queries per strip of the tile product. */
@@ -34,6 +41,7 @@ typedef struct {
                   int64_t *at_least);
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
     size_t (*select)(const float *x, size_t n, float t, int32_t *out);
+    size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
     void (*norms)(const float *panel, size_t dim, float *out);
@@ -45,6 +53,7 @@ typedef struct {
                   int64_t *at_least);
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
     size_t (*select)(const double *x, size_t n, double t, int32_t *out);
+    size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);
     void (*norms)(const double *panel, size_t dim, double *out);

@@ -55,7 +55,7 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, int64_t first, int64_t n) {
     typedef struct {                                                                              \
         const kgt_kernel *kernel;                                                                 \
         const kgt_task *task;                                                                     \
-        T *block, *survivors, *gathered, *thresholds;                                             \
+        T *block, *survivors, *maxima, *gathered, *thresholds;                                    \
         int32_t *selected;                                                                        \
         int64_t *greater, *at_least, *behind; /* of the row, before filtering */                  \
         int64_t *filter_greater, *filter_at_least, *filter_ahead;                                 \

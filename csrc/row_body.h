@@ -16,18 +16,19 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     }
     const size_t n_jobs = (size_t)jobs, block = KGT_BLOCK + KGT_SLACK;
     *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task};
-    worker->block = kgt_allocate(2 * block + (size_t)known + n_jobs, sizeof(T));
+    worker->block = kgt_allocate(2 * block + KGT_MAXIMA + (size_t)known + n_jobs, sizeof(T));
     worker->selected = kgt_allocate(block, sizeof(int32_t));
     worker->greater = kgt_allocate(6 * n_jobs, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
-    worker->keys = kgt_allocate((size_t)n_tops * capacity, sizeof *worker->keys);
+    worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity, sizeof *worker->keys);
     if (!worker->block || !worker->selected || !worker->greater || !worker->tops || !worker->keys) {
         FN(kgt_worker_close)(worker);
         return KGT_NO_MEMORY;
     }
     worker->survivors = worker->block + block;
-    worker->gathered = worker->survivors + block;
+    worker->maxima = worker->survivors + block;
+    worker->gathered = worker->maxima + KGT_MAXIMA;
     worker->thresholds = worker->gathered + known;
     worker->at_least = worker->greater + n_jobs;
     worker->behind = worker->at_least + n_jobs;
@@ -35,8 +36,11 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     worker->filter_at_least = worker->filter_greater + n_jobs;
     worker->filter_ahead = worker->filter_at_least + n_jobs;
     for (int64_t i = 0; i < n_tops; i++)
-        worker->tops[i] = (FN(kgt_top)){
-            .keys = worker->keys + (size_t)i * capacity, .depth = depth, .bound = -INFINITY};
+        worker->tops[i] = (FN(kgt_top)){.keys = worker->keys + ((size_t)i + 1) * capacity,
+                                        .spare = worker->keys,
+                                        .depth = depth,
+                                        .ordered = task->position == NULL,
+                                        .bound = -INFINITY};
     return KGT_OK;
 }
 
@@ -92,6 +96,8 @@ void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, i
         out[start + j] = (double)FN(value)(worker, row, jobs.ids[j] - row->first);
 }
 
+#include "best_body.h"
+
 /* ---- counting ---- */
 
 /* True if the block holds a NaN. Compressing pays once several thresholds share the survivors. */
@@ -135,50 +141,6 @@ static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const T *x, int
     int64_t behind = 0;
     for (int64_t i = 0; i < n; i++) behind += (x[i] == threshold) & (position[first + i] <= own);
     worker->behind[job] += behind;
-}
-
-/* ---- the best entities ---- */
-
-/* NaN is never selected: it compares false with every bound. */
-static void FN(offer_block)(FN(kgt_worker) * worker, FN(kgt_top) * top, const T *x, int64_t n,
-                            int64_t first, kgt_span removed, int64_t *cursor) {
-    const int64_t capacity = kgt_top_capacity(top->depth);
-    const int32_t *position = worker->task->position;
-    int64_t seen = 0;
-    while (seen < n) {
-        /* Short steps while the bound is still low, so that few candidates pass it in vain. */
-        const bool open = top->bound == -INFINITY;
-        int64_t step = open ? capacity - top->used : seen + capacity;
-        if (step > n - seen) step = n - seen;
-        const size_t found =
-            worker->kernel->OPS.select(x + seen, (size_t)step, top->bound, worker->selected);
-        for (size_t i = 0; i < found; i++) {
-            const int64_t place = seen + worker->selected[i], id = first + place;
-            if (x[place] < top->bound) continue;
-            while (*cursor < removed.n && removed.ids[*cursor] < id) ++*cursor;
-            if (*cursor < removed.n && removed.ids[*cursor] == id) continue;
-            const uint32_t order = (uint32_t)(position ? position[id] : id);
-            top->keys[top->used++] = FN(kgt_make_key)(x[place], order);
-            if (top->used == capacity) FN(kgt_top_prune)(top);
-        }
-        seen += step;
-    }
-}
-
-void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
-                      const kgt_best *best) {
-    FN(kgt_top_sort)(top);
-    int32_t *ids = best->ids + slot * best->depth;
-    T *scores = (T *)best->scores + slot * best->depth;
-    const int32_t *entity_at = worker->task->entity_at;
-    for (int64_t i = 0; i < top->used; i++) {
-        const uint32_t order = (uint32_t)top->keys[i];
-        ids[i] = entity_at ? entity_at[order] : (int32_t)order;
-        scores[i] = FN(kgt_key_score)(top->keys[i]);
-    }
-    best->length[slot] = (int32_t)top->used;
-    top->used = 0;
-    top->bound = -INFINITY;
 }
 
 /* ---- filtering ---- */
@@ -239,34 +201,41 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
 
 /* ---- the row ---- */
 
+/* Counts one block, and notes what of its ties stands behind the answers. `next`: the first job
+ * whose id is not below the block. */
+static bool FN(pass_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t first,
+                           kgt_span jobs, int64_t *next) {
+    if (worker->task->position != NULL) {
+        int64_t *before = worker->filter_ahead; /* free until the filters are counted */
+        for (int64_t j = 0; j < jobs.n; j++) before[j] = worker->at_least[j] - worker->greater[j];
+        const bool nan = FN(count_block)(worker, x, n, jobs.n);
+        for (int64_t j = 0; j < jobs.n; j++)
+            FN(note_behind_by_position)(worker, x, n, first, jobs.ids[j], j, before[j]);
+        return nan;
+    }
+    int64_t end = *next;
+    for (; end < jobs.n && jobs.ids[end] < first + n; end++)
+        worker->behind[end] = worker->at_least[end] - worker->greater[end];
+    const bool nan = FN(count_block)(worker, x, n, jobs.n);
+    for (; *next < end; ++*next) FN(note_behind)(worker, x, n, jobs.ids[*next] - first, *next);
+    return nan;
+}
+
 /* The one pass over the scores. True if a NaN was met, candidate or not. */
 static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs, kgt_span removed,
                      FN(kgt_top) * top) {
-    const bool by_position = worker->task->position != NULL;
-    int64_t next = kgt_lower_bound(jobs, row->first), cursor = 0;
+    FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
+    if (top != NULL) FN(offer_open)(&offer);
+    int64_t next = kgt_lower_bound(jobs, row->first);
     bool nan = false;
     for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
         const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
-        const int64_t first = row->first + start;
         const T *x = FN(fetch)(worker, row, start, n);
-        if (by_position) {
-            for (int64_t j = 0; j < jobs.n; j++)
-                worker->filter_ahead[j] = worker->at_least[j] - worker->greater[j];
-            nan |= FN(count_block)(worker, x, n, jobs.n);
-            for (int64_t j = 0; j < jobs.n; j++)
-                FN(note_behind_by_position)(worker, x, n, first, jobs.ids[j], j,
-                                            worker->filter_ahead[j]);
-        } else {
-            int64_t end = next;
-            for (; end < jobs.n && jobs.ids[end] < first + n; end++)
-                worker->behind[end] = worker->at_least[end] - worker->greater[end];
-            nan |= FN(count_block)(worker, x, n, jobs.n);
-            for (; next < end; next++) FN(note_behind)(worker, x, n, jobs.ids[next] - first, next);
-        }
-        if (top != NULL) FN(offer_block)(worker, top, x, n, first, removed, &cursor);
+        nan |= FN(pass_block)(worker, x, n, row->first + start, jobs, &next);
+        if (top != NULL) FN(offer_block)(&offer, x, start, n);
     }
     /* Answers beyond this range: all its ties stand behind them. */
-    for (; !by_position && next < jobs.n; next++)
+    for (; worker->task->position == NULL && next < jobs.n; next++)
         worker->behind[next] = worker->at_least[next] - worker->greater[next];
     return nan;
 }

@@ -26,6 +26,20 @@ static size_t FN(select)(const T *x, size_t n, T t, int32_t *out) {
     return kept;
 }
 
+static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {
+    size_t folded = 0;
+    for (size_t i = 0; i < n; i += group * KGT_FOLD) {
+        for (size_t lane = 0; lane < KGT_FOLD; lane++) out[folded + lane] = -INFINITY;
+        const size_t end = n - i < group * KGT_FOLD ? n : i + group * KGT_FOLD;
+        for (size_t j = i; j < end; j++) {
+            T *best = out + folded + (j - i) % KGT_FOLD;
+            *best = x[j] > *best ? x[j] : *best;
+        }
+        folded += KGT_FOLD;
+    }
+    return folded;
+}
+
 static T FN(pair)(const T *a, const T *b, size_t dim) {
     T sum = 0;
     for (size_t k = 0; k < dim; k++) sum = FMA1(a[k], b[k], sum);

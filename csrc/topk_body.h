@@ -62,18 +62,21 @@ static void FN(select_largest)(KEY *keys, int64_t n, int64_t k) {
     FN(insertion_sort)(keys, n);
 }
 
-/* Keeps the depth best and raises the bound to the worst of them. */
+/* Keeps the depth best, in the order in which they came, and raises the bound to the worst of them.
+ */
 void FN(kgt_top_prune)(FN(kgt_top) * top) {
     if (top->used < top->depth) return;
-    FN(select_largest)(top->keys, top->used, top->depth);
-    top->used = top->depth;
-    KEY worst = top->keys[0];
-    for (int64_t i = 1; i < top->depth; i++)
-        if (top->keys[i] < worst) worst = top->keys[i];
+    KEY *spare = top->spare;
+    memcpy(spare, top->keys, (size_t)top->used * sizeof(KEY));
+    FN(select_largest)(spare, top->used, top->depth);
+    KEY worst = spare[0];
+    for (int64_t i = 1; i < top->depth; i++) worst = spare[i] < worst ? spare[i] : worst;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < top->used; i++) {
+        const KEY key = top->keys[i];
+        top->keys[kept] = key;
+        kept += key >= worst;
+    }
+    top->used = kept;
     top->bound = FN(kgt_key_score)(worst);
-}
-
-void FN(kgt_top_sort)(FN(kgt_top) * top) {
-    FN(kgt_top_prune)(top);
-    FN(sort)(top->keys, top->used);
 }

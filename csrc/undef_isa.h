@@ -9,6 +9,7 @@
 #undef LOAD_TAIL
 #undef STORE
 #undef SET1
+#undef LARGER
 #undef FMA
 #undef FMA1
 #undef COUNTER

@@ -1,0 +1,118 @@
+/* The best entities of a row, in trec order, fed block by block. Computing type T.
+ *
+ * Only scores that reach the bound, the depth-th best so far, are looked at one by one, so all
+ * depends on a good bound early. A row opens with the maxima of many small groups of its first
+ * values: the wanted-th largest maximum is reached by that many values, hence a bound, and few
+ * others reach it. */
+
+/* One row (or range) being offered to its top. */
+typedef struct {
+    FN(kgt_worker) * worker;
+    const kgt_row *row;
+    FN(kgt_top) * top;
+    kgt_span removed; /* never kept */
+    int64_t cursor;   /* into removed: the first that is not behind us */
+    size_t group;     /* values a maximum while the row opens; 0: it is open */
+    int64_t opening;  /* how many values it opens with */
+    int64_t wanted;   /* values that must reach the bound */
+    size_t n_maxima;
+} FN(kgt_offer);
+
+static void FN(offer_open)(FN(kgt_offer) * offer) {
+    const FN(kgt_top) *top = offer->top;
+    if (top->bound > -INFINITY || top->used > 0) return;
+    offer->opening = offer->row->n < KGT_OPENING ? offer->row->n : KGT_OPENING;
+    offer->wanted = top->depth + offer->removed.n;
+    const int64_t group = offer->opening / (4 * offer->wanted);
+    offer->group = group < 2 ? 0 : group > 64 ? 64 : (size_t)group;
+}
+
+/* The highest bound found in a few steps that at least `wanted` of the maxima reach. Any such bound
+ * is right; a lower one only costs time. */
+static T FN(find_bound)(const FN(kgt_worker) * worker, size_t n, int64_t wanted) {
+    const T *maxima = worker->maxima;
+    T low = -INFINITY, high = -INFINITY, least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        high = maxima[i] > high ? maxima[i] : high;
+        least = maxima[i] < least ? maxima[i] : least;
+    }
+    low = least;
+    const int64_t enough = wanted + wanted / 8 + 4;
+    int64_t reached = (int64_t)n;
+    for (int pass = 0; pass < 8 && reached > enough; pass++) {
+        T step[4];
+        int64_t greater[4] = {0}, at_least[4] = {0};
+        for (int j = 0; j < 4; j++) step[j] = low + (high - low) * (T)(0.2 * (j + 1));
+        if (!(step[0] > low && step[3] < high)) break; /* no number between them, or infinite */
+        worker->kernel->OPS.count(maxima, n, step, 4, greater, at_least);
+        int j = 3;
+        while (j >= 0 && at_least[j] < wanted) j--;
+        if (j < 3) high = step[j + 1];
+        if (j < 0) continue;
+        low = step[j];
+        reached = at_least[j];
+    }
+    return low;
+}
+
+/* Offers values start .. start + n - 1 of the row. NaN is never selected: it compares false with
+ * every bound. */
+static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+    FN(kgt_top) *top = offer->top;
+    const kgt_span removed = offer->removed;
+    const int32_t *position = offer->worker->task->position;
+    const int64_t capacity = kgt_top_capacity(top->depth);
+    int32_t *selected = offer->worker->selected;
+    for (int64_t seen = 0, step; seen < n; seen += step) {
+        /* Without a bound every value is selected: stop as soon as there can be one. */
+        step = top->bound == -INFINITY ? capacity - top->used : n;
+        if (step > n - seen) step = n - seen;
+        const size_t found =
+            offer->worker->kernel->OPS.select(x + seen, (size_t)step, top->bound, selected);
+        for (size_t i = 0; i < found; i++) {
+            const int64_t place = seen + selected[i], id = offer->row->first + start + place;
+            if (x[place] < top->bound) continue;
+            while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
+            if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
+            const uint32_t order = (uint32_t)(position ? position[id] : id);
+            top->keys[top->used++] = FN(kgt_make_key)(x[place], order);
+            if (top->used == capacity) FN(kgt_top_prune)(top);
+        }
+    }
+}
+
+/* Offers the next block of the row. While it opens, only maxima are taken; then the values that it
+ * has opened with, which are in cache still, are offered against the bound. */
+static void FN(offer_block)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+    FN(kgt_worker) *worker = offer->worker;
+    if (offer->group == 0) {
+        FN(offer_values)(offer, x, start, n);
+        return;
+    }
+    offer->n_maxima +=
+        worker->kernel->OPS.fold(x, (size_t)n, offer->group, worker->maxima + offer->n_maxima);
+    if (start + n < offer->opening) return;
+    offer->group = 0;
+    if ((int64_t)offer->n_maxima >= offer->wanted)
+        offer->top->bound = FN(find_bound)(worker, offer->n_maxima, offer->wanted);
+    for (int64_t i = 0; i < start + n; i += KGT_BLOCK) {
+        const int64_t width = start + n - i < KGT_BLOCK ? start + n - i : KGT_BLOCK;
+        FN(offer_values)(offer, FN(fetch)(worker, offer->row, i, width), i, width);
+    }
+}
+
+void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
+                      const kgt_best *best) {
+    FN(kgt_top_sort)(top);
+    int32_t *ids = best->ids + slot * best->depth;
+    T *scores = (T *)best->scores + slot * best->depth;
+    const int32_t *entity_at = worker->task->entity_at;
+    for (int64_t i = 0; i < top->used; i++) {
+        const uint32_t order = (uint32_t)top->keys[i];
+        ids[i] = entity_at ? entity_at[order] : (int32_t)order;
+        scores[i] = FN(kgt_key_score)(top->keys[i]);
+    }
+    best->length[slot] = (int32_t)top->used;
+    top->used = 0;
+    top->bound = -INFINITY;
+}
