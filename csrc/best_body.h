@@ -31,14 +31,16 @@ static void FN(offer_open)(FN(kgt_offer) * offer) {
  * is right; a lower one only costs time. */
 static T FN(find_bound)(const FN(kgt_worker) * worker, size_t n, int64_t wanted) {
     const T *maxima = worker->maxima;
-    T low = -INFINITY, high = -INFINITY, least = INFINITY;
+    T low = INFINITY, high = -INFINITY;
+    int64_t reached = 0;
     for (size_t i = 0; i < n; i++) {
+        const bool any = maxima[i] > -INFINITY; /* an empty group has none */
+        reached += any;
         high = maxima[i] > high ? maxima[i] : high;
-        least = maxima[i] < least ? maxima[i] : least;
+        low = any && maxima[i] < low ? maxima[i] : low;
     }
-    low = least;
+    if (reached < wanted) return -INFINITY;
     const int64_t enough = wanted + wanted / 8 + 4;
-    int64_t reached = (int64_t)n;
     for (int pass = 0; pass < 8 && reached > enough; pass++) {
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0};

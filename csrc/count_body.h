@@ -23,8 +23,9 @@ KGT_INLINE bool FN(count_width)(const T *x, size_t n, const T *t, const int widt
     size_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         const VEC first = LOAD(x + i), second = LOAD(x + i + LANES);
-        if (fetching) KGT_PREFETCH(x + i + KGT_BLOCK);
-        if (fetching && 2 * LANES * sizeof(T) > 64) KGT_PREFETCH(x + i + LANES + KGT_BLOCK);
+        if (fetching) KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
+        if (fetching && 2 * LANES * sizeof(T) > 64)
+            KGT_PREFETCH((const char *)(x + i + LANES) + KGT_AHEAD);
         nans = NANS_MEET(nans, first, second);
         KGT_UNROLL
         for (int j = 0; j < width; j++) {

@@ -41,7 +41,7 @@ static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out,
     size_t kept = 0, i = 0;
     for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH(x + i + KGT_BLOCK);
+        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
         const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
@@ -104,7 +104,7 @@ static size_t compress_f64_avx512(const double *x, size_t n, double t, double *o
     size_t kept = 0;
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH(x + i + KGT_BLOCK);
+        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
         const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_pd_mask(values, values, _CMP_UNORD_Q);
@@ -134,7 +134,15 @@ static size_t select_f64_avx512(const double *x, size_t n, double t, int32_t *ou
 #include "undef_isa.h"
 
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
-    for (size_t i = 0; i < n; i += 16) {
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
+        const __m512 first = _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(x + i)));
+        const __m512 second = _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(x + i + 16)));
+        _mm512_storeu_ps(out + i, first);
+        _mm512_storeu_ps(out + i + 16, second);
+    }
+    for (; i < n; i += 16) {
         const __mmask16 mask = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1u) : 0xFFFF;
         const __m256i half = _mm256_maskz_loadu_epi16(mask, x + i);
         _mm512_mask_storeu_ps(out + i, mask, _mm512_cvtph_ps(half));

@@ -11,6 +11,10 @@
 
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
+/* How far ahead of the comparison memory is fetched, in bytes. */
+#ifndef KGT_AHEAD
+#define KGT_AHEAD 2048
+#endif
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64
 /* A row's first bound for its best entities comes from so many values: they fit the second-level

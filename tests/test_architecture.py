@@ -1,0 +1,334 @@
+"""Who may import whom, what stays unloaded, and what never appears: the rooms, as a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import kgtrec
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "kgtrec"
+CSRC = ROOT / "csrc"
+
+# Floor by floor: a room imports from lower floors, or from itself. Rooms of one floor do not know
+# each other. A sub-package is one room.
+FLOORS = (
+    ("_version", "errors"),
+    ("_core", "atomic", "progress", "tables", "triples", "labels"),
+    ("tsv_lines",),
+    ("tsv",),
+    ("graph",),
+    ("questions",),
+    ("ranks",),
+    ("rankfile", "plan", "scores", "measures"),
+    ("trec",),
+    ("ranker", "result"),
+    ("ranking", "summary"),
+    ("evaluation",),
+    ("demo",),
+    ("cli",),
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+# Methods that hand on to the floor above, imported when they are called.
+UPWARD = {
+    ("graph", "questions"),  # Graph.questions
+    ("ranks", "rankfile"),  # Ranks.save, Ranks.load
+    ("result", "summary"),  # print(result)
+}
+NATIVE = {"ranker", "scores"}
+FACADE = {"cli", "demo"}  # may use the package as its users do: `import kgtrec`
+HEAVY = {"matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
+UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
+
+
+class Import(NamedTuple):
+    """One import: the full name of the module, and whether it happens when a module is loaded."""
+
+    module: str
+    at_load: bool
+    line: int
+
+
+def imports_of(source: str, homes: dict[str, str] | None = None) -> Iterator[Import]:
+    """Every import of a module except those for type checkers.
+
+    `homes` maps the names of ``from kgtrec import NAME`` to their modules.
+    """
+    yield from _walk(ast.parse(source), True, homes or {})
+
+
+def _walk(node: ast.AST, at_load: bool, homes: dict[str, str]) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, at_load, child.lineno)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: imports are absolute here"
+            for alias in child.names:
+                yield Import(_module(child.module or "", alias.name, homes), at_load, child.lineno)
+        elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield from _walk(other, at_load, homes)
+        else:
+            deferred = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            yield from _walk(child, at_load and not deferred, homes)
+
+
+def _module(module: str, name: str, homes: dict[str, str]) -> str:
+    """The module that ``from module import name`` is about."""
+    return f"kgtrec.{homes.get(name, name)}" if module == "kgtrec" else module
+
+
+def room_of(module: str) -> str | None:
+    """``kgtrec.trec.run`` -> ``trec``; None for other packages."""
+    parts = module.split(".")
+    return None if parts[0] != "kgtrec" or len(parts) < 2 else parts[1]
+
+
+def complaints(room: str, found: Import) -> Iterator[str]:
+    """What is wrong with an import of `room`."""
+    target = room_of(found.module)
+    if found.module == "kgtrec" and room not in FACADE:
+        yield "imports the package, not a module of it"
+    if target is not None and target != room:
+        if target not in FLOOR:
+            yield f"imports {target}, which has no floor in FLOORS"
+        elif FLOOR[target] >= FLOOR[room] and (found.at_load or (room, target) not in UPWARD):
+            yield f"imports {target}, which is not below it"
+    if target == "_core" and room not in NATIVE:
+        yield f"imports _core, which only {' and '.join(sorted(NATIVE))} may"
+    top = found.module.partition(".")[0]
+    if top in HEAVY and found.at_load:
+        yield f"imports {top} when it is loaded; do so in the function that needs it"
+    if top == "click" and room != "cli":
+        yield "imports click, which belongs to the command line"
+    if top in UNSAFE:
+        yield f"imports {top}: nothing is ever unpickled"
+
+
+def sources() -> dict[str, tuple[str, str]]:
+    """Relative path -> (room, text) of every Python module but the package's own front page."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        relative = path.relative_to(PACKAGE)
+        if relative != Path("__init__.py"):
+            found[str(relative)] = (relative.parts[0].removesuffix(".py"), path.read_text("utf-8"))
+    return found
+
+
+SOURCES = sources()
+
+
+def test_every_room_has_a_floor_and_every_floor_its_rooms():
+    rooms = {room for room, _ in SOURCES.values()} | {"_core"}
+    assert rooms == set(FLOOR)
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_imports_go_down_only(path: str):
+    room, text = SOURCES[path]
+    wrong = [
+        f"{path}:{found.line} {complaint}"
+        for found in imports_of(text, kgtrec._HOMES)
+        for complaint in complaints(room, found)
+    ]
+    assert wrong == []
+
+
+def test_upward_imports_are_still_needed():
+    used = {
+        (room, room_of(found.module))
+        for room, text in SOURCES.values()
+        for found in imports_of(text)
+    }
+    assert used >= UPWARD
+
+
+def test_the_front_page_loads_nothing():
+    text = (PACKAGE / "__init__.py").read_text("utf-8")
+    loaded = {found.module for found in imports_of(text) if found.at_load}
+    assert {room_of(name) for name in loaded if name.startswith("kgtrec")} == {"_version"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import kgtrec",
+        "import kgtrec; dir(kgtrec); kgtrec.InputError",
+        "import kgtrec.cli.demo, kgtrec.cli.rank, kgtrec.cli.report",
+        "import kgtrec.cli.convert, kgtrec.cli.eval",
+        "import kgtrec; kgtrec.Graph, kgtrec.Ranker, kgtrec.Ranks, kgtrec.Run, kgtrec.evaluate",
+    ],
+)
+def test_heavy_libraries_stay_unloaded(statement: str, tmp_path: Path):
+    # Elsewhere than the checkout, so that what is installed is what is looked at.
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    unwanted = HEAVY | UNSAFE - {"_pickle", "marshal", "pickle"}  # numpy and Python load those
+    if "cli" not in statement:
+        unwanted |= {"click"}
+    assert loaded & unwanted == set()
+
+
+def test_importing_kgtrec_does_not_even_load_numpy(tmp_path: Path):
+    code = "import sys, kgtrec; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+# -- Pickles -----------------------------------------------------------------------------------
+
+
+def pickle_faults(source: str) -> list[str]:
+    """Calls that could unpickle: ``np.load`` without ``allow_pickle=False``, or any with more."""
+    faults = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        given = {word.arg: word.value for word in node.keywords}
+        allowed = given.get("allow_pickle")
+        refused = isinstance(allowed, ast.Constant) and allowed.value is False
+        if called in ("np.load", "numpy.load") and not refused:
+            faults.append(f"line {node.lineno}: {called} without allow_pickle=False")
+        elif allowed is not None and not refused:
+            faults.append(f"line {node.lineno}: {called} with allow_pickle")
+    return faults
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_nothing_is_unpickled(path: str):
+    assert pickle_faults(SOURCES[path][1]) == []
+
+
+# -- The C core --------------------------------------------------------------------------------
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(?P<system>[^>]+)>|"(?P<own>[^"]+)")', re.M)
+STANDARD = {
+    "immintrin.h", "math.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdlib.h",
+    "string.h",
+}  # fmt: skip
+# Rows of one table are below what uses the table; the public header stands alone.
+OWN = {
+    "kgtrec.h": set(),
+    "platform.h": set(),
+    "kernel.h": {"platform.h"},
+    "topk.h": {"platform.h"},
+    "row.h": {"kernel.h", "kgtrec.h", "topk.h"},
+    "dispatch.c": {"kernel.h", "kgtrec.h"},
+    "topk.c": {"topk.h", "topk_body.h"},
+    "row.c": {"row.h", "row_body.h"},
+    "rank.c": {"row.h", "rank_body.h"},
+    "factors.c": {"row.h", "factors_body.h"},
+}
+ISA_MAY = {"kernel.h", "scalar_body.h", "count_body.h", "tile_body.h", "undef_isa.h"}
+C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
+
+
+def included(text: str) -> tuple[set[str], set[str]]:
+    """System headers and own headers that a C file includes."""
+    found = list(INCLUDE.finditer(text))
+    system, own = ({m[kind] for m in found if m[kind]} for kind in ("system", "own"))
+    return system, own
+
+
+@pytest.mark.parametrize("name", C_FILES)
+def test_c_files_include_standard_headers_and_what_is_below_them(name: str):
+    system, own = included((CSRC / name).read_text("utf-8"))
+    assert system <= STANDARD  # neither Python.h nor anything of numpy
+    if name.startswith("isa_"):
+        allowed = ISA_MAY
+    elif name.endswith("_body.h") or name == "undef_isa.h":
+        # Templates: their includer has what they need, but one may be a part of another.
+        allowed = {other for other in C_FILES if other.endswith("_body.h")}
+    else:
+        assert name in OWN, f"{name} is new: say in OWN what it may include"
+        allowed = OWN[name]
+    assert own <= allowed
+
+
+def test_c_files_do_not_mention_python_objects():
+    for name in C_FILES:
+        text = (CSRC / name).read_text("utf-8")
+        assert not re.search(r"\bPy_?[A-Z]\w+\(|\bPyObject\b|\bnpy_\w+|\bPyArray", text), name
+
+
+def test_cpu_features_are_looked_up_in_isa_files_only():
+    asking = {name for name in C_FILES if "__builtin_cpu_" in (CSRC / name).read_text("utf-8")}
+    assert {name[:4] for name in asking} <= {"isa_"}
+
+
+def test_the_cython_mirror_takes_the_public_header_only():
+    mirrored = re.findall(r'cdef extern from "([^"]+)"', (PACKAGE / "_csrc.pxd").read_text("utf-8"))
+    assert {name for name in mirrored if not name.startswith("<")} == {"kgtrec.h"}
+
+
+# -- The helpers can fail ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "complaint"),
+    [
+        ("trec", "from kgtrec.cli import main", "imports cli, which is not below it"),
+        ("trec", "def f():\n    import kgtrec.cli.rank", "imports cli, which is not below it"),
+        ("graph", "from kgtrec.questions import Questions", "imports questions, which is not"),
+        ("labels", "try:\n    import kgtrec.triples\nexcept E: pass", "imports triples, which is"),
+        ("ranking", "from kgtrec import _core", "imports _core, which only ranker and scores may"),
+        ("plan", "import kgtrec", "imports the package"),
+        ("plan", "from kgtrec import Factors", "imports scores, which is not below it"),
+        ("plan", "import kgtrec.cellar", "imports cellar, which has no floor"),
+        ("graph", "import pyarrow.compute as pc", "imports pyarrow when it is loaded"),
+        ("graph", "class A:\n    import scipy", "imports scipy when it is loaded"),
+        ("graph", "import click", "imports click, which belongs to the command line"),
+        ("graph", "def f():\n    import pickle", "imports pickle: nothing is ever unpickled"),
+    ],
+)
+def test_a_wrong_import_is_found(room: str, source: str, complaint: str):
+    said = [text for found in imports_of(source, kgtrec._HOMES) for text in complaints(room, found)]
+    assert len(said) == 1
+    assert said[0].startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("graph", "def f():\n    from kgtrec.questions import build_questions"),
+        ("graph", "if TYPE_CHECKING:\n    from kgtrec.questions import Questions"),
+        ("graph", "def f():\n    import pyarrow"),
+        ("cli", "import click\nfrom kgtrec.graph import read_graph"),
+        ("demo", "import kgtrec"),
+        ("trec", "from kgtrec.trec.run import Run"),
+    ],
+)
+def test_a_right_import_is_let_pass(room: str, source: str):
+    assert not [text for found in imports_of(source) for text in complaints(room, found)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "np.load(p)",
+        "np.load(p, mmap_mode='r')",
+        "np.load(p, allow_pickle=True)",
+        "np.load(p, allow_pickle=flag)",
+        "np.save(p, x, allow_pickle=True)",
+    ],
+)
+def test_a_call_that_could_unpickle_is_found(source: str):
+    assert len(pickle_faults(source)) == 1
+
+
+def test_includes_are_read():
+    text = '#include <Python.h>\n# include "numpy/arrayobject.h"\n/* #include <x.h> */\n'
+    assert included(text) == ({"Python.h"}, {"numpy/arrayobject.h"})
