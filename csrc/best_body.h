@@ -28,33 +28,37 @@ static void FN(offer_open)(FN(kgt_offer) * offer) {
 }
 
 /* The highest bound found in a few steps that at least `wanted` of the maxima reach. Any such bound
- * is right; a lower one only costs time. */
+ * is right; a lower one only costs time. The steps start between the least and the largest of a
+ * sample. */
 static T FN(find_bound)(const FN(kgt_worker) * worker, size_t n, int64_t wanted) {
     const T *maxima = worker->maxima;
     T low = INFINITY, high = -INFINITY;
-    int64_t reached = 0;
-    for (size_t i = 0; i < n; i++) {
-        const bool any = maxima[i] > -INFINITY; /* an empty group has none */
-        reached += any;
+    for (size_t i = 0; i < n; i += 1 + n / 64) {
+        if (!(maxima[i] > -INFINITY)) continue; /* an empty group */
         high = maxima[i] > high ? maxima[i] : high;
-        low = any && maxima[i] < low ? maxima[i] : low;
+        low = maxima[i] < low ? maxima[i] : low;
     }
-    if (reached < wanted) return -INFINITY;
     const int64_t enough = wanted + wanted / 8 + 4;
+    T bound = -INFINITY;
+    int64_t reached = (int64_t)n;
     for (int pass = 0; pass < 8 && reached > enough; pass++) {
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0};
-        for (int j = 0; j < 4; j++) step[j] = low + (high - low) * (T)(0.2 * (j + 1));
-        if (!(step[0] > low && step[3] < high)) break; /* no number between them, or infinite */
+        for (int j = 0; j < 4; j++)
+            step[j] = low + (high - low) * (T)(pass == 0 ? j / 3.0 : 0.2 * (j + 1));
+        if (!(step[3] > low && step[3] < INFINITY)) break; /* no number between, or none at all */
         worker->kernel->OPS.count(maxima, n, step, 4, greater, at_least);
         int j = 3;
         while (j >= 0 && at_least[j] < wanted) j--;
         if (j < 3) high = step[j + 1];
-        if (j < 0) continue;
-        low = step[j];
+        if (j < 0) {
+            if (pass == 0) break; /* even the sample's least is too high */
+            continue;
+        }
+        bound = low = step[j];
         reached = at_least[j];
     }
-    return low;
+    return bound;
 }
 
 /* Offers values start .. start + n - 1 of the row. NaN is never selected: it compares false with
@@ -69,8 +73,8 @@ static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, i
         /* Without a bound every value is selected: stop as soon as there can be one. */
         step = top->bound == -INFINITY ? capacity - top->used : n;
         if (step > n - seen) step = n - seen;
-        const size_t found =
-            offer->worker->kernel->OPS.select(x + seen, (size_t)step, top->bound, selected);
+        const size_t found = offer->worker->kernel->OPS.select(x + seen, (size_t)step, top->bound,
+                                                               offer->row->ahead, selected);
         for (size_t i = 0; i < found; i++) {
             const int64_t place = seen + selected[i], id = offer->row->first + start + place;
             if (x[place] < top->bound) continue;

@@ -76,11 +76,12 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #include "count_body.h"
 #include "tile_body.h"
 
-static size_t select_f32_avx2(const float *x, size_t n, float t, int32_t *out) {
+static size_t select_f32_avx2(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
     const __m256 threshold = _mm256_set1_ps(t);
     size_t kept = 0;
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
+        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
         const __m256 values = left == LANES ? LOAD(x + i) : load_tail_f32(x + i, left, NAN);
         const __m256 keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
         kept += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + kept);
@@ -117,11 +118,12 @@ static size_t select_f32_avx2(const float *x, size_t n, float t, int32_t *out) {
 #include "count_body.h"
 #include "tile_body.h"
 
-static size_t select_f64_avx2(const double *x, size_t n, double t, int32_t *out) {
+static size_t select_f64_avx2(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out) {
     const __m256d threshold = _mm256_set1_pd(t);
     size_t kept = 0;
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
+        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
         const __m256d values = left == LANES ? LOAD(x + i) : load_tail_f64(x + i, left, NAN);
         const __m256d keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
         kept += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + kept);

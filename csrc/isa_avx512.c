@@ -52,18 +52,33 @@ static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out,
     return kept;
 }
 
-static size_t select_f32_avx512(const float *x, size_t n, float t, int32_t *out) {
-    const __m512 threshold = _mm512_set1_ps(t);
+/* The indices first + lane of the lanes kept; their number. */
+KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i += LANES) {
+    const __m512i index = _mm512_add_epi32(lane, _mm512_set1_epi32((int32_t)first));
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(keep, index));
+    return (size_t)_mm_popcnt_u32(keep);
+}
+
+static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
+    const __m512 threshold = _mm512_set1_ps(t);
+    size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        __mmask16 keep[4], any = 0;
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            KGT_PREFETCH_FAR((const char *)(x + i + j * LANES) + ahead);
+            keep[j] = _mm512_cmp_ps_mask(LOAD(x + i + j * LANES), threshold, _CMP_GE_OQ);
+            any |= keep[j];
+        }
+        if (any == 0) continue;
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) kept += put_f32_avx512(keep[j], i + j * LANES, out + kept);
+    }
+    for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
-        if (keep == 0) continue;
-        const __m512i index = _mm512_add_epi32(lane, _mm512_set1_epi32((int32_t)i));
-        _mm512_storeu_si512(out + kept, _mm512_maskz_compress_epi32(keep, index));
-        kept += (size_t)_mm_popcnt_u32(keep);
+        const __m512 values = LOAD_TAIL(x + i, left, NAN);
+        kept += put_f32_avx512(_mm512_cmp_ps_mask(values, threshold, _CMP_GE_OQ), i, out + kept);
     }
     return kept;
 }
@@ -115,18 +130,33 @@ static size_t compress_f64_avx512(const double *x, size_t n, double t, double *o
     return kept;
 }
 
-static size_t select_f64_avx512(const double *x, size_t n, double t, int32_t *out) {
-    const __m512d threshold = _mm512_set1_pd(t);
+KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i += LANES) {
+    const __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32((int32_t)first));
+    _mm256_storeu_si256((__m256i *)out, _mm256_maskz_compress_epi32(keep, index));
+    return (size_t)_mm_popcnt_u32(keep);
+}
+
+static size_t select_f64_avx512(const double *x, size_t n, double t, ptrdiff_t ahead,
+                                int32_t *out) {
+    const __m512d threshold = _mm512_set1_pd(t);
+    size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        __mmask8 keep[4], any = 0;
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            KGT_PREFETCH_FAR((const char *)(x + i + j * LANES) + ahead);
+            keep[j] = _mm512_cmp_pd_mask(LOAD(x + i + j * LANES), threshold, _CMP_GE_OQ);
+            any |= keep[j];
+        }
+        if (any == 0) continue;
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) kept += put_f64_avx512(keep[j], i + j * LANES, out + kept);
+    }
+    for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
-        if (keep == 0) continue;
-        const __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32((int32_t)i));
-        _mm256_storeu_si256((__m256i *)(out + kept), _mm256_maskz_compress_epi32(keep, index));
-        kept += (size_t)_mm_popcnt_u32(keep);
+        const __m512d values = LOAD_TAIL(x + i, left, NAN);
+        kept += put_f64_avx512(_mm512_cmp_pd_mask(values, threshold, _CMP_GE_OQ), i, out + kept);
     }
     return kept;
 }

@@ -44,7 +44,7 @@ typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
                   int64_t *at_least);
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
-    size_t (*select)(const float *x, size_t n, float t, int32_t *out);
+    size_t (*select)(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out);
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
@@ -56,7 +56,7 @@ typedef struct {
     bool (*count)(const double *x, size_t n, const double *t, size_t m, int64_t *greater,
                   int64_t *at_least);
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
-    size_t (*select)(const double *x, size_t n, double t, int32_t *out);
+    size_t (*select)(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out);
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);

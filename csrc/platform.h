@@ -7,11 +7,13 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define KGT_INLINE static inline __attribute__((always_inline, unused))
-#define KGT_PREFETCH(address) __builtin_prefetch((address), 0, 3)
+#define KGT_PREFETCH(address) __builtin_prefetch((address), 0, 3)     /* to the first level */
+#define KGT_PREFETCH_FAR(address) __builtin_prefetch((address), 0, 2) /* to the second */
 #define KGT_UNROLL _Pragma("GCC unroll 8")
 #else
 #define KGT_INLINE static inline
 #define KGT_PREFETCH(address) ((void)(address))
+#define KGT_PREFETCH_FAR(address) ((void)(address))
 #define KGT_UNROLL
 #endif
 

@@ -11,6 +11,7 @@ static kgt_row row_of(const kgt_scores *scores, int64_t i) {
         .data = data,
         .n = scores->n_entities,
         .stride = scores->entity_stride,
+        .ahead = (ptrdiff_t)scores->row_stride,
         .first = scores->first_entity,
         .dtype = scores->dtype,
         .negate = scores->negate,

@@ -9,6 +9,7 @@
 typedef struct {
     const char *data; /* score of entity `first` */
     int64_t n, stride;
+    ptrdiff_t ahead; /* bytes to the next row, fetched while the best of this one are picked */
     int32_t first;
     kgt_dtype dtype;
     bool negate;

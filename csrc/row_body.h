@@ -39,7 +39,6 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
         worker->tops[i] = (FN(kgt_top)){.keys = worker->keys + ((size_t)i + 1) * capacity,
                                         .spare = worker->keys,
                                         .depth = depth,
-                                        .ordered = task->position == NULL,
                                         .bound = -INFINITY};
     return KGT_OK;
 }

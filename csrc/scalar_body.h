@@ -17,7 +17,8 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
     return nan != 0;
 }
 
-static size_t FN(select)(const T *x, size_t n, T t, int32_t *out) {
+static size_t FN(select)(const T *x, size_t n, T t, ptrdiff_t ahead, int32_t *out) {
+    (void)ahead;
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         out[kept] = (int32_t)i;

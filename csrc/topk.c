@@ -11,37 +11,43 @@
 #define FN(op) op##_f64
 #include "topk_body.h"
 
-/* From here on, sorting digit by digit beats comparing. */
+/* From here on, sorting by digits beats comparing. */
 #define RADIX_FROM 200
+#define DIGITS 2048
 
-/* Keys in ascending position, to descending (score, position): a stable radix sort on the score's
- * four bytes, fed from the end. */
+/* Keys to descending order: two stable passes over the score's leading 22 bits leave nearly all in
+ * place, and insertion does the rest unless there is too much of it. */
 static void radix_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
-    uint32_t place[4][256] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int byte = 0; byte < 4; byte++)
-            place[byte][255 - (keys[i] >> (32 + 8 * byte) & 255)]++;
-    for (int byte = 0; byte < 4; byte++) {
-        uint32_t next = 0;
-        for (int digit = 0; digit < 256; digit++) {
-            const uint32_t count = place[byte][digit];
-            place[byte][digit] = next;
-            next += count;
-        }
+    uint32_t low[DIGITS] = {0}, high[DIGITS] = {0}, low_next = 0, high_next = 0;
+    for (int64_t i = 0; i < n; i++) {
+        low[~(keys[i] >> 42) % DIGITS]++;
+        high[~(keys[i] >> 53) % DIGITS]++;
     }
-    for (int byte = 0; byte < 4; byte++) {
-        for (int64_t i = 0; i < n; i++) {
-            const uint64_t key = keys[byte == 0 ? n - 1 - i : i];
-            spare[place[byte][255 - (key >> (32 + 8 * byte) & 255)]++] = key;
+    for (int digit = 0; digit < DIGITS; digit++) {
+        const uint32_t in_low = low[digit], in_high = high[digit];
+        low[digit] = low_next;
+        high[digit] = high_next;
+        low_next += in_low;
+        high_next += in_high;
+    }
+    for (int64_t i = n - 1; i >= 0; i--) spare[low[~(keys[i] >> 42) % DIGITS]++] = keys[i];
+    for (int64_t i = 0; i < n; i++) keys[high[~(spare[i] >> 53) % DIGITS]++] = spare[i];
+    int64_t patience = 8 * n;
+    for (int64_t i = 1; i < n; i++) {
+        const uint64_t key = keys[i];
+        int64_t j = i;
+        for (; j > 0 && keys[j - 1] < key; j--) keys[j] = keys[j - 1];
+        keys[j] = key;
+        patience -= i - j;
+        if (patience < 0) {
+            sort_f32(keys, n);
+            return;
         }
-        uint64_t *filled = spare;
-        spare = keys;
-        keys = filled;
     }
 }
 
 void kgt_top_sort_f32(kgt_top_f32 *top) {
-    if (top->ordered && top->used >= RADIX_FROM) {
+    if (top->used >= RADIX_FROM) {
         radix_sort(top->keys, top->spare, top->used);
         if (top->used > top->depth) top->used = top->depth;
         return;

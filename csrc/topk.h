@@ -4,7 +4,6 @@
 #ifndef KGT_TOPK_H
 #define KGT_TOPK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -50,13 +49,12 @@ KGT_INLINE double kgt_key_score_f64(kgt_key_f64 key) {
 KGT_INLINE int64_t kgt_top_capacity(int64_t depth) { return 2 * depth + 64; }
 
 /* bound: the lowest score that can still enter; nothing is kept of what scores below it. spare: as
- * many places as keys has. ordered: keys come in ascending position. */
+ * many places as keys has. */
 #define KGT_TOP(suffix, T)                              \
     typedef struct {                                    \
         kgt_key_##suffix *keys, *spare;                 \
         int64_t used, depth;                            \
         T bound;                                        \
-        bool ordered;                                   \
     } kgt_top_##suffix;                                 \
     void kgt_top_prune_##suffix(kgt_top_##suffix *top); \
     void kgt_top_sort_##suffix(kgt_top_##suffix *top);
