@@ -1,7 +1,7 @@
 """Builds the one extension module; everything else about the package is in pyproject.toml.
 
 KGTREC_BUILD=sanitize builds with AddressSanitizer and UndefinedBehaviorSanitizer (see .ci/run),
-KGTREC_BUILD=debug with assertions and without optimisation.
+KGTREC_BUILD=debug without optimisation and with symbols.
 """
 
 import os
@@ -12,10 +12,12 @@ from setuptools import Extension, setup
 
 FLAVOURS = {
     "release": (["-O3"], []),
-    "debug": (["-O0", "-g", "-UNDEBUG"], []),
+    "debug": (["-O0", "-g"], []),
     "sanitize": (
-        ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
-        + ["-fno-sanitize-recover=undefined"],
+        [
+            *("-O1", "-g", "-fno-omit-frame-pointer"),
+            *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+        ],
         ["-fsanitize=address,undefined"],
     ),
 }

@@ -2,11 +2,11 @@
 
 How the rooms follow one another (each imports only from those before it)::
 
-    errors <- labels <- graph <- questions <- scores, plan <- ranker <- ranking <- ranks, trec.run
-           <- measures <- trec <- evaluate, result <- cli, demo
+    errors <- labels, triples <- graph <- questions <- ranks <- scores, plan, measures <- trec
+           <- ranker, result <- ranking <- evaluation <- demo <- cli
 
-``_core`` is the C extension; only ``ranker`` and ``scores`` touch it. Names are loaded on first
-use, so that ``import kgtrec`` costs nothing.
+``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs
+nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The native core: buffers in, one C call without the GIL, a status turned into an exception.
 
 Indexing is unchecked in this file: ``&x[0]`` of an empty array is an address that C never reads.
-Everything here trusts its caller (``kgtrec.ranking``) about meaning and checks what C can't survive:
-lengths, ids and offsets out of range, item sizes.
+Everything here trusts its caller about meaning and checks what C can't survive: lengths, ids and
+offsets out of range, item sizes.
 """
 
 from os import environ
@@ -87,7 +87,8 @@ cdef class Task:
                  const int32_t[::1] known, const int64_t[::1] removed_offsets,
                  const int32_t[::1] removed, position, entity_at, int64_t n_entities,
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
-                 int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length, int64_t[::1] nan_count, int32_t[::1] nan_entity):
+                 int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
+                 int64_t[::1] nan_count, int32_t[::1] nan_entity):
         cdef int64_t n_questions = known_offsets.shape[0] - 1, row
         cdef float[:, ::1] best_f32
         cdef double[:, ::1] best_f64
@@ -345,4 +346,7 @@ def force_path(name):
 
 
 if environ.get("KGTREC_ISA"):
-    force_path(environ["KGTREC_ISA"])
+    try:
+        force_path(environ["KGTREC_ISA"])
+    except UsageError as error:
+        raise UsageError(f"environment variable KGTREC_ISA: {error}") from None

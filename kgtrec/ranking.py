@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -39,9 +40,9 @@ def rank(
     source : object
         A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
         a folder of ``.npy`` shards (joined in the order of their names) or of an ``.npz`` with a
-        factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
-        (``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of matrices.
-        Rows in question order, columns in entity-id order.
+        factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple (which
+        implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of
+        matrices. Rows in question order, columns in entity-id order.
     questions : Questions
     run_depth, threads, rows, higher_is_better, nan
         As for `Ranker`.
@@ -60,6 +61,8 @@ def rank(
     InputError
         Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
     """
+    if isinstance(source, Mapping):
+        rows = "instances"  # a matrix per side has a row per triple
     ranker = Ranker(
         questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
     )

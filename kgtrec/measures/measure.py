@@ -241,7 +241,7 @@ def _unknown_metric(name: str) -> str:
         stem = known.rstrip("0123456789.").rstrip("@_")
         if stem.lower() == name.lower():
             return f"{name!r} needs a cutoff above 0, as in {known}"
-    return f"{name!r} is no metric" + _near(name, _metric_names())
+    return f"{name!r} is no metric" + _near(name, _metric_names(aliases=False))
 
 
 def _number(value: float) -> str:
@@ -249,8 +249,11 @@ def _number(value: float) -> str:
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
-def _metric_names() -> list[str]:
-    names = [name for metric in METRICS for name in (metric.name, *metric.aliases)]
+def _metric_names(aliases: bool = True) -> list[str]:
+    """Every name that a metric goes by, with a cutoff where it takes one."""
+    names = [metric.name for metric in METRICS]
+    if aliases:
+        names += [name for metric in METRICS for name in metric.aliases]
     ranks = [re.sub("(?<=[@_.])k$", "10", name) for name in names]
     ending = {"int": "_20", "real": "_0.20", None: ""}
     return ranks + [name + ending[cut] for name, (cut, _) in TREC_FAMILIES.items()]
@@ -268,7 +271,11 @@ def _near(word: str, known: Iterable[str]) -> str:
 def _near_keys(key: str) -> str:
     keys = [f"both.realistic.micro.{metric.name.replace('@k', '@10')}" for metric in METRICS]
     keys += ["both.macro.map_cut_20", "both.macro.ndcg_cut_20", "both.stratified.mrr(0.5,0.5)"]
-    last = key.lower().rpartition(".")[2]
+    first, _, last = key.lower().partition(".")
+    last = last.rpartition(".")[2]
+    trec = canonical_trec(last)
+    if trec and first in SIDES:
+        return f"; did you mean {first}.macro.{trec}?"
     close = [known for known in keys if known.rpartition(".")[2] == last]
     close = close or difflib.get_close_matches(key.lower(), keys, n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -22,7 +22,7 @@ __all__ = ["Run", "write_qrels", "write_questions"]
 _LINES_AT_A_TIME = 250_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """The best candidates of every question, in trec_eval's order.
 
@@ -69,6 +69,9 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.query_ids)
+
+    def __repr__(self) -> str:
+        return f"Run({len(self)} questions, {len(self.documents)} candidates, depth {self.depth})"
 
     def write(self, path: str | os.PathLike[str], tag: str = "kgtrec") -> None:
         """Write a TREC run file: lines ``query Q0 document rank score tag``.
