@@ -76,7 +76,7 @@ static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, i
         const size_t found = offer->worker->kernel->OPS.select(x + seen, (size_t)step, top->bound,
                                                                offer->row->ahead, selected);
         for (size_t i = 0; i < found; i++) {
-            const int64_t place = seen + selected[i], id = offer->row->first + start + place;
+            const int64_t place = seen + selected[i], id = kgt_row_id(offer->row, start + place);
             if (x[place] < top->bound) continue;
             while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
             if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;

@@ -62,7 +62,7 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
     if (m == 1) return FN(count_width)(x, n, t, 1, true, greater, at_least);
     if (m == 2) return FN(count_width)(x, n, t, 2, true, greater, at_least);
     if (m == 3) return FN(count_width)(x, n, t, 3, true, greater, at_least);
-    if (m == 0) return false;
+    if (m == 0) return FN(count_width)(x, n, t, 0, true, greater, at_least);
     const bool nan = FN(count_width)(x, n, t, 4, true, greater, at_least);
     size_t j = 4;
     for (; j + 4 <= m; j += 4) FN(count_width)(x, n, t + j, 4, false, greater + j, at_least + j);

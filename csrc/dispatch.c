@@ -10,6 +10,9 @@ static const kgt_kernel *const all_kernels[] = {
     &kgt_kernel_avx512,
     &kgt_kernel_avx2,
 #endif
+#if KGT_ARM64
+    &kgt_kernel_neon,
+#endif
     &kgt_kernel_scalar,
 };
 enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0] };

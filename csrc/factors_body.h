@@ -11,7 +11,7 @@ typedef struct {
     int64_t width;   /* entities per tile */
     T *panels;       /* packed tile: panel after panel, (dim, KGT_PANEL) each */
     T *entity_norms; /* x.x of the tile's entities, for KGT_L2 */
-    T *zeros;        /* the bias of a model without one */
+    T *bias;         /* of the tile's entities; 0 for a model without */
     T *scores;       /* (QUERY_TILE, width) */
     T *queries;      /* a strip of queries padded with zero rows */
 } FN(tiler);
@@ -19,7 +19,7 @@ typedef struct {
 static void FN(tiler_close)(FN(tiler) * tiler) {
     free(tiler->panels);
     free(tiler->entity_norms);
-    free(tiler->zeros);
+    free(tiler->bias);
     free(tiler->scores);
     free(tiler->queries);
 }
@@ -30,10 +30,10 @@ static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) 
     *tiler = (FN(tiler)){.kernel = kgt_kernel_active(), .factors = factors, .width = width};
     tiler->panels = kgt_allocate(dim * (size_t)width, sizeof(T));
     tiler->entity_norms = calloc((size_t)width, sizeof(T));
-    tiler->zeros = calloc((size_t)width, sizeof(T));
+    tiler->bias = calloc((size_t)width, sizeof(T));
     tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
     tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
-    if (tiler->panels && tiler->entity_norms && tiler->zeros && tiler->scores && tiler->queries)
+    if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries)
         return KGT_OK;
     FN(tiler_close)(tiler);
     return KGT_NO_MEMORY;
@@ -43,15 +43,21 @@ static const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
     return (const T *)table + row * dim;
 }
 
-/* The one place where a score is put together from its dot product. */
-KGT_INLINE T FN(score)(kgt_metric metric, T dot, T query_norm, T entity_norm, T bias) {
-    return metric == KGT_L2 ? ((dot + dot - entity_norm) - query_norm) + bias : dot + bias;
+/* The one place where a score is put together from the sum over dimensions. */
+KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
+    if (metric == KGT_L1) return bias - sum;
+    return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;
 }
 
 static T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, int64_t query) {
     if (factors->metric != KGT_L2) return 0;
     const T *q = FN(vectors)(factors->queries, query, factors->dim);
     return kernel->OPS.pair(q, q, (size_t)factors->dim);
+}
+
+/* Row of the entity table that holds the ranked entity number `place`. */
+static int64_t FN(table_row)(const kgt_factors *factors, int64_t place) {
+    return factors->ids ? factors->ids[place] - factors->first_entity : place;
 }
 
 /* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros.
@@ -63,8 +69,11 @@ static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
         T *panel = tiler->panels + start * dim;
         for (int64_t j = 0; j < KGT_PANEL; j++) {
             const bool padding = start + j >= n;
-            const T *x = padding ? NULL : FN(vectors)(factors->entities, first + start + j, dim);
+            const int64_t entity = padding ? 0 : FN(table_row)(factors, first + start + j);
+            const T *x = FN(vectors)(factors->entities, entity, dim);
             for (int64_t k = 0; k < dim; k++) panel[k * KGT_PANEL + j] = padding ? 0 : x[k];
+            if (factors->bias && !padding)
+                tiler->bias[start + j] = ((const T *)factors->bias)[entity];
         }
         if (factors->metric == KGT_L2)
             tiler->kernel->OPS.norms(panel, (size_t)dim, tiler->entity_norms + start);
@@ -82,13 +91,16 @@ static void FN(score_panel)(FN(tiler) * tiler, int64_t first, int64_t n, int64_t
         memcpy(tiler->queries, queries, (size_t)(n * dim) * sizeof(T));
         queries = tiler->queries;
     }
-    tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);
+    if (tiler->factors->metric == KGT_L1)
+        tiler->kernel->OPS.tile_l1(queries, panel, (size_t)dim, out, (size_t)tiler->width);
+    else
+        tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);
 }
 
 /* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities.
  */
 static void FN(score_tile)(FN(tiler) * tiler, int64_t first_query, int64_t n_queries,
-                           int64_t first_entity, int64_t n_entities) {
+                           int64_t n_entities) {
     const kgt_factors *factors = tiler->factors;
     for (int64_t start = 0; start < n_entities; start += KGT_PANEL)
         for (int64_t i = 0; i < n_queries; i += KGT_STRIP) {
@@ -96,12 +108,12 @@ static void FN(score_tile)(FN(tiler) * tiler, int64_t first_query, int64_t n_que
             FN(score_panel)(tiler, first_query + i, strip, start);
         }
     if (factors->metric == KGT_DOT && factors->bias == NULL) return;
-    const T *bias = factors->bias ? (const T *)factors->bias + first_entity : tiler->zeros;
     for (int64_t i = 0; i < n_queries; i++) {
         const T norm = FN(query_norm)(factors, tiler->kernel, first_query + i);
         T *row = tiler->scores + i * tiler->width;
         for (int64_t j = 0; j < n_entities; j++)
-            row[j] = FN(score)(factors->metric, row[j], norm, tiler->entity_norms[j], bias[j]);
+            row[j] =
+                FN(score)(factors->metric, row[j], norm, tiler->entity_norms[j], tiler->bias[j]);
     }
 }
 
@@ -116,11 +128,13 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
         const T query_norm = FN(query_norm)(factors, kernel, i);
         for (int64_t j = 0; j < jobs.n; j++) {
             const int64_t entity = jobs.ids[j] - factors->first_entity;
+            if (factors->ids == NULL && (entity < 0 || entity >= factors->n_entities)) continue;
             const T *x = FN(vectors)(factors->entities, entity, factors->dim);
-            const T dot = kernel->OPS.pair(query, x, dim);
+            const T sum = factors->metric == KGT_L1 ? kernel->OPS.pair_l1(query, x, dim)
+                                                    : kernel->OPS.pair(query, x, dim);
             const T norm = factors->metric == KGT_L2 ? kernel->OPS.pair(x, x, dim) : 0;
             const T bias = factors->bias ? ((const T *)factors->bias)[entity] : 0;
-            out[start + j] = (double)FN(score)(factors->metric, dot, query_norm, norm, bias);
+            out[start + j] = (double)FN(score)(factors->metric, sum, query_norm, norm, bias);
         }
     }
     return KGT_OK;
@@ -137,6 +151,7 @@ static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t fi
             .n = n_entities,
             .stride = sizeof(T),
             .first = (int32_t)(tiler->factors->first_entity + first_entity),
+            .ids = tiler->factors->ids ? tiler->factors->ids + first_entity : NULL,
             .dtype = OWN_DTYPE,
             .plain = true,
         };
@@ -166,7 +181,7 @@ static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_task *t
         FN(pack)(&tiler, entity, width);
         for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
             const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
-            FN(score_tile)(&tiler, query, height, entity, width);
+            FN(score_tile)(&tiler, query, height, width);
             FN(rank_tile)(&tiler, &worker, query, height, entity, width, first_row, job_scores,
                           counts, best, nans);
         }
@@ -190,7 +205,7 @@ static kgt_status FN(factor_scores)(const kgt_factors *factors, void *out) {
         FN(pack)(&tiler, entity, width);
         for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
             const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
-            FN(score_tile)(&tiler, query, height, entity, width);
+            FN(score_tile)(&tiler, query, height, width);
             for (int64_t i = 0; i < height; i++)
                 memcpy((T *)out + (query + i) * n_entities + entity, tiler.scores + i * tiler.width,
                        (size_t)width * sizeof(T));

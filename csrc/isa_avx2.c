@@ -61,6 +61,10 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #define LARGER(x, y) _mm256_max_ps(x, y)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define FMA1(a, b, c) fmaf(a, b, c)
+#define ADD(a, b) _mm256_add_ps(a, b)
+#define SUB(a, b) _mm256_sub_ps(a, b)
+#define ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define ABS1(a) fabsf(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
 #define COUNT_IF(c, mask) _mm256_sub_epi32(c, _mm256_castps_si256(mask))
@@ -103,6 +107,10 @@ static size_t select_f32_avx2(const float *x, size_t n, float t, ptrdiff_t ahead
 #define LARGER(x, y) _mm256_max_pd(x, y)
 #define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define FMA1(a, b, c) fma(a, b, c)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define SUB(a, b) _mm256_sub_pd(a, b)
+#define ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
+#define ABS1(a) fabs(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
 #define COUNT_IF(c, mask) _mm256_sub_epi64(c, _mm256_castpd_si256(mask))
@@ -143,18 +151,31 @@ static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {
 KGT_TARGET_END
 
 static bool available(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && kgt_cpu_has_f16c() &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("popcnt");
 }
 
 /* No compress: AVX2 has no instruction for it. */
 const kgt_kernel kgt_kernel_avx2 = {
     .name = "avx2",
     .available = available,
-    .f32 = {count_f32_avx2, NULL, select_f32_avx2, fold_f32_avx2, tile_f32_avx2, norms_f32_avx2,
-            pair_f32_avx2},
-    .f64 = {count_f64_avx2, NULL, select_f64_avx2, fold_f64_avx2, tile_f64_avx2, norms_f64_avx2,
-            pair_f64_avx2},
+    .f32 = {.count = count_f32_avx2,
+            .select = select_f32_avx2,
+            .fold = fold_f32_avx2,
+            .tile = tile_f32_avx2,
+            .tile_l1 = tile_l1_f32_avx2,
+            .norms = norms_f32_avx2,
+            .pair = pair_f32_avx2,
+            .pair_l1 = pair_l1_f32_avx2},
+    .f64 = {.count = count_f64_avx2,
+            .select = select_f64_avx2,
+            .fold = fold_f64_avx2,
+            .tile = tile_f64_avx2,
+            .tile_l1 = tile_l1_f64_avx2,
+            .norms = norms_f64_avx2,
+            .pair = pair_f64_avx2,
+            .pair_l1 = pair_l1_f64_avx2},
     .widen_f16 = widen_f16_avx2,
 };
 #endif

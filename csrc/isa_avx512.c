@@ -20,6 +20,10 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define LARGER(x, y) _mm512_max_ps(x, y)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define FMA1(a, b, c) fmaf(a, b, c)
+#define ADD(a, b) _mm512_add_ps(a, b)
+#define SUB(a, b) _mm512_sub_ps(a, b)
+#define ABS(a) _mm512_abs_ps(a)
+#define ABS1(a) fabsf(a)
 #define COUNTER __m512i
 #define COUNTER_ZERO _mm512_setzero_si512()
 #define COUNT_IF(c, mask) _mm512_mask_add_epi32(c, mask, c, _mm512_set1_epi32(1))
@@ -98,6 +102,10 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahe
 #define LARGER(x, y) _mm512_max_pd(x, y)
 #define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define FMA1(a, b, c) fma(a, b, c)
+#define ADD(a, b) _mm512_add_pd(a, b)
+#define SUB(a, b) _mm512_sub_pd(a, b)
+#define ABS(a) _mm512_abs_pd(a)
+#define ABS1(a) fabs(a)
 #define COUNTER __m512i
 #define COUNTER_ZERO _mm512_setzero_si512()
 #define COUNT_IF(c, mask) _mm512_mask_add_epi64(c, mask, c, _mm512_set1_epi64(1))
@@ -184,16 +192,31 @@ KGT_TARGET_END
 static bool available(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && kgt_cpu_has_f16c() &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
 const kgt_kernel kgt_kernel_avx512 = {
     .name = "avx512",
     .available = available,
-    .f32 = {count_f32_avx512, compress_f32_avx512, select_f32_avx512, fold_f32_avx512,
-            tile_f32_avx512, norms_f32_avx512, pair_f32_avx512},
-    .f64 = {count_f64_avx512, compress_f64_avx512, select_f64_avx512, fold_f64_avx512,
-            tile_f64_avx512, norms_f64_avx512, pair_f64_avx512},
+    .f32 = {.count = count_f32_avx512,
+            .compress = compress_f32_avx512,
+            .select = select_f32_avx512,
+            .fold = fold_f32_avx512,
+            .tile = tile_f32_avx512,
+            .tile_l1 = tile_l1_f32_avx512,
+            .norms = norms_f32_avx512,
+            .pair = pair_f32_avx512,
+            .pair_l1 = pair_l1_f32_avx512},
+    .f64 = {.count = count_f64_avx512,
+            .compress = compress_f64_avx512,
+            .select = select_f64_avx512,
+            .fold = fold_f64_avx512,
+            .tile = tile_f64_avx512,
+            .tile_l1 = tile_l1_f64_avx512,
+            .norms = norms_f64_avx512,
+            .pair = pair_f64_avx512,
+            .pair_l1 = pair_l1_f64_avx512},
     .widen_f16 = widen_f16_avx512,
 };
 #endif

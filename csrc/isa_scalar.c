@@ -7,14 +7,17 @@
 #define T float
 #define FN(op) op##_f32_scalar
 #define FMA1(a, b, c) fmaf(a, b, c)
+#define ABS1(a) fabsf(a)
 #include "scalar_body.h"
 #undef T
 #undef FN
 #undef FMA1
+#undef ABS1
 
 #define T double
 #define FN(op) op##_f64_scalar
 #define FMA1(a, b, c) fma(a, b, c)
+#define ABS1(a) fabs(a)
 #include "scalar_body.h"
 
 /* IEEE 754 binary16 to binary32 by bits: exact for every value, NaN stays NaN. */
@@ -41,9 +44,21 @@ static bool available(void) { return true; }
 const kgt_kernel kgt_kernel_scalar = {
     .name = "scalar",
     .available = available,
-    .f32 = {count_f32_scalar, NULL, select_f32_scalar, fold_f32_scalar, tile_f32_scalar,
-            norms_f32_scalar, pair_f32_scalar},
-    .f64 = {count_f64_scalar, NULL, select_f64_scalar, fold_f64_scalar, tile_f64_scalar,
-            norms_f64_scalar, pair_f64_scalar},
+    .f32 = {.count = count_f32_scalar,
+            .select = select_f32_scalar,
+            .fold = fold_f32_scalar,
+            .tile = tile_f32_scalar,
+            .tile_l1 = tile_l1_f32_scalar,
+            .norms = norms_f32_scalar,
+            .pair = pair_f32_scalar,
+            .pair_l1 = pair_l1_f32_scalar},
+    .f64 = {.count = count_f64_scalar,
+            .select = select_f64_scalar,
+            .fold = fold_f64_scalar,
+            .tile = tile_f64_scalar,
+            .tile_l1 = tile_l1_f64_scalar,
+            .norms = norms_f64_scalar,
+            .pair = pair_f64_scalar,
+            .pair_l1 = pair_l1_f64_scalar},
     .widen_f16 = widen_f16_scalar,
 };

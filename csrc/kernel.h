@@ -29,17 +29,32 @@
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
 
-/* For element type T (float or double):
+/* clang-format off */
+/* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
+ * is read, and only `out` of compress and select is written past what is returned.
  *
- * count     for each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
- *           elements; true if any x is NaN (a NaN is in neither count).
- * compress  the values x >= t, in order, to out (n + KGT_SLACK places); their number; *nan set if
- * any x is NaN. NULL where the ISA has no cheap compress. select    the indices of x >= t,
- * ascending, to out (n + KGT_SLACK places); their number. tile      out[i * out_stride + j] = sum_k
- * query[i * dim + k] * panel[k * KGT_PANEL + j] for i < KGT_STRIP, j < KGT_PANEL, each a chain of
- * fused multiply-adds in ascending k from 0. norms     the same chain of every panel column with
- * itself, KGT_PANEL values. pair      the same chain for one pair of vectors.
+ * count     For each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
+ *           elements. True if any x is NaN, for m = 0 too; a NaN is in neither count.
+ * compress  The values x >= t, in order, to out (n + KGT_SLACK places); returns their number. Sets
+ *           *nan if any x is NaN, else leaves it. NULL where the ISA has no cheap compress.
+ * select    The indices of x >= t, ascending, to out (n + KGT_SLACK places); returns their number.
+ *           Meanwhile the bytes at x + ahead, as many as x has, are fetched to the second-level
+ *           cache; ahead is in bytes, of any sign, and may lead anywhere.
+ * fold      Every x belongs to one group of at most `group` >= 1 values; out gets the maxima of the
+ *           groups, -INFINITY for a group without a number. Returns their number, at most
+ *           n / (group * KGT_FOLD), rounded up, times KGT_FOLD. Which values form a group, and the
+ *           order of groups, is the ISA's choice. NaN is passed over.
+ * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
+ *           for i < KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k
+ *           from 0. The places between rows of out are left alone.
+ * tile_l1   The same places of out, with the chain sum += |query - entity|: rounded after each step.
+ * norms     The chain of tile for every panel column with itself, KGT_PANEL values to out.
+ * pair      The chain of tile for one pair of vectors.
+ * pair_l1   The chain of tile_l1 for one pair of vectors.
+ *
+ * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN.
  */
+/* clang-format on */
 typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
                   int64_t *at_least);
@@ -48,8 +63,11 @@ typedef struct {
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
+    void (*tile_l1)(const float *queries, const float *panel, size_t dim, float *out,
+                    size_t out_stride);
     void (*norms)(const float *panel, size_t dim, float *out);
     float (*pair)(const float *a, const float *b, size_t dim);
+    float (*pair_l1)(const float *a, const float *b, size_t dim);
 } kgt_ops_f32;
 
 typedef struct {
@@ -60,8 +78,11 @@ typedef struct {
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);
+    void (*tile_l1)(const double *queries, const double *panel, size_t dim, double *out,
+                    size_t out_stride);
     void (*norms)(const double *panel, size_t dim, double *out);
     double (*pair)(const double *a, const double *b, size_t dim);
+    double (*pair_l1)(const double *a, const double *b, size_t dim);
 } kgt_ops_f64;
 
 typedef struct {
@@ -76,6 +97,9 @@ extern const kgt_kernel kgt_kernel_scalar;
 #if KGT_X86
 extern const kgt_kernel kgt_kernel_avx2;
 extern const kgt_kernel kgt_kernel_avx512;
+#endif
+#if KGT_ARM64
+extern const kgt_kernel kgt_kernel_neon;
 #endif
 
 const kgt_kernel *kgt_kernel_active(void);

@@ -34,8 +34,14 @@ typedef struct {
     kgt_csr jobs;                /* per row: answers, strictly ascending ids */
     kgt_csr known;   /* per question, strictly ascending: taken out of micro candidates */
     kgt_csr removed; /* the same for macro (question-level) candidates; never holds a job's id */
+    /* Restricted candidates: row_domain names the row of domain, strictly ascending ids, that holds
+     * a task row's candidates, or is -1 for every entity; columns, if any, is the score column of
+     * each of its ids. row_domain NULL: no row is restricted. */
+    const int64_t *row_domain;
+    kgt_csr domain;
+    const int32_t *columns;
     const int32_t
-        *position; /* id -> place in byte order of the document names; NULL: ids are in order */
+        *position; /* id -> place in byte order of document names; NULL: ids are in order */
     const int32_t *entity_at; /* the inverse of position; NULL with it */
 } kgt_task;
 
@@ -87,10 +93,11 @@ kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t
                          const double *job_scores, const kgt_counts *counts, const kgt_best *best,
                          const kgt_nans *nans);
 
-typedef enum { KGT_DOT = 0, KGT_L2 = 1 } kgt_metric;
+typedef enum { KGT_DOT = 0, KGT_L2 = 1, KGT_L1 = 2 } kgt_metric;
 
 /* A factorised model: score(row, entity) from their vectors. C-contiguous float or double.
- * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias.
+ * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias;
+ * KGT_L1: bias - (|q1 - x1| + |q2 - x2| + ...), summed in ascending dimension.
  * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row,
  * entity) score has the same bits in every tile, thread, range and kernel path. */
 typedef struct {
@@ -101,9 +108,12 @@ typedef struct {
     kgt_metric metric;
     int64_t n_rows, n_entities, dim;
     int32_t first_entity;
+    /* NULL, or the entities to rank: ascending rows of the table `entities`, whose first row is
+     * entity first_entity; n_entities then counts them. */
+    const int32_t *ids;
 } kgt_factors;
 
-/* As kgt_job_scores, for a factorised model that holds every entity. */
+/* As kgt_job_scores; jobs that the table of entities does not hold are left alone. */
 kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
                                  int64_t first_row, double *out);
 

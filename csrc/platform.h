@@ -2,6 +2,7 @@
 #ifndef KGT_PLATFORM_H
 #define KGT_PLATFORM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -31,6 +32,14 @@ KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
 #define KGT_X86 0
 #endif
 
+/* Lanes are put together and taken apart in the order of memory, which needs little-endian. */
+#if defined(__aarch64__) && defined(__ARM_NEON) && defined(__BYTE_ORDER__) && \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define KGT_ARM64 1
+#else
+#define KGT_ARM64 0
+#endif
+
 #define KGT_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define KGT_TARGET_BEGIN(features) \
@@ -39,6 +48,17 @@ KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
 #else
 #define KGT_TARGET_BEGIN(features) KGT_PRAGMA(GCC push_options) KGT_PRAGMA(GCC target(features))
 #define KGT_TARGET_END KGT_PRAGMA(GCC pop_options)
+#endif
+
+#if KGT_X86
+#include <cpuid.h>
+
+/* Not every gcc and clang lets its builtin be asked for f16c. Whether the system saves the vector
+ * registers is part of the builtin's answer for avx2, which is always asked for too. */
+KGT_INLINE bool kgt_cpu_has_f16c(void) {
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
 #endif
 
 #endif

@@ -1,13 +1,14 @@
 /* Ranking of blocks of given score rows. */
 #include "row.h"
 
-/* Row i of a block. Elements that aren't aligned to their own size are read through memcpy. */
-static kgt_row row_of(const kgt_scores *scores, int64_t i) {
+/* Row i of a block, which is a row of the task. Elements that aren't aligned to their own size are
+ * read through memcpy. */
+static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i, int64_t task_row) {
     const size_t size = scores->dtype == KGT_F64 ? 8 : scores->dtype == KGT_F32 ? 4 : 2;
     const char *data = (const char *)scores->data + i * scores->row_stride;
     const bool native = scores->dtype == KGT_F32 || scores->dtype == KGT_F64;
     const bool packed = scores->entity_stride == (int64_t)size && (uintptr_t)data % size == 0;
-    return (kgt_row){
+    kgt_row row = {
         .data = data,
         .n = scores->n_entities,
         .stride = scores->entity_stride,
@@ -17,13 +18,22 @@ static kgt_row row_of(const kgt_scores *scores, int64_t i) {
         .negate = scores->negate,
         .plain = native && packed && !scores->negate,
     };
+    if (task->row_domain != NULL && task->row_domain[task_row] >= 0) {
+        const int64_t start = task->domain.offsets[task->row_domain[task_row]];
+        const kgt_span domain = kgt_span_of(task->domain, task->row_domain[task_row]);
+        row.ids = domain.ids;
+        row.gather = task->columns ? task->columns + start : domain.ids;
+        row.n = domain.n;
+        row.plain = false;
+    }
+    return row;
 }
 
 /* The answers' scores are scattered over a row that is not in cache yet: fetch them while the row
  * before is ranked. */
 static void prefetch_jobs(const kgt_row *row, kgt_span jobs) {
     const int64_t n = jobs.n < 16 ? jobs.n : 16;
-    for (int64_t j = 0; j < n; j++)
+    for (int64_t j = 0; j < n && row->ids == NULL; j++)
         KGT_PREFETCH(row->data + (jobs.ids[j] - row->first) * row->stride);
 }
 

@@ -6,7 +6,7 @@ static kgt_status FN(job_scores)(const kgt_scores *scores, const kgt_task *task,
     const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, 0, 1);
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
-        const kgt_row row = row_of(scores, i);
+        const kgt_row row = row_of(scores, task, i, first_row + i);
         FN(kgt_row_job_scores)(&worker, &row, first_row + i, out);
     }
     FN(kgt_worker_close)(&worker);
@@ -23,9 +23,9 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
         const int64_t task_row = first_row + i;
-        const kgt_row row = row_of(scores, i);
+        const kgt_row row = row_of(scores, task, i, first_row + i);
         if (i + 1 < scores->n_rows) {
-            const kgt_row next = row_of(scores, i + 1);
+            const kgt_row next = row_of(scores, task, i + 1, task_row + 1);
             if (job_scores == NULL) prefetch_jobs(&next, kgt_span_of(task->jobs, task_row + 1));
         }
         const int64_t slot = kgt_slot_of(best, task_row);

@@ -7,7 +7,9 @@
 #include "topk.h"
 
 typedef struct {
-    const char *data; /* score of entity `first` */
+    const char *data;      /* scores; place i is column gather[i], or i */
+    const int32_t *gather; /* NULL: in order */
+    const int32_t *ids;    /* entity of place i, ascending; NULL: first + i */
     int64_t n, stride;
     ptrdiff_t ahead; /* bytes to the next row, fetched while the best of this one are picked */
     int32_t first;
@@ -32,6 +34,10 @@ KGT_INLINE int64_t kgt_slot_of(const kgt_best *best, int64_t task_row) {
     return best->depth > 0 ? best->slot[task_row] : -1;
 }
 
+KGT_INLINE int64_t kgt_row_id(const kgt_row *row, int64_t place) {
+    return row->ids ? row->ids[place] : row->first + place;
+}
+
 /* First index whose id is not below `id`. */
 KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
     int64_t low = 0, high = span.n;
@@ -45,10 +51,22 @@ KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
     return low;
 }
 
-/* The part of a span within entities first .. first + n - 1. */
-KGT_INLINE kgt_span kgt_span_within(kgt_span span, int64_t first, int64_t n) {
-    const int64_t low = kgt_lower_bound(span, first);
-    return (kgt_span){span.ids + low, kgt_lower_bound(span, first + n) - low};
+/* The place of an entity in a row; -1 if it has none. */
+KGT_INLINE int64_t kgt_row_place(const kgt_row *row, int64_t id) {
+    if (row->ids == NULL) {
+        const int64_t place = id - row->first;
+        return place >= 0 && place < row->n ? place : -1;
+    }
+    const int64_t place = kgt_lower_bound((kgt_span){row->ids, row->n}, id);
+    return place < row->n && row->ids[place] == id ? place : -1;
+}
+
+/* The part of a span from the row's first entity to its last. */
+KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
+    if (row->n == 0) return (kgt_span){span.ids, 0};
+    const int64_t low = kgt_lower_bound(span, kgt_row_id(row, 0));
+    const int64_t high = kgt_lower_bound(span, kgt_row_id(row, row->n - 1) + 1);
+    return (kgt_span){span.ids + low, high - low};
 }
 
 /* Scratch of one call (one thread), and the top-k buffers of the rows in flight. */
@@ -57,7 +75,7 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, int64_t first, int64_t n) {
         const kgt_kernel *kernel;                                                                 \
         const kgt_task *task;                                                                     \
         T *block, *survivors, *maxima, *gathered, *thresholds;                                    \
-        int32_t *selected;                                                                        \
+        int32_t *selected, *held;                                                                 \
         int64_t *greater, *at_least, *behind; /* of the row, before filtering */                  \
         int64_t *filter_greater, *filter_at_least, *filter_ahead;                                 \
         T lowest;                                                                                 \

@@ -17,7 +17,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     const size_t n_jobs = (size_t)jobs, block = KGT_BLOCK + KGT_SLACK;
     *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task};
     worker->block = kgt_allocate(2 * block + KGT_MAXIMA + (size_t)known + n_jobs, sizeof(T));
-    worker->selected = kgt_allocate(block, sizeof(int32_t));
+    worker->selected = kgt_allocate(block + (size_t)known, sizeof(int32_t));
     worker->greater = kgt_allocate(6 * n_jobs, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
@@ -26,6 +26,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
         FN(kgt_worker_close)(worker);
         return KGT_NO_MEMORY;
     }
+    worker->held = worker->selected + block;
     worker->survivors = worker->block + block;
     worker->maxima = worker->survivors + block;
     worker->gathered = worker->maxima + KGT_MAXIMA;
@@ -54,7 +55,7 @@ void FN(kgt_worker_close)(FN(kgt_worker) * worker) {
 /* ---- reading scores ---- */
 
 static T FN(value)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t i) {
-    const char *place = row->data + i * row->stride;
+    const char *place = row->data + (row->gather ? row->gather[i] : i) * row->stride;
     T value = 0;
     if (row->dtype == OWN_DTYPE) {
         memcpy(&value, place, sizeof value);
@@ -77,8 +78,8 @@ static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int
                           int64_t n) {
     if (row->plain) return (const T *)(const void *)row->data + start;
     const char *place = row->data + start * row->stride;
-    if (sizeof(T) == sizeof(float) && row->dtype == KGT_F16 && row->stride == 2 && !row->negate &&
-        (uintptr_t)place % 2 == 0) {
+    if (row->gather == NULL && sizeof(T) == sizeof(float) && row->dtype == KGT_F16 &&
+        row->stride == 2 && !row->negate && (uintptr_t)place % 2 == 0) {
         worker->kernel->widen_f16((const uint16_t *)(const void *)place, (size_t)n,
                                   (float *)(void *)worker->block);
         return worker->block;
@@ -91,8 +92,10 @@ void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, i
                             double *out) {
     const int64_t start = worker->task->jobs.offsets[task_row];
     const kgt_span jobs = kgt_span_of(worker->task->jobs, task_row);
-    for (int64_t j = 0; j < jobs.n; j++)
-        out[start + j] = (double)FN(value)(worker, row, jobs.ids[j] - row->first);
+    for (int64_t j = 0; j < jobs.n; j++) {
+        const int64_t place = kgt_row_place(row, jobs.ids[j]);
+        if (place >= 0) out[start + j] = (double)FN(value)(worker, row, place);
+    }
 }
 
 #include "best_body.h"
@@ -130,38 +133,44 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
 }
 
 /* With names in another order, ties are looked at one by one, in blocks that hold any. */
-static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const T *x, int64_t n,
-                                        int64_t first, int32_t answer, int64_t job,
+static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
+                                        int64_t start, int64_t n, int32_t answer, int64_t job,
                                         int64_t equal_before) {
     if (worker->at_least[job] - worker->greater[job] == equal_before) return;
     const int32_t *position = worker->task->position;
     const int32_t own = position[answer];
     const T threshold = worker->thresholds[job];
     int64_t behind = 0;
-    for (int64_t i = 0; i < n; i++) behind += (x[i] == threshold) & (position[first + i] <= own);
+    for (int64_t i = 0; i < n; i++)
+        behind += (x[i] == threshold) & (position[kgt_row_id(row, start + i)] <= own);
     worker->behind[job] += behind;
 }
 
 /* ---- filtering ---- */
 
-/* Counts, among the ids of a filter, what the pass has counted for each job. */
+/* Counts, among the ids of a filter that the row holds, what the pass has counted for each job. */
 static void FN(count_filter)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                              kgt_span jobs) {
     const int32_t *position = worker->task->position;
     for (int64_t j = 0; j < jobs.n; j++)
         worker->filter_greater[j] = worker->filter_at_least[j] = worker->filter_ahead[j] = 0;
-    if (filter.n == 0) return;
     T *gathered = worker->gathered;
-    for (int64_t i = 0; i < filter.n; i++)
-        gathered[i] = FN(value)(worker, row, filter.ids[i] - row->first);
-    worker->kernel->OPS.count(gathered, (size_t)filter.n, worker->thresholds, (size_t)jobs.n,
+    int32_t *held = worker->held;
+    int64_t n = 0;
+    for (int64_t i = 0; i < filter.n; i++) {
+        const int64_t place = kgt_row_place(row, filter.ids[i]);
+        if (place < 0) continue;
+        held[n] = filter.ids[i];
+        gathered[n++] = FN(value)(worker, row, place);
+    }
+    if (n == 0) return;
+    worker->kernel->OPS.count(gathered, (size_t)n, worker->thresholds, (size_t)jobs.n,
                               worker->filter_greater, worker->filter_at_least);
     for (int64_t j = 0; j < jobs.n; j++) {
         if (worker->filter_at_least[j] == worker->filter_greater[j]) continue;
         const int32_t answer = jobs.ids[j];
-        for (int64_t i = 0; i < filter.n; i++) {
-            const bool later =
-                position ? position[filter.ids[i]] > position[answer] : filter.ids[i] > answer;
+        for (int64_t i = 0; i < n; i++) {
+            const bool later = position ? position[held[i]] > position[answer] : held[i] > answer;
             worker->filter_ahead[j] += later && gathered[i] == worker->thresholds[j];
         }
     }
@@ -178,7 +187,7 @@ static void FN(add_counts)(const FN(kgt_worker) * worker, const kgt_row *row, kg
                            kgt_span jobs, int64_t *greater, int64_t *equal, int64_t *tied_ahead) {
     for (int64_t j = 0; j < jobs.n; j++) {
         const int32_t id = jobs.ids[j];
-        const bool inside = id >= row->first && id < row->first + row->n;
+        const bool inside = kgt_row_place(row, id) >= 0;
         const bool counted = inside && worker->thresholds[j] == worker->thresholds[j];
         const int64_t own = counted && !FN(holds)(filter, id);
         const int64_t row_equal = worker->at_least[j] - worker->greater[j];
@@ -192,7 +201,7 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
                           int64_t task_row, const kgt_nans *nans) {
     for (int64_t i = 0; i < row->n; i++) {
         const T value = FN(value)(worker, row, i);
-        const int32_t id = (int32_t)(row->first + i);
+        const int32_t id = (int32_t)kgt_row_id(row, i);
         if (value == value || FN(holds)(removed, id)) continue;
         if (nans->count[task_row]++ == 0) nans->first_entity[task_row] = id;
     }
@@ -200,23 +209,25 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
 
 /* ---- the row ---- */
 
-/* Counts one block, and notes what of its ties stands behind the answers. `next`: the first job
- * whose id is not below the block. */
-static bool FN(pass_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t first,
-                           kgt_span jobs, int64_t *next) {
+/* Counts the block at places start .. start + n - 1, and notes what of its ties stands behind the
+ * answers. `next`: the first job whose id is not below the block. */
+static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
+                           int64_t n, kgt_span jobs, int64_t *next) {
     if (worker->task->position != NULL) {
         int64_t *before = worker->filter_ahead; /* free until the filters are counted */
         for (int64_t j = 0; j < jobs.n; j++) before[j] = worker->at_least[j] - worker->greater[j];
         const bool nan = FN(count_block)(worker, x, n, jobs.n);
         for (int64_t j = 0; j < jobs.n; j++)
-            FN(note_behind_by_position)(worker, x, n, first, jobs.ids[j], j, before[j]);
+            FN(note_behind_by_position)(worker, row, x, start, n, jobs.ids[j], j, before[j]);
         return nan;
     }
+    const int64_t last = kgt_row_id(row, start + n - 1);
     int64_t end = *next;
-    for (; end < jobs.n && jobs.ids[end] < first + n; end++)
+    for (; end < jobs.n && jobs.ids[end] <= last; end++)
         worker->behind[end] = worker->at_least[end] - worker->greater[end];
     const bool nan = FN(count_block)(worker, x, n, jobs.n);
-    for (; *next < end; ++*next) FN(note_behind)(worker, x, n, jobs.ids[*next] - first, *next);
+    for (; *next < end; ++*next)
+        FN(note_behind)(worker, x, n, kgt_row_place(row, jobs.ids[*next]) - start, *next);
     return nan;
 }
 
@@ -225,12 +236,12 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs,
                      FN(kgt_top) * top) {
     FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
     if (top != NULL) FN(offer_open)(&offer);
-    int64_t next = kgt_lower_bound(jobs, row->first);
+    int64_t next = row->n > 0 ? kgt_lower_bound(jobs, kgt_row_id(row, 0)) : jobs.n;
     bool nan = false;
     for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
         const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
         const T *x = FN(fetch)(worker, row, start, n);
-        nan |= FN(pass_block)(worker, x, n, row->first + start, jobs, &next);
+        nan |= FN(pass_block)(worker, row, x, start, n, jobs, &next);
         if (top != NULL) FN(offer_block)(&offer, x, start, n);
     }
     /* Answers beyond this range: all its ties stand behind them. */
@@ -245,13 +256,12 @@ void FN(kgt_row_rank)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     const kgt_task *task = worker->task;
     const int64_t job = task->jobs.offsets[task_row], question = task->row_question[task_row];
     const kgt_span jobs = kgt_span_of(task->jobs, task_row);
-    const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row->first, row->n);
-    const kgt_span removed =
-        kgt_span_within(kgt_span_of(task->removed, question), row->first, row->n);
+    const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
+    const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
     worker->lowest = INFINITY;
     for (int64_t j = 0; j < jobs.n; j++) {
-        const T threshold =
-            job_scores ? (T)job_scores[job + j] : FN(value)(worker, row, jobs.ids[j] - row->first);
+        const T threshold = job_scores ? (T)job_scores[job + j]
+                                       : FN(value)(worker, row, kgt_row_place(row, jobs.ids[j]));
         worker->thresholds[j] = threshold;
         if (threshold < worker->lowest) worker->lowest = threshold;
         worker->greater[j] = worker->at_least[j] = worker->behind[j] = 0;

@@ -64,3 +64,19 @@ static void FN(norms)(const T *panel, size_t dim, T *out) {
             out[j] = FMA1(panel[k * KGT_PANEL + j], panel[k * KGT_PANEL + j], out[j]);
     }
 }
+
+static T FN(pair_l1)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = 0; k < dim; k++) sum += ABS1(a[k] - b[k]);
+    return sum;
+}
+
+static void FN(tile_l1)(const T *queries, const T *panel, size_t dim, T *out, size_t out_stride) {
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        T *row = out + i * out_stride;
+        for (size_t j = 0; j < KGT_PANEL; j++) row[j] = 0;
+        for (size_t k = 0; k < dim; k++)
+            for (size_t j = 0; j < KGT_PANEL; j++)
+                row[j] += ABS1(queries[i * dim + k] - panel[k * KGT_PANEL + j]);
+    }
+}

@@ -12,6 +12,10 @@
 #undef LARGER
 #undef FMA
 #undef FMA1
+#undef ADD
+#undef SUB
+#undef ABS
+#undef ABS1
 #undef COUNTER
 #undef COUNTER_ZERO
 #undef COUNT_IF

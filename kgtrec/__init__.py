@@ -3,7 +3,7 @@
 How the rooms follow one another (each imports only from those before it)::
 
     errors <- labels, triples <- graph <- questions <- ranks <- scores, plan, measures <- trec
-           <- ranker, result <- ranking <- evaluation <- demo <- cli
+           <- native <- ranker, result <- ranking, ranges <- evaluation <- demo <- cli
 
 ``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs
 nothing.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._version import __version__
 
 if TYPE_CHECKING:
+    from kgtrec.config import show_config as show_config
     from kgtrec.errors import FilterWarning as FilterWarning
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from kgtrec.graph import read_graph as read_graph
     from kgtrec.measures import Measure as Measure
     from kgtrec.questions import Questions as Questions
+    from kgtrec.ranges import AnswerScores as AnswerScores
+    from kgtrec.ranges import PartialRanks as PartialRanks
+    from kgtrec.ranges import merge_ranges as merge_ranges
+    from kgtrec.ranges import rank_range as rank_range
     from kgtrec.ranker import Batch as Batch
     from kgtrec.ranker import Ranker as Ranker
     from kgtrec.ranking import rank as rank
@@ -46,6 +51,11 @@ _HOMES = {
     "Batch": "ranker",
     "Ranker": "ranker",
     "rank": "ranking",
+    "AnswerScores": "ranges",
+    "PartialRanks": "ranges",
+    "rank_range": "ranges",
+    "merge_ranges": "ranges",
+    "show_config": "config",
     "Ranks": "ranks",
     # ranks to numbers
     "Measure": "measures",

@@ -22,6 +22,10 @@ class Task:
         position: NDArray[np.int32] | None,
         entity_at: NDArray[np.int32] | None,
         n_entities: int,
+        row_domain: NDArray[np.int64] | None,
+        domain_offsets: NDArray[np.int64] | None,
+        domain: NDArray[np.int32] | None,
+        columns: NDArray[np.int32] | None,
         counts: NDArray[np.int64],
         best_slot: NDArray[np.int64],
         best_ids: NDArray[np.int32],
@@ -49,6 +53,7 @@ def job_scores(
     out: NDArray[np.float64],
     *,
     negate: bool = False,
+    first_entity: int = 0,
 ) -> None: ...
 def rank_factors(
     task: Task,
@@ -59,6 +64,7 @@ def rank_factors(
     first_row: int,
     *,
     first_entity: int = 0,
+    ids: NDArray[np.int32] | None = None,
     job_scores: NDArray[np.float64] | None = None,
 ) -> None: ...
 def factor_job_scores(
@@ -69,6 +75,8 @@ def factor_job_scores(
     metric: str,
     first_row: int,
     out: NDArray[np.float64],
+    *,
+    first_entity: int = 0,
 ) -> None: ...
 def factor_scores(
     queries: NDArray[Any],

@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 from kgtrec cimport _csrc as c
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
-METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2}
+METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
 
 
 cdef int raise_for(c.kgt_status status) except -1:
@@ -64,6 +64,9 @@ cdef class Task:
     position, entity_at : int32 (entities,) or None
         Place of an entity's document name in byte order and its inverse; None when ids are in order.
     n_entities : int
+    row_domain, domain_offsets, domain, columns : int64 (rows,), int64, int32, int32 (len(domain),)
+        Restricted candidates: the row of domain that holds a row's candidates, or -1; the score column
+        of each of its ids, None where columns go by entity. row_domain None: nothing is restricted.
     counts : int64 (6, jobs)
         Added to: greater, equal, tied_ahead, then the same three for macro candidates.
     best_slot : int64 (rows,)
@@ -80,12 +83,14 @@ cdef class Task:
     cdef c.kgt_nans nans
     cdef readonly int64_t n_rows, n_entities, n_jobs
     cdef int64_t score_size
-    cdef tuple owners
+    cdef readonly int64_t last_column
+    cdef tuple owners, domain_owners
 
     def __init__(self, const int64_t[::1] row_question, const int64_t[::1] job_offsets,
                  const int32_t[::1] jobs, const int64_t[::1] known_offsets,
                  const int32_t[::1] known, const int64_t[::1] removed_offsets,
                  const int32_t[::1] removed, position, entity_at, int64_t n_entities,
+                 row_domain, domain_offsets, domain, columns,
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
                  int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
                  int64_t[::1] nan_count, int32_t[::1] nan_entity):
@@ -124,6 +129,7 @@ cdef class Task:
         self.task.removed = c.kgt_csr(
             &removed_offsets[0], &removed[0])
         self.set_order(position, entity_at)
+        self.set_domain(row_domain, domain_offsets, domain, columns)
         if self.n_jobs:
             self.counts = c.kgt_counts(&counts[0, 0], &counts[1, 0], &counts[2, 0],
                                        &counts[3, 0], &counts[4, 0], &counts[5, 0])
@@ -155,6 +161,52 @@ cdef class Task:
         self.task.position = &place[0]
         self.task.entity_at = &entity[0]
         return 0
+
+    cdef int set_domain(self, row_domain, domain_offsets, domain, columns) except -1:
+        """Every job must be among its row's candidates: C reads its score there."""
+        cdef const int64_t[::1] rows, offsets
+        cdef const int32_t[::1] ids, places
+        cdef int64_t i, row, job, at
+        self.task.row_domain = NULL
+        self.task.columns = NULL
+        self.last_column = self.n_entities - 1
+        if row_domain is None:
+            return 0
+        rows = row_domain
+        offsets = domain_offsets
+        ids = domain
+        check_csr(offsets, ids, self.n_entities, "domain")
+        require(rows.shape[0] == self.n_rows, "row_domain: wrong length")
+        for row in range(self.n_rows):
+            require(-1 <= rows[row] < offsets.shape[0] - 1, "row_domain: out of range")
+            if rows[row] < 0:
+                require(columns is None, "row_domain: columns need a domain for every row")
+                continue
+            at = offsets[rows[row]]
+            for job in range(self.task.jobs.offsets[row], self.task.jobs.offsets[row + 1]):
+                while at < offsets[rows[row] + 1] and ids[at] < self.task.jobs.ids[job]:
+                    at += 1
+                require(at < offsets[rows[row] + 1] and ids[at] == self.task.jobs.ids[job],
+                        "domain: lacks a job")
+        if columns is not None:
+            places = columns
+            require(places.shape[0] == ids.shape[0], "columns: wrong length")
+            self.last_column = -1
+            for i in range(places.shape[0]):
+                require(places[i] >= 0, "columns: out of range")
+                self.last_column = max(self.last_column, places[i])
+            self.task.columns = &places[0]
+        self.task.row_domain = &rows[0]
+        self.task.domain = c.kgt_csr(&offsets[0], &ids[0])
+        self.domain_owners = (rows, offsets, ids, columns)
+        return 0
+
+    cdef int check_width(self, int64_t first_entity, int64_t width) except -1:
+        """The columns of a block of scores fit the entities, or the restricted candidates."""
+        if self.task.row_domain == NULL:
+            return require(0 <= first_entity and first_entity + width <= self.n_entities,
+                           "scores: beyond the entities")
+        return require(first_entity == 0 and self.last_column < width, "scores: too few columns")
 
     cdef int check_rows(self, int64_t first_row, int64_t n_rows, dtype) except -1:
         require(0 <= first_row and first_row + n_rows <= self.n_rows, "rows out of range")
@@ -202,10 +254,9 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
     cdef const double *given = job_scores_of(task, job_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
-    require(0 <= first_entity and first_entity + block.scores.n_entities <= task.n_entities,
-            "scores: beyond the entities")
-    require(given != NULL or block.scores.n_entities == task.n_entities or task.n_jobs == 0,
-            "a range of entities needs job_scores")
+    task.check_width(first_entity, block.scores.n_entities)
+    require(given != NULL or task.task.row_domain != NULL or task.n_jobs == 0
+            or block.scores.n_entities == task.n_entities, "a range of entities needs job_scores")
     with nogil:
         status = c.kgt_rank_rows(&block.scores, &task.task, first_row, given, &task.counts,
                                  &task.best, &task.nans)
@@ -213,12 +264,12 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
 
 
 def job_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
-               bint negate=False):
-    """The scores of the jobs of a block of whole rows, into out (one per job of the task)."""
-    cdef ScoreBlock block = ScoreBlock(scores, dtype, 0, negate)
+               bint negate=False, int64_t first_entity=0):
+    """The scores of those jobs that a block of rows holds, into out (one per job of the task)."""
+    cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
-    require(block.scores.n_entities == task.n_entities, "scores: not all entities")
+    task.check_width(first_entity, block.scores.n_entities)
     require(out.shape[0] == task.n_jobs, "out: wrong length")
     if task.n_jobs == 0:
         return
@@ -228,22 +279,31 @@ def job_scores(Task task not None, scores, dtype, int64_t first_row, double[::1]
 
 
 cdef class FactorBlock:
-    """Views of a factorised model: some query rows, a range of entities, an optional bias."""
+    """Views of a factorised model: some query rows, a range of entities or some of them, a bias."""
 
     cdef c.kgt_factors factors
     cdef tuple owners
 
-    def __cinit__(self, queries, entities, bias, metric, int64_t first_entity):
+    def __cinit__(self, queries, entities, bias, metric, int64_t first_entity, ids=None):
         cdef const float[:, ::1] q32, e32
         cdef const double[:, ::1] q64, e64
         cdef const float[::1] b32
         cdef const double[::1] b64
-        self.owners = (queries, entities, bias)
+        cdef const int32_t[::1] some
+        self.owners = (queries, entities, bias, ids)
         self.factors.metric = METRICS[metric]
         self.factors.n_rows = queries.shape[0]
         self.factors.dim = queries.shape[1]
         self.factors.n_entities = entities.shape[0]
         self.factors.first_entity = <int32_t> first_entity
+        self.factors.ids = NULL
+        if ids is not None:
+            some = ids
+            require(first_entity == 0, "ids name entities of a whole table")
+            require(some.shape[0] == 0 or 0 <= some[0] <= some[some.shape[0] - 1] < len(entities),
+                    "ids: beyond the entities")
+            self.factors.ids = &some[0]
+            self.factors.n_entities = some.shape[0]
         require(entities.shape[1] == queries.shape[1], "queries and entities differ in dimension")
         require(bias is None or bias.shape == (entities.shape[0],), "bias: wrong shape")
         if queries.itemsize == 4:
@@ -267,13 +327,13 @@ cdef class FactorBlock:
 
 
 def rank_factors(Task task not None, queries, entities, bias, metric, int64_t first_row, *,
-                 int64_t first_entity=0, const double[::1] job_scores=None):
-    """Rank a block of query vectors against (a range of) the entities, tile by tile."""
-    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
+                 int64_t first_entity=0, ids=None, const double[::1] job_scores=None):
+    """Rank a block of query vectors against the entities, a range of them, or ids, tile by tile."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
     cdef const double *given = job_scores_of(task, job_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
-    require(0 <= first_entity and first_entity + block.factors.n_entities <= task.n_entities,
+    require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
     require(given != NULL or task.n_jobs == 0, "job_scores are needed")
     with nogil:
@@ -283,12 +343,13 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
 
 
 def factor_job_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,
-                      double[::1] out):
-    """The scores of the jobs of a block of query vectors, into out (one per job of the task)."""
-    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, 0)
+                      double[::1] out, *, int64_t first_entity=0):
+    """The scores of those jobs that a range of entities holds, into out (one per job of the task)."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
-    require(block.factors.n_entities == task.n_entities, "entities: not all of them")
+    require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
+            "entities: beyond the graph's")
     require(out.shape[0] == task.n_jobs, "out: wrong length")
     if task.n_jobs == 0:
         return

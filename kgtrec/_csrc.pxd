@@ -27,6 +27,9 @@ cdef extern from "kgtrec.h" nogil:
         kgt_csr jobs
         kgt_csr known
         kgt_csr removed
+        const int64_t *row_domain
+        kgt_csr domain
+        const int32_t *columns
         const int32_t *position
         const int32_t *entity_at
 
@@ -62,6 +65,7 @@ cdef extern from "kgtrec.h" nogil:
     ctypedef enum kgt_metric:
         KGT_DOT
         KGT_L2
+        KGT_L1
 
     ctypedef struct kgt_factors:
         const void *queries
@@ -73,6 +77,7 @@ cdef extern from "kgtrec.h" nogil:
         int64_t n_entities
         int64_t dim
         int32_t first_entity
+        const int32_t *ids
 
     kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                               double *out)

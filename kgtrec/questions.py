@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from kgtrec.errors import FilterWarning, UsageError
 from kgtrec.triples import as_triples, checked_ids, hash_array
 
 if TYPE_CHECKING:
+    from kgtrec.domains import Domain
     from kgtrec.graph import Graph
 
 __all__ = ["Csr", "Questions", "build_questions"]
@@ -90,6 +91,10 @@ class Questions:
     triple_rows : ndarray of int64, shape (n_instances,)
         Instance of each (side, triple): all triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).
+    domain : Domain or None
+        Candidate lists, if the candidates are restricted.
+    outside : ndarray of bool, shape (n_instances,), or None
+        Instances whose answer is not in its list; None if there is no such instance.
     """
 
     graph: Graph
@@ -106,6 +111,8 @@ class Questions:
     instance_question: Int64
     instance_triple: Int64
     triple_rows: Int64
+    domain: Domain | None = None
+    outside: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.side)
@@ -137,16 +144,75 @@ class Questions:
     @cached_property
     def candidates(self) -> Int64:
         """Micro candidates of each instance, its answer included: int64, shape (n_instances,)."""
-        others = self.n_entities - self.known.lengths[self.instance_question]
+        others = self._sizes_without(self.known)[self.instance_question]
         if self.split in self.filter_splits:
             return others + 1  # every answer is among the known, and is kept by id
         answers, known = (_to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
-        return others + _contains(known, answers)
+        kept = _contains(known, answers)
+        return others + (kept if self.outside is None else kept | self.outside)
 
     @cached_property
     def macro_candidates(self) -> Int64:
         """Macro candidates of each instance's question: int64, shape (n_instances,)."""
-        return (self.n_entities - self.removed.lengths)[self.instance_question]
+        others = self._sizes_without(self.removed)[self.instance_question]
+        return others if self.outside is None else others + self.outside
+
+    def _sizes_without(self, filtered: Csr) -> Int64:
+        """Candidates of each question less those of a filter: int64, shape (Q,)."""
+        if self.domain is None:
+            return self.n_entities - filtered.lengths
+        question = np.repeat(np.arange(len(self)), filtered.lengths)
+        inside = self.domain.holds(question, filtered.ids, self.n_entities)
+        taken = np.bincount(question[inside], minlength=len(self))
+        return self.domain.sizes(self.n_entities) - taken
+
+    def restrict(
+        self,
+        *,
+        entities: npt.ArrayLike | None = None,
+        heads: Mapping[int, npt.ArrayLike] | None = None,
+        tails: Mapping[int, npt.ArrayLike] | None = None,
+        candidates: Sequence[npt.ArrayLike] | npt.ArrayLike | None = None,
+        columns: str = "entities",
+        outside: str = "error",
+    ) -> Questions:
+        """The same questions with their answers ranked among given candidates only.
+
+        Parameters
+        ----------
+        entities : sequence of int, optional
+            Entities that are candidates of every question.
+        heads, tails : mapping of int to sequence of int, optional
+            Candidates by relation where the head, and where the tail is asked, such as type
+            constraints. Relations without a list keep every entity.
+        candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
+            Candidates of each question, such as its answer and sampled negatives. Results are
+            labelled as sampled.
+        columns : {"entities", "candidates"}
+            What the columns of score rows stand for: every entity, in id order, or (with
+            `candidates`, lists of one length) a question's own candidates as they are listed.
+        outside : {"error", "worst"}
+            An answer that is not among its candidates: an error, or ranked behind them all.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            Unknown ids, a wrong number of lists, or an answer outside (which is named).
+        UsageError
+            More or less than one kind of restriction.
+        """
+        from kgtrec.domains import restrict
+
+        return restrict(self, entities, heads, tails, candidates, columns, outside)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a score row: the entities, or the candidates that it holds alone."""
+        return self.n_entities if self.domain is None else self.domain.width
 
     @cached_property
     def fingerprint(self) -> str:
@@ -159,6 +225,10 @@ class Questions:
             csr: Csr = getattr(self, name)
             hash_array(hasher, f"{name} offsets", csr.offsets)
             hash_array(hasher, f"{name} ids", csr.ids)
+        if self.domain is not None:
+            hash_array(hasher, "domain of", self.domain.of)
+            hash_array(hasher, "domain offsets", self.domain.lists.offsets)
+            hash_array(hasher, "domain ids", self.domain.lists.ids)
         return hasher.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -170,6 +240,9 @@ class Questions:
             "sides": self.sides,
             "filter_splits": list(self.filter_splits),
             "extra_known": self.n_extra_known,
+            "restricted": None if self.domain is None else self.domain.kind,
+            "sampled": self.domain is not None and self.domain.sampled,
+            "outside": 0 if self.outside is None else int(self.outside.sum()),
             "n_questions": len(self),
             "n_instances": self.n_instances,
             "n_entities": graph.n_entities,
@@ -203,6 +276,7 @@ def build_questions(
         extra = as_triples("extra_known", extra_known)
         others.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
     parts = [_ask(graph, split, side, others, split in filters) for side in _SIDES[sides]]
+    instances = _instances(parts)
     return Questions(
         graph=graph,
         split=split,
@@ -215,7 +289,9 @@ def build_questions(
         answers=_stack([part.answers for part in parts]),
         known=_stack([part.known for part in parts]),
         removed=_stack([part.removed for part in parts]),
-        **_instances(parts),
+        instance_question=instances["instance_question"],
+        instance_triple=instances["instance_triple"],
+        triple_rows=instances["triple_rows"],
     )
 
 

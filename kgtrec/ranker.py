@@ -1,25 +1,16 @@
-"""`Ranker`: ranks scores batch by batch, as a loop of the user's own produces them.
-
-Rows are shared out over threads in contiguous parts. That is legal because a row's results have
-places of their own; the counts are integers and the best entities are totally ordered, so the
-result has the same bits for every number of threads and every size of chunk.
-"""
+"""`Ranker`: ranks scores batch by batch, as a loop of the user's own produces them."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
+from kgtrec.native import NativeRanking, active_path, available_cores, whole_number
 from kgtrec.plan import RowPlan, plan_rows
 from kgtrec.progress import progress_bar
 from kgtrec.scores import Factors, as_array, score_dtype
@@ -33,10 +24,6 @@ __all__ = ["Batch", "Ranker", "describe_question"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
-
-# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
-_BEST_BYTES = 64 << 20
-_FACTOR_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +100,12 @@ class Ranker:
         if nan not in ("error", "worst"):
             raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
         self.questions = questions
-        self.run_depth = _whole("run_depth", run_depth, 0)
-        self.threads = _available_cores() if threads is None else _whole("threads", threads, 1)
+        self.run_depth = whole_number("run_depth", run_depth, 0)
+        self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
         self._plan: RowPlan = plan_rows(questions, rows)
         self._scored = np.zeros(self._plan.n_rows, dtype=bool)
-        self._state: _State | None = None
+        self._state: NativeRanking | None = None
         self._finished = False
 
     @property
@@ -128,7 +115,7 @@ class Ranker:
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
         """All rows in batches of ``size`` (the last may be smaller)."""
-        size = _whole("size", size, 1)
+        size = whole_number("size", size, 1)
         for start in range(0, self.n_rows, size):
             yield self.batch(start, min(start + size, self.n_rows))
 
@@ -167,37 +154,24 @@ class Ranker:
         if not isinstance(batch, Batch) or batch.owner is not self:
             raise UsageError("update needs a batch that came from this ranker's batches()")
         block = as_array(scores)
-        expected = (len(batch), self.questions.n_entities)
+        expected = (len(batch), self.questions.n_columns)
         if block.shape != expected:
             raise InputError(
                 f"scores have shape {block.shape} for {batch}; expected {expected}: "
-                "a row per row of the batch, a column per entity"
+                "a row per row of the batch, a column per entity (or per listed candidate)"
             )
         self._claim(batch.start, batch.stop)
         dtype = score_dtype(block)
         state = self._open(dtype)
-        block = _comparable(block, dtype)
-
-        def rank_part(start: int, stop: int) -> None:
-            part = block[start - batch.start : stop - batch.start]
-            _core.rank_rows(state.task, part, dtype, start, negate=not self.higher_is_better)
-
+        block = comparable(block, dtype)
         state.reset(batch.start, batch.stop)
-        with self._pool() as pool:
-            parts = _parts(batch.start, batch.stop, self.threads if pool else 1)
-            _run(pool, rank_part, parts)
+        state.rank_rows(block, batch.start, negate=not self.higher_is_better)
         self._settle_nans(
-            batch.start, batch.stop, lambda row: self._directed(block[row - batch.start])
+            batch.start,
+            batch.stop,
+            lambda row: directed(block[row - batch.start], dtype, self.higher_is_better),
         )
         self._scored[batch.start : batch.stop] = True
-
-    def _directed(self, row: Array) -> Array:
-        with np.errstate(invalid="ignore"):  # widening a signalling NaN
-            values: Array = np.asarray(row, dtype=np.float64)
-        return values if self.higher_is_better else -values
-
-    def _pool(self) -> Any:
-        return ThreadPoolExecutor(self.threads) if self.threads > 1 else _NoPool()
 
     def _claim(self, start: int, stop: int) -> None:
         if self._finished:
@@ -213,9 +187,11 @@ class Ranker:
     def _describe_row(self, row: int) -> str:
         return describe_question(self.questions, int(self._plan.question[row]))
 
-    def _open(self, dtype: str) -> _State:
+    def _open(self, dtype: str) -> NativeRanking:
         if self._state is None:
-            self._state = _State(self.questions, self._plan, self.run_depth, dtype)
+            self._state = NativeRanking(
+                self.questions, self._plan, self.run_depth, dtype, self.threads
+            )
         if self._state.dtype != dtype:
             raise InputError(
                 f"scores have dtype {dtype}, and earlier ones {self._state.dtype}; "
@@ -228,7 +204,7 @@ class Ranker:
         state = self._state
         assert state is not None
         for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
-            scores = row_scores(row)
+            scores = self._by_entity(row, row_scores(row))
             candidates = self._plan.row_candidates(self.questions, row)
             wrong = np.flatnonzero(np.isnan(scores) & candidates)
             state.nan_count[row] = len(wrong)
@@ -242,6 +218,17 @@ class Ranker:
                 )
             jobs = slice(self._plan.job_offsets[row], self._plan.job_offsets[row + 1])
             state.job_nan[jobs] = np.isnan(scores[self._plan.jobs[jobs]])
+
+    def _by_entity(self, row: int, scores: Array) -> Array:
+        """A row's scores in id order, where its columns are the question's candidates."""
+        domain = self.questions.domain
+        if domain is None or domain.columns is None:
+            return scores
+        number = int(domain.of[self._plan.question[row]])
+        span = slice(domain.lists.offsets[number], domain.lists.offsets[number + 1])
+        spread = np.zeros(self.questions.n_entities)
+        spread[domain.lists.ids[span]] = scores[domain.columns[span]]
+        return spread
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
         """Rank every row by a factorised model, without its score matrix."""
@@ -257,25 +244,15 @@ class Ranker:
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
         self._claim(0, self.n_rows)
+        if self.questions.domain is not None:
+            # Rows with the same candidates follow one another, so that these are packed once.
+            order = np.argsort(self.questions.domain.of[self._plan.question], kind="stable")
+            self._plan = self._plan.reordered(order)
+            factors = Factors(factors.queries[order], *factors.table)
         state = self._open(factors.dtype.name)
-        job_scores = np.empty(len(self._plan.jobs))
-        model = (factors.entities, factors.bias, factors.metric)
-        bar = progress_bar(self.n_rows, "rows", progress)
-
-        def rank_part(start: int, stop: int) -> None:
-            queries = factors.queries[start:stop]
-            _core.factor_job_scores(state.task, queries, *model, start, job_scores)
-            _core.rank_factors(state.task, queries, *model, start, job_scores=job_scores)
-            bar.update(stop - start)
-
         state.reset(0, self.n_rows)
-        best_bytes = (2 * self.run_depth + 64) * 2 * factors.dtype.itemsize
-        height = max(
-            8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-self.n_rows // self.threads))
-        )
-        parts = [(i, min(i + height, self.n_rows)) for i in range(0, self.n_rows, height)]
-        with bar, self._pool() as pool:
-            _run(pool, rank_part, parts)
+        with progress_bar(self.n_rows, "rows", progress) as bar:
+            state.rank_factors(factors, advance=bar.update)
         self._settle_nans(0, self.n_rows, lambda row: factors.scores(row, row + 1)[0])
         self._scored[:] = True
 
@@ -307,7 +284,7 @@ class Ranker:
             "higher_is_better": self.higher_is_better,
             "nan": self.nan,
             "nan_count": int(state.nan_count.sum()),
-            "kernel_path": _core.active_path(),
+            "kernel_path": active_path(),
         }
         counts, unscored = self._plan.collect(state.counts, state.job_nan)
         return assemble_ranks(self.questions, counts, unscored, scores), self._run()
@@ -330,90 +307,20 @@ class Ranker:
         )
 
 
-class _State:
-    """Arrays that the native task writes to: made at the first batch, when the dtype is known."""
-
-    def __init__(self, questions: Questions, plan: RowPlan, depth: int, dtype: str) -> None:
-        self.dtype = dtype
-        depth = min(depth, questions.n_entities)
-        kept = np.float64 if dtype == "float64" else np.float32
-        self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
-        self.best_ids = np.zeros((len(questions), depth), dtype=np.int32)
-        self.best_scores = np.zeros((len(questions), depth), dtype=kept)
-        self.best_length = np.zeros(len(questions), dtype=np.int32)
-        self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
-        self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
-        self.job_nan = np.zeros(len(plan.jobs), dtype=bool)
-        self._job_offsets = plan.job_offsets
-        position = questions.graph.entities.trec_order
-        entity_at = None if position is None else np.argsort(position).astype(np.int32)
-        self.task = _core.Task(
-            plan.question,
-            plan.job_offsets,
-            plan.jobs,
-            questions.known.offsets,
-            questions.known.ids,
-            questions.removed.offsets,
-            questions.removed.ids,
-            position,
-            entity_at,
-            questions.n_entities,
-            self.counts,
-            plan.slot,
-            self.best_ids,
-            self.best_scores,
-            self.best_length,
-            self.nan_count,
-            self.nan_entity,
-        )
-
-    def reset(self, start: int, stop: int) -> None:
-        """Forget what an update that failed has left in the rows."""
-        jobs = slice(self._job_offsets[start], self._job_offsets[stop])
-        self.counts[:, jobs] = 0
-        self.job_nan[jobs] = False
-        self.nan_count[start:stop] = 0
-
-
-class _NoPool(ExitStack):
-    """Stands for a pool where one thread does all the work."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
-def _run(pool: Any, rank_part: Any, parts: list[tuple[int, int]]) -> None:
-    if not pool:
-        for part in parts:
-            rank_part(*part)
-        return
-    for future in [pool.submit(rank_part, *part) for part in parts]:
-        future.result()
-
-
-def _parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
-    """At most n contiguous parts of the rows, as even as they come."""
-    bounds = np.linspace(start, stop, n + 1).astype(int).tolist()
-    return [(low, high) for low, high in pairwise(bounds) if high > low]
-
-
-def _comparable(block: Array, dtype: str) -> Array:
+def comparable(block: Array, dtype: str) -> Array:
     """The block in the machine's byte order, bfloat16 as its bits."""
     if not block.dtype.isnative:
         block = block.astype(block.dtype.newbyteorder("="))
     return block.view(np.uint16) if dtype == "bfloat16" else block
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
-    return int(value)
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def directed(row: Array, dtype: str, higher_is_better: bool) -> Array:
+    """One row of a comparable block as float64, higher is better."""
+    if dtype == "bfloat16":
+        row = (np.asarray(row, dtype=np.uint32) << 16).view(np.float32)
+    with np.errstate(invalid="ignore"):  # widening a signalling NaN
+        values: Array = np.asarray(row, dtype=np.float64)
+    return values if higher_is_better else -values
 
 
 def describe_question(questions: Questions, question: int) -> str:

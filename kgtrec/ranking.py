@@ -76,7 +76,7 @@ def rank(
     with progress_bar(ranker.n_rows, "rows", progress) as bar:
         for block in found.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != questions.n_entities:
+            if block.ndim != 2 or block.shape[1] != questions.n_columns:
                 raise InputError(_wrong_columns(questions, block))
             if stop > ranker.n_rows:
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
@@ -106,7 +106,7 @@ def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: 
 
 def _wrong_columns(questions: Questions, block: Array) -> str:
     text = (
-        f"scores have shape {block.shape}; expected {questions.n_entities} columns, one per entity"
+        f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per entity"
     )
     if block.ndim == 2 and len(block) == questions.n_entities:
         return f"{text}; they look transposed: pass scores.T"

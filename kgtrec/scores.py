@@ -27,6 +27,9 @@ BLOCK_BYTES = 64 << 20
 """Rows are handed on in blocks of about this size: large enough to share out, small enough for
 progress."""
 
+METRICS = ("dot", "l2", "l1")
+"""How a factorised model scores; the native core knows them by these names."""
+
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -53,8 +56,9 @@ class Factors:
         One vector per entity, in id order.
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
-    metric : {"dot", "l2"}
+    metric : {"dot", "l2", "l1"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
+        ``l1``: bias - (|q1 - x1| + |q2 - x2| + ...).
 
     Notes
     -----
@@ -69,8 +73,8 @@ class Factors:
     """
 
     def __init__(self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot") -> None:
-        if metric not in ("dot", "l2"):
-            raise UsageError(f"metric={metric!r} is unknown; choose 'dot' or 'l2'")
+        if metric not in METRICS:
+            raise UsageError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
         arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
         if bias is not None:
             arrays.append(_vectors("bias", bias, 1))
@@ -94,6 +98,11 @@ class Factors:
     def dtype(self) -> np.dtype[Any]:
         """Computing type: float32 or float64."""
         return self.queries.dtype
+
+    @property
+    def table(self) -> tuple[Array, Array | None, str]:
+        """Entities, bias and metric, as the native core takes them."""
+        return self.entities, self.bias, self.metric
 
     def __repr__(self) -> str:
         bias = ", bias" if self.bias is not None else ""

@@ -27,11 +27,13 @@ FLOORS = (
     ("tsv",),
     ("graph",),
     ("questions",),
+    ("domains",),
     ("ranks",),
     ("rankfile", "plan", "scores", "measures"),
     ("trec",),
-    ("ranker", "result"),
-    ("ranking", "summary"),
+    ("native",),
+    ("ranker", "result", "config"),
+    ("ranking", "ranges", "summary"),
     ("evaluation",),
     ("demo",),
     ("cli",),
@@ -41,10 +43,11 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Methods that hand on to the floor above, imported when they are called.
 UPWARD = {
     ("graph", "questions"),  # Graph.questions
+    ("questions", "domains"),  # Questions.restrict
     ("ranks", "rankfile"),  # Ranks.save, Ranks.load
     ("result", "summary"),  # print(result)
 }
-NATIVE = {"ranker", "scores"}
+NATIVE = {"native", "scores"}
 FACADE = {"cli", "demo"}  # may use the package as its users do: `import kgtrec`
 HEAVY = {"matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
@@ -216,8 +219,8 @@ def test_nothing_is_unpickled(path: str):
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(?P<system>[^>]+)>|"(?P<own>[^"]+)")', re.M)
 STANDARD = {
-    "immintrin.h", "math.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdlib.h",
-    "string.h",
+    "arm_neon.h", "cpuid.h", "immintrin.h", "math.h", "stdatomic.h", "stdbool.h", "stddef.h",
+    "stdint.h", "stdlib.h", "string.h",
 }  # fmt: skip
 # Rows of one table are below what uses the table; the public header stands alone.
 OWN = {
@@ -265,8 +268,23 @@ def test_c_files_do_not_mention_python_objects():
 
 
 def test_cpu_features_are_looked_up_in_isa_files_only():
-    asking = {name for name in C_FILES if "__builtin_cpu_" in (CSRC / name).read_text("utf-8")}
-    assert {name[:4] for name in asking} <= {"isa_"}
+    question = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
+    asking = {name for name in C_FILES if question.search((CSRC / name).read_text("utf-8"))}
+    # platform.h asks for what not every compiler's builtin knows, on behalf of the ISA files.
+    assert {name[:4] for name in asking - {"platform.h"}} == {"isa_"}
+
+
+def unasked(text: str) -> set[str]:
+    """Features that a kernel file compiles for, less those that its ``available()`` asks for."""
+    enabled = re.findall(r'KGT_TARGET_BEGIN\("([^"]*)"\)', text)
+    body = text[text.index("static bool available(void)") :].partition("}")[0]
+    asked = set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)|kgt_cpu_has_(\w+)\(\)', body))
+    return {name for names in enabled for name in names.split(",")} - {a or b for a, b in asked}
+
+
+@pytest.mark.parametrize("name", [name for name in C_FILES if name.startswith("isa_")])
+def test_a_path_is_available_only_where_all_its_features_are(name: str):
+    assert unasked((CSRC / name).read_text("utf-8")) == set()
 
 
 def test_the_cython_mirror_takes_the_public_header_only():
@@ -284,7 +302,7 @@ def test_the_cython_mirror_takes_the_public_header_only():
         ("trec", "def f():\n    import kgtrec.cli.rank", "imports cli, which is not below it"),
         ("graph", "from kgtrec.questions import Questions", "imports questions, which is not"),
         ("labels", "try:\n    import kgtrec.triples\nexcept E: pass", "imports triples, which is"),
-        ("ranking", "from kgtrec import _core", "imports _core, which only ranker and scores may"),
+        ("ranking", "from kgtrec import _core", "imports _core, which only native and scores may"),
         ("plan", "import kgtrec", "imports the package"),
         ("plan", "from kgtrec import Factors", "imports scores, which is not below it"),
         ("plan", "import kgtrec.cellar", "imports cellar, which has no floor"),
@@ -327,6 +345,16 @@ def test_a_right_import_is_let_pass(room: str, source: str):
 )
 def test_a_call_that_could_unpickle_is_found(source: str):
     assert len(pickle_faults(source)) == 1
+
+
+def test_a_feature_that_nobody_asks_for_is_found():
+    text = (
+        'KGT_TARGET_BEGIN("avx2,f16c,bmi2")\n'
+        'static bool available(void) { return __builtin_cpu_supports("avx2"); }\n'
+        'static bool other(void) { return __builtin_cpu_supports("bmi2"); }\n'
+    )
+    assert unasked(text) == {"f16c", "bmi2"}
+    assert unasked(text.replace('"avx2");', '"avx2") && kgt_cpu_has_f16c();')) == {"bmi2"}
 
 
 def test_includes_are_read():

@@ -192,10 +192,14 @@ def test_fingerprint_and_description() -> None:
     ]
     assert len({q.fingerprint for q in [base, *others]}) == 1 + len(others)
     assert base.describe() == {
+        "graph_name": None,
         "split": "test",
         "sides": "both",
         "filter_splits": ["train", "test"],
         "extra_known": 0,
+        "restricted": None,
+        "sampled": False,
+        "outside": 0,
         "n_questions": 3,
         "n_instances": 4,
         "n_entities": 3,

@@ -271,8 +271,7 @@ def _near(word: str, known: Iterable[str]) -> str:
 def _near_keys(key: str) -> str:
     keys = [f"both.realistic.micro.{metric.name.replace('@k', '@10')}" for metric in METRICS]
     keys += ["both.macro.map_cut_20", "both.macro.ndcg_cut_20", "both.stratified.mrr(0.5,0.5)"]
-    first, _, last = key.lower().partition(".")
-    last = last.rpartition(".")[2]
+    first, last = key.lower().partition(".")[0], key.lower().rpartition(".")[2]
     trec = canonical_trec(last)
     if trec and first in SIDES:
         return f"; did you mean {first}.macro.{trec}?"

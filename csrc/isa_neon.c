@@ -1,0 +1,179 @@
+/* NEON kernels (AArch64): 4 float or 2 double lanes, counts kept by subtracting masks. The
+ * instructions are part of every AArch64 target, so none needs to be asked for. */
+#include "kernel.h"
+
+#if KGT_ARM64
+#include <arm_neon.h>
+#include <math.h>
+
+/* NEON has no masked loads: a short tail goes through memory, so that nothing beyond the last
+ * element is read. */
+KGT_INLINE float32x4_t load_tail_f32(const float *p, size_t n, float fill) {
+    float lane[4] = {fill, fill, fill, fill};
+    for (size_t i = 0; i < n; i++) lane[i] = p[i];
+    return vld1q_f32(lane);
+}
+
+KGT_INLINE float64x2_t load_tail_f64(const double *p, size_t n, double fill) {
+    return n == 2 ? vld1q_f64(p) : vcombine_f64(vld1_f64(p), vdup_n_f64(fill));
+}
+
+/* Nor has it a movemask: masks are narrowed until one word of 64 bits holds those of 4 vectors,
+ * with one bit left of each lane, lane 0 lowest. */
+KGT_INLINE uint64_t marks_f32(const uint32x4_t keep[4]) {
+    const uint16x8_t low = vcombine_u16(vmovn_u32(keep[0]), vmovn_u32(keep[1]));
+    const uint16x8_t high = vcombine_u16(vmovn_u32(keep[2]), vmovn_u32(keep[3]));
+    const uint8x16_t lanes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
+    const uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(lanes), 4);
+    return vget_lane_u64(vreinterpret_u64_u8(nibbles), 0) & 0x1111111111111111u;
+}
+
+KGT_INLINE uint64_t marks_f64(const uint64x2_t keep[4]) {
+    const uint32x4_t low = vcombine_u32(vmovn_u64(keep[0]), vmovn_u64(keep[1]));
+    const uint32x4_t high = vcombine_u32(vmovn_u64(keep[2]), vmovn_u64(keep[3]));
+    const uint16x8_t lanes = vcombine_u16(vmovn_u32(low), vmovn_u32(high));
+    return vget_lane_u64(vreinterpret_u64_u8(vmovn_u16(lanes)), 0) & 0x0101010101010101u;
+}
+
+/* The indices first + lane of the marked lanes, whose marks lie `bits` apart; their number. */
+KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *out) {
+    size_t kept = 0;
+    for (; marks != 0; marks &= marks - 1)
+        out[kept++] = (int32_t)first + __builtin_ctzll(marks) / bits;
+    return kept;
+}
+
+/* ---- float ---- */
+#define T float
+#define FN(op) op##_f32_neon
+#define VEC float32x4_t
+#define LANES 4
+#define LOAD(p) vld1q_f32(p)
+#define LOAD_TAIL(p, n, fill) load_tail_f32(p, n, fill)
+#define STORE(p, v) vst1q_f32(p, v)
+#define SET1(s) vdupq_n_f32(s)
+/* NEON's maximum is NaN where either of the two is: not what LARGER means. */
+#define LARGER(x, y) vbslq_f32(vcgtq_f32(x, y), x, y)
+#define FMA(a, b, c) vfmaq_f32(c, a, b)
+#define FMA1(a, b, c) fmaf(a, b, c)
+#define ADD(a, b) vaddq_f32(a, b)
+#define SUB(a, b) vsubq_f32(a, b)
+#define ABS(a) vabsq_f32(a)
+#define ABS1(a) fabsf(a)
+#define COUNTER uint32x4_t
+#define COUNTER_ZERO vdupq_n_u32(0)
+#define COUNT_GT(c, x, t) vsubq_u32(c, vcgtq_f32(x, t))
+#define COUNT_GE(c, x, t) vsubq_u32(c, vcgeq_f32(x, t))
+#define COUNTER_SUM(c) (int64_t)vaddlvq_u32(c)
+/* Here it serves: a running maximum becomes NaN at the first one it meets, and stays so. */
+#define NANS float32x4_t
+#define NANS_NONE vdupq_n_f32(0)
+#define NANS_MEET(seen, x, y) vmaxq_f32(seen, vmaxq_f32(x, y))
+#define NANS_ANY(seen) (isnan(vmaxvq_f32(seen)) != 0)
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t select_f32_neon(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
+    const float32x4_t threshold = vdupq_n_f32(t);
+    size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        uint32x4_t keep[4];
+        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) keep[j] = vcgeq_f32(LOAD(x + i + j * LANES), threshold);
+        kept += put_indices(marks_f32(keep), 4, i, out + kept);
+    }
+    for (; i < n; i++)
+        if (x[i] >= t) out[kept++] = (int32_t)i;
+    return kept;
+}
+
+#include "undef_isa.h"
+
+/* ---- double ---- */
+#define T double
+#define FN(op) op##_f64_neon
+#define VEC float64x2_t
+#define LANES 2
+#define LOAD(p) vld1q_f64(p)
+#define LOAD_TAIL(p, n, fill) load_tail_f64(p, n, fill)
+#define STORE(p, v) vst1q_f64(p, v)
+#define SET1(s) vdupq_n_f64(s)
+#define LARGER(x, y) vbslq_f64(vcgtq_f64(x, y), x, y)
+#define FMA(a, b, c) vfmaq_f64(c, a, b)
+#define FMA1(a, b, c) fma(a, b, c)
+#define ADD(a, b) vaddq_f64(a, b)
+#define SUB(a, b) vsubq_f64(a, b)
+#define ABS(a) vabsq_f64(a)
+#define ABS1(a) fabs(a)
+#define COUNTER uint64x2_t
+#define COUNTER_ZERO vdupq_n_u64(0)
+#define COUNT_GT(c, x, t) vsubq_u64(c, vcgtq_f64(x, t))
+#define COUNT_GE(c, x, t) vsubq_u64(c, vcgeq_f64(x, t))
+#define COUNTER_SUM(c) (int64_t)vaddvq_u64(c)
+#define NANS float64x2_t
+#define NANS_NONE vdupq_n_f64(0)
+#define NANS_MEET(seen, x, y) vmaxq_f64(seen, vmaxq_f64(x, y))
+#define NANS_ANY(seen) (isnan(vmaxvq_f64(seen)) != 0)
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#include "count_body.h"
+#include "tile_body.h"
+
+static size_t select_f64_neon(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out) {
+    const float64x2_t threshold = vdupq_n_f64(t);
+    size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        uint64x2_t keep[4];
+        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) keep[j] = vcgeq_f64(LOAD(x + i + j * LANES), threshold);
+        kept += put_indices(marks_f64(keep), 8, i, out + kept);
+    }
+    for (; i < n; i++)
+        if (x[i] >= t) out[kept++] = (int32_t)i;
+    return kept;
+}
+
+#include "undef_isa.h"
+
+static void widen_f16_neon(const uint16_t *x, size_t n, float *out) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const float16x8_t half = vreinterpretq_f16_u16(vld1q_u16(x + i));
+        vst1q_f32(out + i, vcvt_f32_f16(vget_low_f16(half)));
+        vst1q_f32(out + i + 4, vcvt_high_f32_f16(half));
+    }
+    for (; i < n; i++) {
+        const float16x4_t half = vreinterpret_f16_u16(vdup_n_u16(x[i]));
+        out[i] = vgetq_lane_f32(vcvt_f32_f16(half), 0);
+    }
+}
+
+static bool available(void) { return true; }
+
+/* No compress: NEON has no instruction for it. */
+const kgt_kernel kgt_kernel_neon = {
+    .name = "neon",
+    .available = available,
+    .f32 = {.count = count_f32_neon,
+            .select = select_f32_neon,
+            .fold = fold_f32_neon,
+            .tile = tile_f32_neon,
+            .tile_l1 = tile_l1_f32_neon,
+            .norms = norms_f32_neon,
+            .pair = pair_f32_neon,
+            .pair_l1 = pair_l1_f32_neon},
+    .f64 = {.count = count_f64_neon,
+            .select = select_f64_neon,
+            .fold = fold_f64_neon,
+            .tile = tile_f64_neon,
+            .tile_l1 = tile_l1_f64_neon,
+            .norms = norms_f64_neon,
+            .pair = pair_f64_neon,
+            .pair_l1 = pair_l1_f64_neon},
+    .widen_f16 = widen_f16_neon,
+};
+#endif
