@@ -2,8 +2,7 @@
  *
  * Only scores that reach the bound, the depth-th best so far, are looked at one by one, so all
  * depends on a good bound early. A row opens with the maxima of many small groups of its first
- * values: the wanted-th largest maximum is reached by that many values, hence a bound, and few
- * others reach it. */
+ * values: a score that depth of these reach is a bound, and few other values reach it. */
 
 /* One row (or range) being offered to its top. */
 typedef struct {
@@ -14,49 +13,61 @@ typedef struct {
     int64_t cursor;   /* into removed: the first that is not behind us */
     size_t group;     /* values a maximum while the row opens; 0: it is open */
     int64_t opening;  /* how many values it opens with */
-    int64_t wanted;   /* values that must reach the bound */
     size_t n_maxima;
 } FN(kgt_offer);
 
 static void FN(offer_open)(FN(kgt_offer) * offer) {
     const FN(kgt_top) *top = offer->top;
     if (top->bound > -INFINITY || top->used > 0) return;
-    offer->opening = offer->row->n < KGT_OPENING ? offer->row->n : KGT_OPENING;
-    offer->wanted = top->depth + offer->removed.n;
-    const int64_t group = offer->opening / (4 * offer->wanted);
+    /* A deep run needs many values for a bound that later ones seldom reach. */
+    const int64_t opening = top->depth <= 64 ? KGT_OPENING / 4 : KGT_OPENING;
+    offer->opening = offer->row->n < opening ? offer->row->n : opening;
+    const int64_t group = offer->opening / (4 * top->depth);
     offer->group = group < 2 ? 0 : group > 64 ? 64 : (size_t)group;
 }
 
-/* The highest bound found in a few steps that at least `wanted` of the maxima reach. Any such bound
- * is right; a lower one only costs time. The steps start between the least and the largest of a
- * sample. */
-static T FN(find_bound)(const FN(kgt_worker) * worker, size_t n, int64_t wanted) {
+/* Scores of the removed entities among the values that the row has opened with; their number. They
+ * are among the maxima, so as many more of these must reach the bound. */
+static size_t FN(opened_removed)(FN(kgt_offer) * offer, int64_t n) {
+    FN(kgt_worker) *worker = offer->worker;
+    size_t found = 0;
+    for (int64_t i = 0; i < offer->removed.n; i++) {
+        const int64_t place = kgt_row_place(offer->row, offer->removed.ids[i]);
+        if (place >= n) break;
+        if (place >= 0) worker->gathered[found++] = FN(value)(worker, offer->row, place);
+    }
+    return found;
+}
+
+/* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
+ * right; a lower one only costs time. The steps start between the least and the largest of a sample
+ * of the maxima. */
+static T FN(find_bound)(FN(kgt_worker) * worker, size_t n_maxima, size_t n_removed, int64_t depth) {
     const T *maxima = worker->maxima;
-    T low = INFINITY, high = -INFINITY;
-    for (size_t i = 0; i < n; i += 1 + n / 64) {
+    T low = INFINITY, high = -INFINITY, bound = -INFINITY;
+    for (size_t i = 0; i < n_maxima; i += 1 + n_maxima / 64) {
         if (!(maxima[i] > -INFINITY)) continue; /* an empty group */
         high = maxima[i] > high ? maxima[i] : high;
         low = maxima[i] < low ? maxima[i] : low;
     }
-    const int64_t enough = wanted + wanted / 8 + 4;
-    T bound = -INFINITY;
-    int64_t reached = (int64_t)n;
-    for (int pass = 0; pass < 8 && reached > enough; pass++) {
+    int64_t reached = (int64_t)n_maxima;
+    for (int pass = 0; pass < 8 && reached > depth + depth / 8 + 4; pass++) {
         T step[4];
-        int64_t greater[4] = {0}, at_least[4] = {0};
+        int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
             step[j] = low + (high - low) * (T)(pass == 0 ? j / 3.0 : 0.2 * (j + 1));
         if (!(step[3] > low && step[3] < INFINITY)) break; /* no number between, or none at all */
-        worker->kernel->OPS.count(maxima, n, step, 4, greater, at_least);
+        worker->kernel->OPS.count(maxima, n_maxima, step, 4, greater, at_least);
+        worker->kernel->OPS.count(worker->gathered, n_removed, step, 4, greater, removed);
         int j = 3;
-        while (j >= 0 && at_least[j] < wanted) j--;
+        while (j >= 0 && at_least[j] - removed[j] < depth) j--;
         if (j < 3) high = step[j + 1];
         if (j < 0) {
             if (pass == 0) break; /* even the sample's least is too high */
             continue;
         }
         bound = low = step[j];
-        reached = at_least[j];
+        reached = at_least[j] - removed[j];
     }
     return bound;
 }
@@ -99,8 +110,8 @@ static void FN(offer_block)(FN(kgt_offer) * offer, const T *x, int64_t start, in
         worker->kernel->OPS.fold(x, (size_t)n, offer->group, worker->maxima + offer->n_maxima);
     if (start + n < offer->opening) return;
     offer->group = 0;
-    if ((int64_t)offer->n_maxima >= offer->wanted)
-        offer->top->bound = FN(find_bound)(worker, offer->n_maxima, offer->wanted);
+    const size_t n_removed = FN(opened_removed)(offer, start + n);
+    offer->top->bound = FN(find_bound)(worker, offer->n_maxima, n_removed, offer->top->depth);
     for (int64_t i = 0; i < start + n; i += KGT_BLOCK) {
         const int64_t width = start + n - i < KGT_BLOCK ? start + n - i : KGT_BLOCK;
         FN(offer_values)(offer, FN(fetch)(worker, offer->row, i, width), i, width);

@@ -6,12 +6,13 @@
 #include <arm_neon.h>
 #include <math.h>
 
-/* NEON has no masked loads: a short tail goes through memory, so that nothing beyond the last
- * element is read. */
+/* NEON has no masked loads. 1 <= n <= lanes; nothing beyond the last element is read. */
 KGT_INLINE float32x4_t load_tail_f32(const float *p, size_t n, float fill) {
-    float lane[4] = {fill, fill, fill, fill};
-    for (size_t i = 0; i < n; i++) lane[i] = p[i];
-    return vld1q_f32(lane);
+    if (n == 4) return vld1q_f32(p);
+    float32x4_t values = vld1q_lane_f32(p, vdupq_n_f32(fill), 0);
+    if (n > 1) values = vld1q_lane_f32(p + 1, values, 1);
+    if (n > 2) values = vld1q_lane_f32(p + 2, values, 2);
+    return values;
 }
 
 KGT_INLINE float64x2_t load_tail_f64(const double *p, size_t n, double fill) {
@@ -70,8 +71,9 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 #define NANS_NONE vdupq_n_f32(0)
 #define NANS_MEET(seen, x, y) vmaxq_f32(seen, vmaxq_f32(x, y))
 #define NANS_ANY(seen) (isnan(vmaxvq_f32(seen)) != 0)
-#define TILE_ROWS 8
-#define TILE_VECTORS 3
+/* 8 rows of 3 would fit as well, but gcc then loads all queries first, and spills sums. */
+#define TILE_ROWS 4
+#define TILE_VECTORS 4
 #include "count_body.h"
 #include "tile_body.h"
 
@@ -117,8 +119,8 @@ static size_t select_f32_neon(const float *x, size_t n, float t, ptrdiff_t ahead
 #define NANS_NONE vdupq_n_f64(0)
 #define NANS_MEET(seen, x, y) vmaxq_f64(seen, vmaxq_f64(x, y))
 #define NANS_ANY(seen) (isnan(vmaxvq_f64(seen)) != 0)
-#define TILE_ROWS 8
-#define TILE_VECTORS 3
+#define TILE_ROWS 4
+#define TILE_VECTORS 4
 #include "count_body.h"
 #include "tile_body.h"
 

@@ -85,6 +85,36 @@ def factor_scores(
     metric: str,
     out: NDArray[Any],
 ) -> None: ...
+def expected_reciprocal(
+    greater: NDArray[np.int64],
+    size: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None: ...
+def expected_hits(
+    greater: NDArray[np.int64],
+    size: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    k: int,
+    out: NDArray[np.float64],
+) -> None: ...
+def expected_log(
+    greater: NDArray[np.int64],
+    size: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None: ...
+def stratify(
+    relations: NDArray[np.int64],
+    triples: NDArray[np.int64],
+    row: NDArray[np.int64],
+    popularity_of: NDArray[np.int32],
+    popularity: NDArray[np.float64],
+    relation_popularity: NDArray[np.float64],
+    values: NDArray[np.float64],
+    beta_e: NDArray[np.float64],
+    beta_r: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
 def available_paths() -> list[str]: ...
 def active_path() -> str: ...
 def force_path(name: str | None) -> None: ...

@@ -22,7 +22,7 @@ METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
 cdef int raise_for(c.kgt_status status) except -1:
     """The one place where a status becomes an exception."""
     if status == c.KGT_NO_MEMORY:
-        raise MemoryError("no memory for the scratch of the ranking kernel")
+        raise MemoryError("no memory for the scratch of the native core")
     if status != c.KGT_OK:
         raise ValueError("the kernel does not take this dtype")
     return 0
@@ -377,6 +377,81 @@ def factor_scores(queries, entities, bias, metric, out):
         target = &out64[0, 0]
     with nogil:
         status = c.kgt_factor_scores(&block.factors, target)
+    raise_for(status)
+
+
+cdef c.kgt_ties ties_of(const int64_t[::1] greater, const int64_t[::1] size,
+                        const int64_t[::1] answers, const double[::1] out):
+    """Views of tied answers."""
+    cdef int64_t n = greater.shape[0]
+    require(size.shape[0] == n and answers.shape[0] == n and out.shape[0] == n,
+            "ties: lengths differ")
+    return c.kgt_ties(n, &greater[0], &size[0], &answers[0])
+
+
+def expected_reciprocal(const int64_t[::1] greater, const int64_t[::1] size,
+                        const int64_t[::1] answers, double[::1] out):
+    """Expected 1/rank of the first answer of every tie, into out (n,)."""
+    cdef c.kgt_ties ties = ties_of(greater, size, answers, out)
+    with nogil:
+        c.kgt_expected_reciprocal(&ties, &out[0])
+
+
+def expected_hits(const int64_t[::1] greater, const int64_t[::1] size,
+                  const int64_t[::1] answers, int64_t k, double[::1] out):
+    """Chance that the first answer of every tie ranks within k, into out (n,)."""
+    cdef c.kgt_ties ties = ties_of(greater, size, answers, out)
+    with nogil:
+        c.kgt_expected_hits(&ties, k, &out[0])
+
+
+def expected_log(const int64_t[::1] greater, const int64_t[::1] size, double[::1] out):
+    """Expected ln(rank) of the one answer of every tie, into out (n,)."""
+    cdef c.kgt_ties ties = ties_of(greater, size, size, out)
+    with nogil:
+        c.kgt_expected_log(&ties, &out[0])
+
+
+cdef int check_offsets(const int64_t[::1] offsets, int64_t n, str name) except -1:
+    """Offsets rise strictly from 0 to n: no row is empty."""
+    cdef int64_t i, n_rows = offsets.shape[0] - 1
+    cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == n
+    for i in range(n_rows):
+        sound = sound and offsets[i] < offsets[i + 1]
+    return require(sound, f"{name}: not ascending offsets")
+
+
+def stratify(const int64_t[::1] relations, const int64_t[::1] triples, const int64_t[::1] row,
+             const int32_t[::1] popularity_of, const double[::1] popularity,
+             const double[::1] relation_popularity, const double[:, ::1] values,
+             const double[::1] beta_e, const double[::1] beta_r, double[:, :, ::1] out):
+    """Stratified means of values (metrics, rows) into out (metrics, beta_e, beta_r).
+
+    Instances lie by triple and triples by relation, as the offsets `triples` and `relations` say;
+    `row` and `popularity_of` say which column of `values` and place in `popularity` is theirs.
+    """
+    cdef int64_t i, n = row.shape[0]
+    cdef bint sound = popularity_of.shape[0] == n
+    cdef c.kgt_strata strata
+    cdef c.kgt_grid grid
+    cdef c.kgt_status status
+    check_offsets(triples, n, "triples")
+    check_offsets(relations, triples.shape[0] - 1, "relations")
+    require(relation_popularity.shape[0] == relations.shape[0] - 1,
+            "relation_popularity: wrong length")
+    for i in range(n):
+        sound = sound and 0 <= row[i] < values.shape[1]
+        sound = sound and 0 <= popularity_of[i] < popularity.shape[0]
+    require(sound, "row, popularity_of: out of range")
+    require(out.shape[0] == values.shape[0] and out.shape[1] == beta_e.shape[0]
+            and out.shape[2] == beta_r.shape[0], "out: wrong shape")
+    strata = c.kgt_strata(relations.shape[0] - 1, triples.shape[0] - 1, n, popularity.shape[0],
+                          &relations[0], &triples[0], &row[0], &popularity_of[0], &popularity[0],
+                          &relation_popularity[0])
+    grid = c.kgt_grid(&values[0, 0], &beta_e[0], &beta_r[0], values.shape[0], values.shape[1],
+                      beta_e.shape[0], beta_r.shape[0])
+    with nogil:
+        status = c.kgt_stratify(&strata, &grid, &out[0, 0, 0])
     raise_for(status)
 
 

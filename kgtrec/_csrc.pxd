@@ -91,6 +91,40 @@ cdef extern from "kgtrec.h" nogil:
                                 const kgt_counts *counts, const kgt_best *best,
                                 const kgt_nans *nans)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
+
+    ctypedef struct kgt_ties:
+        int64_t n
+        const int64_t *greater
+        const int64_t *size
+        const int64_t *answers
+
+    void kgt_expected_reciprocal(const kgt_ties *ties, double *out)
+    void kgt_expected_hits(const kgt_ties *ties, int64_t k, double *out)
+    void kgt_expected_log(const kgt_ties *ties, double *out)
+
+    ctypedef struct kgt_strata:
+        int64_t n_relations
+        int64_t n_triples
+        int64_t n_instances
+        int64_t n_popularities
+        const int64_t *relations
+        const int64_t *triples
+        const int64_t *row
+        const int32_t *popularity_of
+        const double *popularity
+        const double *relation_popularity
+
+    ctypedef struct kgt_grid:
+        const double *values
+        const double *beta_e
+        const double *beta_r
+        int64_t n_metrics
+        int64_t n_rows
+        int64_t n_beta_e
+        int64_t n_beta_r
+
+    kgt_status kgt_stratify(const kgt_strata *strata, const kgt_grid *grid, double *out)
+
     const char *kgt_path_name(int index)
     const char *kgt_path_active()
     c_bool kgt_path_force(const char *name)

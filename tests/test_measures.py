@@ -7,15 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_cases import KINDS, Case, cases, columns, make_ranks, places, questions
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import METRICS, RANK_TYPES, TREC_FAMILIES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.first import expected_first_hits, expected_first_reciprocal
-from kgtrec.measures.harmonic import mean_log_rank, mean_reciprocal_rank
 from kgtrec.measures.ties import Ties, hits, mean_rank, reciprocal_rank
 
 ALL_KINDS = (*KINDS, "expected")
@@ -222,69 +220,6 @@ def test_unscored_answers_do_not_tie_with_each_other() -> None:
     for kind in ALL_KINDS:
         value = Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr"))
         assert value == 3
-
-
-# --- expectations over ties -----------------------------------------------------------------------
-
-deep_ranks = st.one_of(st.integers(0, 100), st.integers(0, 2**40), st.sampled_from([2**24, 10**9]))
-
-
-@given(deep_ranks, st.integers(1, 300))
-def test_mean_reciprocal_rank_is_exact(greater: int, size: int) -> None:
-    due = mean([Fraction(1, r) for r in range(greater + 1, greater + size + 1)])
-    got = mean_reciprocal_rank(np.array([greater]), np.array([size]))[0]
-    assert abs(Fraction(float(got)) / due - 1) < Fraction(1, 10**13)
-
-
-@given(deep_ranks, st.integers(1, 300))
-def test_mean_log_rank_is_exact(greater: int, size: int) -> None:
-    due = math.fsum(math.log(r) for r in range(greater + 1, greater + size + 1)) / size
-    got = mean_log_rank(np.array([greater]), np.array([size]))[0]
-    assert got == pytest.approx(due, rel=1e-13)
-
-
-@pytest.mark.parametrize(("greater", "size"), [(0, 200_000), (31, 100_000), (10**7, 50_000)])
-def test_long_ties(greater: int, size: int) -> None:
-    ranks = range(greater + 1, greater + size + 1)
-    row = np.array([greater]), np.array([size])
-    due = math.fsum(1 / r for r in ranks) / size
-    assert mean_reciprocal_rank(*row)[0] == pytest.approx(due, rel=1e-13)
-    due = math.fsum(math.log(r) for r in ranks) / size
-    assert mean_log_rank(*row)[0] == pytest.approx(due, rel=1e-13)
-
-
-def first_place(size: int, answers: int) -> list[Fraction]:
-    """P(first answer at place j), j = 1 .. size - answers + 1."""
-    total = math.comb(size, answers)
-    last = size - answers + 1
-    return [Fraction(math.comb(size - j, answers - 1), total) for j in range(1, last + 1)]
-
-
-@settings(max_examples=200)
-@given(deep_ranks, st.integers(1, 60), st.data())
-def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> None:
-    answers = data.draw(st.integers(1, size))
-    k = data.draw(st.one_of(st.integers(1, greater + size + 2), st.just(greater + size // 2 + 1)))
-    chance = first_place(size, answers)
-    row = np.array([greater]), np.array([size]), np.array([answers])
-    due = sum((p / (greater + j) for j, p in enumerate(chance, 1)), Fraction(0))
-    assert expected_first_reciprocal(*row)[0] == pytest.approx(float(due), rel=1e-12)
-    found = sum((p for j, p in enumerate(chance, 1) if greater + j <= k), Fraction(0))
-    assert expected_first_hits(*row, k)[0] == pytest.approx(float(found), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("greater", "size", "answers"),
-    [(0, 20_000, 2), (0, 20_000, 40), (5, 3_000, 2_990), (10**6, 5_000, 3), (300, 9_000, 700)],
-)
-def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> None:
-    terms, p = [], answers / size
-    for j in range(1, size - answers + 2):
-        terms.append(p / (greater + j))
-        p *= (size - j - answers + 1) / (size - j)
-    due = math.fsum(terms)
-    row = np.array([greater]), np.array([size]), np.array([answers])
-    assert expected_first_reciprocal(*row)[0] == pytest.approx(due, rel=1e-11)
 
 
 # --- keys -----------------------------------------------------------------------------------------

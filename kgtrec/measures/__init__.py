@@ -5,14 +5,14 @@ measure.py     `Measure`, a hashable value; keys such as ``both.realistic.micro.
 table.py       one row per rank metric: name, aliases, help, direction, range, function
 trec_names.py  the names of trec_eval's measures
 ties.py        rank types and the value of each metric per item
-harmonic.py    means of 1/r and ln r over a tie
-first.py       the first of several tied answers
+expected.py    expectations over all orders of a tie
 sample.py      sums per (relation, side), from which every average follows
-stratified.py  popularity weights
+stratified.py  popularity weights; whole grids of exponents
 ============== =====================================================================
 """
 
 from kgtrec.measures.measure import Measure, parse_all
+from kgtrec.measures.stratified import stratified_grid
 from kgtrec.measures.table import AVERAGINGS, METRICS, Metric
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.measures.trec_names import TREC_FAMILIES, required_depth
@@ -26,4 +26,5 @@ __all__ = [
     "Metric",
     "parse_all",
     "required_depth",
+    "stratified_grid",
 ]

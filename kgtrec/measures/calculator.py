@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.measures.measure import Measure
-from kgtrec.measures.sample import SIDES, Cells, instance_ties, question_rows, question_ties
-from kgtrec.measures.stratified import Strata, stratified_mean
+from kgtrec.measures.sample import (
+    Cells,
+    instance_ties,
+    question_rows,
+    question_ties,
+    require_side,
+    sides_present,
+)
+from kgtrec.measures.stratified import Strata, stratified_means, values_of
 from kgtrec.measures.ties import Ties, Values
 
 if TYPE_CHECKING:
@@ -32,11 +39,15 @@ class Calculator:
     ranks : Ranks
     trec : function (name) -> float64 array (questions,)
         A trec_eval measure per question, in ascending question number.
+
+    Attributes
+    ----------
+    sides : tuple of str
+        Side names that the ranks can answer for.
     """
 
     def __init__(self, ranks: Ranks, trec: Callable[[str], Floats]) -> None:
-        if not len(ranks.greater):
-            raise InputError("there are no ranks to average: not one instance was evaluated")
+        self.sides = sides_present(ranks)
         self._ranks = ranks
         self._trec = trec
         self._sums: dict[object, Values] = {}
@@ -52,12 +63,6 @@ class Calculator:
         cells = Cells(self._ranks.relation[rows], self._ranks.side[rows])
         return cells, question_ties(self._ranks, rows, index)
 
-    @cached_property
-    def sides(self) -> tuple[str, ...]:
-        """Side names that the ranks can answer for."""
-        present = set(self._instances[0].side.tolist())
-        return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
-
     def value(self, measure: Measure) -> float:
         """The measure over all instances or questions of its side.
 
@@ -66,11 +71,7 @@ class Calculator:
         UsageError
             The side was not asked, or a trec_eval measure cannot be had.
         """
-        if measure.side not in self.sides:
-            raise UsageError(
-                f"{measure} needs the {measure.side} side, but these ranks hold "
-                f"{' and '.join(self.sides)} only; ask for {self.sides[-1]}.…"
-            )
+        require_side(measure, measure.side, self.sides)
         if measure.averaging == "stratified":
             return self._stratified(measure)
         cells = self._cells(measure)
@@ -137,12 +138,9 @@ class Calculator:
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:
             self._strata[measure.side] = Strata.of(self._ranks, measure.side)
-        metric, k = measure.row
-        assert measure.rank_type is not None
-        values = metric.value(self._instances[1], measure.rank_type, k)
-        beta_e, beta_r = measure.params
-        per_row = values.scaled / values.scale
-        return stratified_mean(per_row, self._strata[measure.side], beta_e, beta_r)
+        values = values_of(measure, self._instances[1])[None]
+        betas = (np.array([beta]) for beta in measure.params)
+        return float(stratified_means(values, self._strata[measure.side], *betas)[0, 0, 0])
 
 
 def _summed(cells: Cells, values: Values) -> Values:

@@ -12,17 +12,49 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.ties import Ties, Values
 
 if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
 
-__all__ = ["SIDES", "Cells", "instance_ties", "question_rows", "question_ties"]
+__all__ = [
+    "SIDES",
+    "Cells",
+    "instance_ties",
+    "question_rows",
+    "question_ties",
+    "require_side",
+    "sides_present",
+]
 
 Ints = NDArray[np.int64]
 
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 """Codes of the sides that a side name covers."""
+
+
+def sides_present(ranks: Ranks) -> tuple[str, ...]:
+    """Side names that the ranks can answer for.
+
+    Raises
+    ------
+    InputError
+        There is no row.
+    """
+    if not len(ranks.side):
+        raise InputError("there are no ranks to average: not one instance was evaluated")
+    present = {code for code in SIDES["both"] if (ranks.side == code).any()}
+    return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
+
+
+def require_side(asked: object, side: str, present: tuple[str, ...]) -> None:
+    """UsageError if what is asked is about a side that the ranks do not hold."""
+    if side not in present:
+        raise UsageError(
+            f"{asked} needs the {side} side, but these ranks hold "
+            f"{' and '.join(present)} only; ask for {present[-1]}.…"
+        )
 
 
 class Cells:

@@ -2,63 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kgtrec.errors import InputError
-from kgtrec.measures.sample import SIDES
+from kgtrec import _core
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures.measure import Measure, parse_all
+from kgtrec.measures.sample import SIDES, instance_ties, require_side, sides_present
+from kgtrec.measures.ties import Ties
 
 if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
 
-__all__ = ["Strata", "stratified_mean"]
+__all__ = ["Strata", "stratified_grid", "stratified_means", "values_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+DEFAULT_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+
+
+def stratified_grid(
+    ranks: Ranks,
+    beta_e: ArrayLike,
+    beta_r: ArrayLike,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    rank_type: str = "realistic",
+    side: str = "both",
+) -> Floats:
+    """Stratified metrics at every point of a grid of exponents, in one native pass.
+
+    Each value equals the key ``side.rank_type.stratified.metric(beta_e,beta_r)`` of a result.
+    Entities are weighted by ``popularity ** -beta_e`` and relations by ``popularity ** -beta_r``: a
+    positive exponent favours what is rare, (0, -1) is the micro average, (0, 0) the mean over
+    relations. The default popularities are those of `Ranks`.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        One row per instance, in any order: the result has the same bits.
+    beta_e, beta_r : array_like of float, shapes (e,) and (r,)
+        Exponents for entities and for relations, in [-1, 1], in any order.
+    metrics : iterable of str
+        Metrics with a stratified average: "mr", "mrr", "hits@k" or an alias of one.
+    rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
+        How ties count; "expected" is each metric's exact expectation.
+    side : {"head", "tail", "both"}
+        Side of the entity that is predicted. On a single side the entity weights cancel.
+
+    Returns
+    -------
+    float64 array (metrics, e, r)
+        In the range and unit of each metric.
+
+    Raises
+    ------
+    UsageError
+        Not a metric, rank type or side (all bad metrics are named), a side that the ranks do not
+        hold, or exponents that are no list of numbers in [-1, 1].
+    InputError
+        No ranks; an entity or relation with popularity 0 would need an infinite weight (an
+        exponent above 0), or nothing with a weight is left (one below 0).
+
+    Notes
+    -----
+    Mohamed et al. 2020, section 4. Sums are float64 in a fixed order (relation, triple, side).
+
+    Examples
+    --------
+    >>> betas = np.linspace(-1, 1, 41)
+    >>> mrr, hits = stratified_grid(ranks, betas, betas, ["mrr", "hits@10"])  # doctest: +SKIP
+    """
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    keys = [f"{side}.{rank_type}.stratified.{name}(0,0)" for name in names]
+    parse_all(keys)  # to name all bad ones at once
+    exponents = _exponents("beta_e", beta_e), _exponents("beta_r", beta_r)
+    present = sides_present(ranks)
+    measures = [Measure.parse(key) for key in keys]
+    for measure in measures:
+        require_side(measure, measure.side, present)
+    ties = instance_ties(ranks)
+    values = np.empty((len(measures), len(ranks)))
+    for line, measure in zip(values, measures, strict=True):
+        line[:] = values_of(measure, ties)
+    return stratified_means(values, Strata.of(ranks, side), *exponents)
+
+
+def _exponents(name: str, given: ArrayLike) -> Floats:
+    try:
+        betas = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} is {given!r}; give a list of numbers in [-1, 1]") from None
+    if betas.ndim != 1:
+        raise UsageError(f"{name} has shape {betas.shape}; give a list of numbers in [-1, 1]")
+    outside = betas[~(np.abs(betas) <= 1)]
+    if len(outside):
+        raise UsageError(f"{name} holds {outside[0]:g}; exponents lie in [-1, 1]")
+    return np.ascontiguousarray(betas)
+
+
+def values_of(measure: Measure, ties: Ties) -> Floats:
+    """The metric of a measure per instance, float64 (n,)."""
+    metric, k = measure.row
+    assert measure.rank_type is not None
+    values = metric.value(ties, measure.rank_type, k)
+    return np.asarray(values.scaled / values.scale)
+
 
 @dataclass(frozen=True)
 class Strata:
-    """What the weights of a set of instances depend on; a β-grid shares one.
+    """The instances of a side by relation and triple, and their popularities.
 
     Attributes
     ----------
     rows : int64 array (m,)
-        Rows of the ranks on the asked side.
-    triple : int64 array (m,)
-        Position of each row's triple among the distinct triples.
-    answer_popularity : int64 array (m,)
-        Triples in which the entity predicted by the row stands.
-    relation : int64 array (triples,)
-        Position of each triple's relation among the distinct relations.
-    relation_popularity : int64 array (relations,)
-        Triples of each distinct relation.
+        Rows of the ranks on the asked side, ordered by relation, triple and side.
+    triples : int64 array (triples + 1,)
+        Offsets into `rows`: where each triple's instances begin.
+    relations : int64 array (relations + 1,)
+        Offsets into the triples: where each relation's triples begin.
+    popularity_of : int32 array (m,)
+        Place in `popularity` of the entity that the instance predicts.
+    popularity : float64 array (p,)
+        Distinct numbers of triples in which predicted entities stand, ascending.
+    relation_popularity : float64 array (relations,)
+        Triples of each relation.
     """
 
     rows: Ints
-    triple: Ints
-    answer_popularity: Ints
-    relation: Ints
-    relation_popularity: Ints
+    triples: Ints
+    relations: Ints
+    popularity_of: NDArray[np.int32]
+    popularity: Floats
+    relation_popularity: Floats
 
     @classmethod
     def of(cls, ranks: Ranks, side: str) -> Strata:
-        """Group the rows of `ranks` on `side` by triple and the triples by relation."""
+        """Order the rows of `ranks` on `side`."""
         rows = np.flatnonzero(np.isin(ranks.side, SIDES[side]))
-        _, first, triple = np.unique(ranks.triple[rows], return_index=True, return_inverse=True)
-        owners = rows[first]
-        _, first, relation = np.unique(
-            ranks.relation[owners], return_index=True, return_inverse=True
+        columns = ranks.side[rows], ranks.triple[rows], ranks.relation[rows]
+        order = np.lexsort(columns)
+        rows, triple, relation = rows[order], columns[1][order], columns[2][order]
+        changes = (np.diff(triple) != 0) | (np.diff(relation) != 0)
+        triples = _offsets(changes)
+        relations = _offsets(np.diff(relation[triples[:-1]]) != 0)
+        owners = rows[triples[relations[:-1]]]
+        popularity, place = np.unique(ranks.answer_popularity[rows], return_inverse=True)
+        return cls(
+            rows,
+            triples,
+            relations,
+            place.astype(np.int32),
+            popularity.astype(np.float64),
+            ranks.relation_popularity[owners].astype(np.float64),
         )
-        popularity = ranks.relation_popularity[owners[first]]
-        return cls(rows, triple, ranks.answer_popularity[rows], relation, popularity)
 
 
-def stratified_mean(values: Floats, strata: Strata, beta_e: float, beta_r: float) -> float:
-    """Stratified mean of a metric.
+def _offsets(changes: NDArray[np.bool_]) -> Ints:
+    """Offsets of runs, where ``changes[i]`` says that item i + 1 begins a new one."""
+    return np.concatenate(([0], np.flatnonzero(changes) + 1, [len(changes) + 1]))
+
+
+def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Floats) -> Floats:
+    """Stratified means of several metrics at every point of a grid.
 
     Per triple the values of its head and tail instance are averaged with weights
     ``popularity(predicted entity) ** -beta_e``; on a single side, or for a triple of which only
@@ -67,12 +177,16 @@ def stratified_mean(values: Floats, strata: Strata, beta_e: float, beta_r: float
 
     Parameters
     ----------
-    values : float64 array
-        The metric's value for every row of the ranks (not only of the asked side).
+    values : float64 array (metrics, n)
+        Each metric's value for every row of the ranks (not only of the asked side).
     strata : Strata
         From the same ranks.
-    beta_e, beta_r : float
+    beta_e, beta_r : float64 arrays (e,) and (r,)
         In [-1, 1].
+
+    Returns
+    -------
+    float64 array (metrics, e, r)
 
     Raises
     ------
@@ -80,31 +194,37 @@ def stratified_mean(values: Floats, strata: Strata, beta_e: float, beta_r: float
         An entity or relation with popularity 0 would need an infinite weight (beta > 0), or
         nothing with a weight is left (beta < 0).
     """
-    weight = _weights(strata.answer_popularity, beta_e, ENTITIES)
-    norm = np.bincount(strata.triple, weight)
-    if not norm.all():
-        raise _weightless(strata.answer_popularity, beta_e, ENTITIES)
-    total = np.bincount(strata.triple, weight * values[strata.rows])
-    within = np.bincount(strata.relation, total / norm) / np.bincount(strata.relation)
-    share = _weights(strata.relation_popularity, beta_r, RELATIONS)
-    if not share.any():
-        raise _weightless(strata.relation_popularity, beta_r, RELATIONS)
-    return float(np.sum(share * within) / np.sum(share))
-
-
-ENTITIES = "answer entities", "all splits"
-RELATIONS = "relations", "the evaluated split"
-
-
-def _weights(popularity: Ints, beta: float, what: tuple[str, str]) -> Floats:
-    if beta > 0 and not popularity.all():
-        raise _weightless(popularity, beta, what)
-    return popularity.astype(np.float64) ** -beta
-
-
-def _weightless(popularity: Ints, beta: float, what: tuple[str, str]) -> InputError:
-    missing = int(np.count_nonzero(popularity == 0))
-    return InputError(
-        f"{missing:,} {what[0]} have popularity 0, which has no usable weight N^{-beta:g}; "
-        f"it was counted on {what[1]}: count it on splits in which they stand, or take beta 0"
+    _check_weights(strata, beta_e, beta_r)
+    out = np.empty((len(values), len(beta_e), len(beta_r)))
+    _core.stratify(
+        strata.relations,
+        strata.triples,
+        strata.rows,
+        strata.popularity_of,
+        strata.popularity,
+        strata.relation_popularity,
+        values,
+        beta_e,
+        beta_r,
+        out,
     )
+    return out
+
+
+def _check_weights(strata: Strata, beta_e: Floats, beta_r: Floats) -> None:
+    entity = strata.popularity[strata.popularity_of] > 0
+    in_every_triple = np.logical_or.reduceat(entity, strata.triples[:-1]).all()
+    _refuse(entity, bool(in_every_triple), beta_e, "answer entities", "all splits")
+    relation = strata.relation_popularity > 0
+    _refuse(relation, bool(relation.any()), beta_r, "relations", "the evaluated split")
+
+
+def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, splits: str) -> None:
+    """Popularity 0 weighs infinitely much under beta > 0, and nothing under beta < 0."""
+    missing = int(np.count_nonzero(~known))
+    refused = betas[(betas > 0) | ((betas < 0) & (not enough))]
+    if missing and len(refused):
+        raise InputError(
+            f"{missing:,} {what} have popularity 0, which has no usable weight N^{-refused[0]:g}; "
+            f"it was counted on {splits}: count it on splits in which they stand, or take beta 0"
+        )

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.measures.first import (
-    expected_first_hits,
-    expected_first_rank,
-    expected_first_reciprocal,
+from kgtrec.measures.expected import (
+    expected_hits,
+    expected_log_rank,
+    expected_rank,
+    expected_reciprocal,
 )
-from kgtrec.measures.harmonic import mean_log_rank
 
 __all__ = ["RANK_TYPES", "Ties", "Values", "hits", "log_rank", "mean_rank", "reciprocal_rank"]
 
@@ -71,13 +71,13 @@ def mean_rank(ties: Ties, rank_type: str, k: int) -> Values:
         return Values(ties.twice_rank(rank_type), 2)
     if np.all(ties.answers == 1):
         return Values(ties.twice_rank("realistic"), 2)
-    return Values(expected_first_rank(ties.greater, ties.equal + 1, ties.answers), 1)
+    return Values(expected_rank(ties.greater, ties.equal + 1, ties.answers), 1)
 
 
 def reciprocal_rank(ties: Ties, rank_type: str, k: int) -> Values:
     """1/rank."""
     if rank_type == "expected":
-        return Values(expected_first_reciprocal(ties.greater, ties.equal + 1, ties.answers), 1)
+        return Values(expected_reciprocal(ties.greater, ties.equal + 1, ties.answers), 1)
     return Values(2.0 / ties.twice_rank(rank_type), 1)
 
 
@@ -85,12 +85,12 @@ def hits(ties: Ties, rank_type: str, k: int) -> Values:
     """1 if rank <= k, else 0; expected: the probability of that."""
     k = min(k, 1 << 61)  # 2k must fit int64
     if rank_type == "expected":
-        return Values(expected_first_hits(ties.greater, ties.equal + 1, ties.answers, k), 1)
+        return Values(expected_hits(ties.greater, ties.equal + 1, ties.answers, k), 1)
     return Values((ties.twice_rank(rank_type) <= 2 * k).astype(np.int64), 1)
 
 
 def log_rank(ties: Ties, rank_type: str, k: int) -> Values:
     """Natural logarithm of the rank; micro only (one answer per tie)."""
     if rank_type == "expected":
-        return Values(mean_log_rank(ties.greater, ties.equal + 1), 1)
+        return Values(expected_log_rank(ties.greater, ties.equal + 1), 1)
     return Values(np.log(ties.twice_rank(rank_type) / 2.0), 1)
