@@ -72,6 +72,28 @@ static T FN(find_bound)(FN(kgt_worker) * worker, size_t n_maxima, size_t n_remov
     return bound;
 }
 
+/* Keeps a value; the worst leave when there is no more room. */
+static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, int64_t id) {
+    const uint32_t order = (uint32_t)(position ? position[id] : id);
+    top->keys[top->used++] = FN(kgt_make_key)(value, order);
+    if (top->used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
+}
+
+/* A block in which very many tie with the bound, ids in the order of names: of the ties only the
+ * last can be among the best, the depth of them that stand furthest behind. */
+static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t found) {
+    const T bound = offer->top->bound;
+    const int32_t *selected = offer->worker->selected;
+    int64_t wanted = offer->top->depth;
+    for (int64_t i = found - 1; i >= 0; i--) {
+        const int64_t place = selected[i];
+        if (x[place] == bound && --wanted < -offer->removed.n) continue;
+        const int64_t id = kgt_row_id(offer->row, start + place);
+        if (x[place] >= offer->top->bound && !kgt_holds(offer->removed, (int32_t)id))
+            FN(keep_value)(offer->top, NULL, x[place], id);
+    }
+}
+
 /* Offers values start .. start + n - 1 of the row. NaN is never selected: it compares false with
  * every bound. */
 static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
@@ -84,16 +106,18 @@ static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, i
         /* Without a bound every value is selected: stop as soon as there can be one. */
         step = top->bound == -INFINITY ? capacity - top->used : n;
         if (step > n - seen) step = n - seen;
-        const size_t found = offer->worker->kernel->OPS.select(x + seen, (size_t)step, top->bound,
-                                                               offer->row->ahead, selected);
-        for (size_t i = 0; i < found; i++) {
+        const int64_t found = (int64_t)offer->worker->kernel->OPS.select(
+            x + seen, (size_t)step, top->bound, offer->row->ahead, selected);
+        if (found > capacity && position == NULL) {
+            FN(offer_ties)(offer, x + seen, start + seen, found);
+            continue;
+        }
+        for (int64_t i = 0; i < found; i++) {
             const int64_t place = seen + selected[i], id = kgt_row_id(offer->row, start + place);
             if (x[place] < top->bound) continue;
             while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
             if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
-            const uint32_t order = (uint32_t)(position ? position[id] : id);
-            top->keys[top->used++] = FN(kgt_make_key)(x[place], order);
-            if (top->used == capacity) FN(kgt_top_prune)(top);
+            FN(keep_value)(top, position, x[place], id);
         }
     }
 }

@@ -43,9 +43,25 @@ static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out,
     const __m512 threshold = _mm512_set1_ps(t);
     __mmask16 nans = 0;
     size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        __m512 values[4];
+        __mmask16 keep[4];
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            KGT_PREFETCH((const char *)(x + i + j * LANES) + KGT_AHEAD);
+            values[j] = LOAD(x + i + j * LANES);
+            keep[j] = _mm512_cmp_ps_mask(values[j], threshold, _CMP_GE_OQ);
+        }
+        nans |= _mm512_cmp_ps_mask(values[0], values[1], _CMP_UNORD_Q);
+        nans |= _mm512_cmp_ps_mask(values[2], values[3], _CMP_UNORD_Q);
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            _mm512_storeu_ps(out + kept, _mm512_maskz_compress_ps(keep[j], values[j]));
+            kept += (size_t)_mm_popcnt_u32(keep[j]);
+        }
+    }
     for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
         const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
@@ -124,10 +140,26 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahe
 static size_t compress_f64_avx512(const double *x, size_t n, double t, double *out, bool *nan) {
     const __m512d threshold = _mm512_set1_pd(t);
     __mmask8 nans = 0;
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i += LANES) {
+    size_t kept = 0, i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        __m512d values[4];
+        __mmask8 keep[4];
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            KGT_PREFETCH((const char *)(x + i + j * LANES) + KGT_AHEAD);
+            values[j] = LOAD(x + i + j * LANES);
+            keep[j] = _mm512_cmp_pd_mask(values[j], threshold, _CMP_GE_OQ);
+        }
+        nans |= _mm512_cmp_pd_mask(values[0], values[1], _CMP_UNORD_Q);
+        nans |= _mm512_cmp_pd_mask(values[2], values[3], _CMP_UNORD_Q);
+        KGT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            _mm512_storeu_pd(out + kept, _mm512_maskz_compress_pd(keep[j], values[j]));
+            kept += (size_t)_mm_popcnt_u32(keep[j]);
+        }
+    }
+    for (; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
         const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
         const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
         nans |= _mm512_cmp_pd_mask(values, values, _CMP_UNORD_Q);
@@ -174,7 +206,7 @@ static size_t select_f64_avx512(const double *x, size_t n, double t, ptrdiff_t a
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
-        KGT_PREFETCH((const char *)(x + i) + KGT_AHEAD);
+        KGT_PREFETCH((const char *)(x + i) + 2 * KGT_AHEAD);
         const __m512 first = _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(x + i)));
         const __m512 second = _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(x + i + 16)));
         _mm512_storeu_ps(out + i, first);

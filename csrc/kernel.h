@@ -13,7 +13,7 @@
 #define KGT_BLOCK 2048
 /* How far ahead of the comparison memory is fetched, in bytes. */
 #ifndef KGT_AHEAD
-#define KGT_AHEAD 2048
+#define KGT_AHEAD 3072
 #endif
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64

@@ -51,6 +51,11 @@ KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
     return low;
 }
 
+KGT_INLINE bool kgt_holds(kgt_span span, int32_t id) {
+    const int64_t at = kgt_lower_bound(span, id);
+    return at < span.n && span.ids[at] == id;
+}
+
 /* The place of an entity in a row; -1 if it has none. */
 KGT_INLINE int64_t kgt_row_place(const kgt_row *row, int64_t id) {
     if (row->ids == NULL) {

@@ -176,11 +176,6 @@ static void FN(count_filter)(FN(kgt_worker) * worker, const kgt_row *row, kgt_sp
     }
 }
 
-static bool FN(holds)(kgt_span span, int32_t id) {
-    const int64_t at = kgt_lower_bound(span, id);
-    return at < span.n && span.ids[at] == id;
-}
-
 /* Adds the row's counts less the filter's. A job's own entity ties with itself: it is taken out
  * here unless the filter, which holds it then, has done so. */
 static void FN(add_counts)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
@@ -189,7 +184,7 @@ static void FN(add_counts)(const FN(kgt_worker) * worker, const kgt_row *row, kg
         const int32_t id = jobs.ids[j];
         const bool inside = kgt_row_place(row, id) >= 0;
         const bool counted = inside && worker->thresholds[j] == worker->thresholds[j];
-        const int64_t own = counted && !FN(holds)(filter, id);
+        const int64_t own = counted && !kgt_holds(filter, id);
         const int64_t row_equal = worker->at_least[j] - worker->greater[j];
         greater[j] += worker->greater[j] - worker->filter_greater[j];
         equal[j] += row_equal - (worker->filter_at_least[j] - worker->filter_greater[j]) - own;
@@ -202,7 +197,7 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
     for (int64_t i = 0; i < row->n; i++) {
         const T value = FN(value)(worker, row, i);
         const int32_t id = (int32_t)kgt_row_id(row, i);
-        if (value == value || FN(holds)(removed, id)) continue;
+        if (value == value || kgt_holds(removed, id)) continue;
         if (nans->count[task_row]++ == 0) nans->first_entity[task_row] = id;
     }
 }
@@ -238,8 +233,10 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs,
     if (top != NULL) FN(offer_open)(&offer);
     int64_t next = row->n > 0 ? kgt_lower_bound(jobs, kgt_row_id(row, 0)) : jobs.n;
     bool nan = false;
-    for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
-        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
+    /* What goes over the scores once and in place needs no blocks. */
+    const int64_t block = row->plain && top == NULL && jobs.n <= 2 ? ONCE : KGT_BLOCK;
+    for (int64_t start = 0; start < row->n; start += block) {
+        const int64_t n = row->n - start < block ? row->n - start : block;
         const T *x = FN(fetch)(worker, row, start, n);
         nan |= FN(pass_block)(worker, row, x, start, n, jobs, &next);
         if (top != NULL) FN(offer_block)(&offer, x, start, n);

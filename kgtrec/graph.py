@@ -188,11 +188,16 @@ class Graph:
         -------
         ndarray of int64, shape (n_entities,)
         """
+        return self._entity_counts
+
+    @cached_property
+    def _entity_counts(self) -> npt.NDArray[np.int64]:
         counts = np.zeros(self.n_entities, dtype=np.int64)
         for rows in self.splits.values():
             heads, tails = rows[:, 0], rows[:, 2]
             for ids, sign in ((heads, 1), (tails, 1), (heads[heads == tails], -1)):
                 counts += sign * np.bincount(ids, minlength=self.n_entities)
+        counts.flags.writeable = False  # shared by all who ask
         return counts
 
     def relation_counts(self, split: str) -> npt.NDArray[np.int64]:
