@@ -1,0 +1,99 @@
+"""One line of the table: a bar, what was measured against what, and whether it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Row", "Settings", "WrongAnswer", "at_least", "at_most", "format_table", "not_run",
+           "require"]  # fmt: skip
+
+HEADINGS = ("bar id", "what", "ours", "reference", "ratio", "bar", "met?")
+
+
+class WrongAnswer(Exception):
+    """Two contestants disagree: there is nothing to time."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line asks for."""
+
+    quick: bool = False
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured bar.
+
+    Attributes
+    ----------
+    bar_id, what : str
+    ours, reference : str
+        The two figures with their units.
+    ratio : float or None
+        What is held against the bar; None where nothing was run.
+    bar : str
+        As the table shows it: ">= 0.90".
+    met : bool or None
+        None: not run, or a figure without a bar.
+    detail : dict
+        Everything else worth keeping (repeats, spread, notes), for the JSON.
+    """
+
+    bar_id: str
+    what: str
+    ours: str
+    reference: str
+    ratio: float | None
+    bar: str
+    met: bool | None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def as_cells(self) -> tuple[str, ...]:
+        """The row as text, a cell per heading."""
+        ratio = "" if self.ratio is None else f"{self.ratio:.3g}"
+        verdict = {True: "yes", False: "NO", None: "-"}[self.met]
+        return (self.bar_id, self.what, self.ours, self.reference, ratio, self.bar, verdict)
+
+
+def at_least(
+    bar_id: str, what: str, ours: str, reference: str, ratio: float, bar: float, **detail: Any
+) -> Row:
+    """A row whose ratio must reach the bar."""
+    return Row(bar_id, what, ours, reference, ratio, f">= {bar:.2g}", ratio >= bar, detail)
+
+
+def at_most(
+    bar_id: str, what: str, ours: str, reference: str, ratio: float, bar: float, **detail: Any
+) -> Row:
+    """A row whose ratio must not exceed the bar."""
+    return Row(bar_id, what, ours, reference, ratio, f"<= {bar:.3g}", ratio <= bar, detail)
+
+
+def not_run(bar_id: str, what: str, reason: str, bar: str = "") -> Row:
+    """A row that says why there is no figure."""
+    return Row(bar_id, what, f"not run: {reason}", "", None, bar, None, {"not_run": reason})
+
+
+def require(condition: Any, what: str) -> None:
+    """Stop a comparison whose contestants do not agree."""
+    if not condition:
+        raise WrongAnswer(what)
+
+
+def format_table(rows: Sequence[Row]) -> str:
+    """Aligned columns; numbers to the right."""
+    cells = [HEADINGS, *(row.as_cells() for row in rows)]
+    # A reason for not running may be long; it must not widen its column for everyone.
+    filled = [line for line, row in zip(cells[1:], rows, strict=True) if row.ratio is not None]
+    widths = [max(len(line[i]) for line in (HEADINGS, *filled)) for i in range(len(HEADINGS))]
+    widths[1] = max(len(line[1]) for line in cells)
+    justify: list[Callable[[str, int], str]] = [
+        str.ljust, str.ljust, str.rjust, str.rjust, str.rjust, str.ljust, str.ljust,
+    ]  # fmt: skip
+    lines = ["  ".join(j(c, w) for j, c, w in zip(justify, line, widths, strict=True)).rstrip()
+             for line in cells]  # fmt: skip
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

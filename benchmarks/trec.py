@@ -1,0 +1,211 @@
+"""T1 and T2: trec_eval measures of a run file, whole processes from files to printed numbers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from data import N_ENTITIES, SEED
+from rows import Row, Settings, at_least, at_most, not_run, require
+from timing import Contestant, compete
+
+import kgtrec
+
+__all__ = ["BARS"]
+
+MEASURES = ("map_cut.20", "ndcg_cut.20")
+DEPTH = 1_000
+T1_QUERIES = 2_000
+FLAGS = [part for measure in MEASURES for part in ("-m", measure)]
+KGTREC = ("-c", "from kgtrec.cli import main; main()", "eval", *FLAGS)
+WATCHED = f"""
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
+from kgtrec.cli import main
+from memory import peak_bytes
+try:
+    main()
+finally:
+    print(peak_bytes(), file=sys.stderr)
+"""
+# What the documentation of pytrec_eval shows, and nothing else.
+PYTREC_EVAL = """
+import sys, time
+import pytrec_eval
+with open(sys.argv[1]) as file: qrels = pytrec_eval.parse_qrel(file)
+with open(sys.argv[2]) as file: run = pytrec_eval.parse_run(file)
+started = time.perf_counter()
+evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"map_cut.20", "ndcg_cut.20"})
+values = evaluator.evaluate(run).values()
+for name in ("map_cut_20", "ndcg_cut_20"):
+    print(name, "all", f"{sum(v[name] for v in values) / len(values):.4f}")
+print("evaluate", "seconds", time.perf_counter() - started)
+"""
+
+RANX = """
+import sys
+from ranx import Qrels, Run, evaluate
+qrels, run = (kind.from_file(path, kind="trec") for kind, path in zip((Qrels, Run), sys.argv[1:]))
+for name, value in evaluate(qrels, run, ["map@20", "ndcg@20"]).items():
+    print(name, f"{value:.4f}")
+"""
+
+
+def _write(folder: Path, n_queries: int) -> tuple[Path, Path]:
+    """A run with all scores distinct, and qrels with two of each query's documents."""
+    rng = np.random.default_rng(SEED)
+    # A window of a random permutation: different documents within a query, cheap for millions.
+    shuffled = np.tile(rng.permutation(N_ENTITIES).astype(np.int32), 2)
+    start = rng.integers(0, N_ENTITIES, n_queries)
+    documents = shuffled[start[:, None] + np.arange(DEPTH)]
+    places = np.column_stack([rng.integers(0, 30, n_queries), rng.integers(30, DEPTH, n_queries)])
+    answers = np.take_along_axis(documents, places, axis=1)
+    head = np.repeat(np.arange(n_queries), 2)
+    graph = kgtrec.Graph.from_arrays(
+        test=np.column_stack([head % N_ENTITIES, head // N_ENTITIES, answers.ravel()]),
+        entities=[f"/m/{i:06x}" for i in range(N_ENTITIES)],
+    )
+    questions = graph.questions("test", sides="tail")
+    steps = rng.integers(1, 1 << 12, (n_queries, DEPTH))
+    scores = (np.cumsum(steps, axis=1)[:, ::-1] / 1024).astype(np.float32)
+    offsets = np.arange(n_queries + 1, dtype=np.int64) * DEPTH
+    run = kgtrec.Run(
+        query_ids=questions.ids,
+        offsets=offsets,
+        documents=documents.ravel(),
+        scores=scores.ravel(),
+        docnos=graph.entities.docnos,
+        depth=DEPTH,
+    )
+    qrels_path, run_path = folder / "qrels.txt", folder / "run.txt"
+    run.write(run_path)
+    kgtrec.write_qrels(questions, qrels_path)
+    return qrels_path, run_path
+
+
+def _output(command: Sequence[str]) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir()
+    )
+    require(done.returncode == 0, f"{command[0]} failed: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def _values(output: str) -> dict[str, float]:
+    """The numbers of a summary, by name: the first and the last field of a line."""
+    lines = [line.split() for line in output.splitlines() if line.strip()]
+    return {line[0]: float(line[-1]) for line in lines}
+
+
+def _ours(files: tuple[Path, Path]) -> list[str]:
+    return [sys.executable, *KGTREC, *map(str, files)]
+
+
+def _theirs(files: tuple[Path, Path]) -> list[str]:
+    return [sys.executable, "-c", PYTREC_EVAL, *map(str, files)]
+
+
+def _ir_measures() -> str | None:
+    """Its command, beside this interpreter or on the path; only if the package is there."""
+    if find_spec("ir_measures") is None:
+        return None
+    beside = Path(sys.executable).with_name("ir_measures")
+    return str(beside) if beside.exists() else shutil.which("ir_measures")
+
+
+def _t1(settings: Settings) -> list[Row]:
+    n_queries = T1_QUERIES // 20 if settings.quick else T1_QUERIES
+    with tempfile.TemporaryDirectory() as folder:
+        files = _write(Path(folder), n_queries)
+        return _t1_rows(files, n_queries, settings.quick)
+
+
+def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]:
+    what = f"eval of {n_queries:,} x {DEPTH:,} lines against "
+    outputs: dict[str, str] = {}
+    commands = {"ours": _ours(files), "pytrec_eval": _theirs(files)}
+    tool = _ir_measures()
+    if tool is not None:
+        commands["ir_measures"] = [tool, *map(str, files), "AP@20 nDCG@20"]
+    if find_spec("ranx") is not None and not quick:  # it compiles for seconds at every start
+        commands["ranx"] = [sys.executable, "-c", RANX, *map(str, files)]
+    contestants = {
+        name: Contestant(lambda _, n=name, c=command: outputs.update({n: _output(c)}))
+        for name, command in commands.items()
+    }
+    timings = compete(contestants, rounds=3)
+    ours, theirs = _values(outputs["ours"]), _values(outputs["pytrec_eval"])
+    evaluating = theirs.pop("evaluate")
+    require(ours == theirs, f"ours {ours}, pytrec_eval's {theirs}")
+
+    def row(what: str, name: str, bar: float, **more: Any) -> Row:
+        return at_least(
+            "T1", what, f"{timings.seconds('ours'):.2f} s", f"{timings.seconds(name):.2f} s",
+            timings.ratio(name, "ours"), bar, **timings.detail(name, "ours"), **more,
+        )  # fmt: skip
+
+    more = {
+        "pytrec_eval_without_parsing_seconds": evaluating,
+        "ratio_without_parsing": evaluating / timings.seconds("ours"),
+    }
+    rows = [row(what + "pytrec_eval, with its parsers", "pytrec_eval", 8, **more)]
+    for name, bar in (("ir_measures", 12), ("ranx", 0)):
+        if name not in commands:
+            missing = find_spec(name) is None
+            reason = "install .[bench]" if missing else "too slow to start for --quick"
+            rows.append(not_run("T1", what + name, reason))
+            continue
+        found = list(_values(outputs[name]).values())
+        require(np.allclose(sorted(found), sorted(ours.values()), atol=1e-4), f"{name}: {found}")
+        found_row = row(what + name, name, bar)
+        rows.append(found_row if bar else replace(found_row, bar="none", met=None))
+    return rows
+
+
+# ---- T2 ----
+
+
+def _peak_of(files: tuple[Path, Path]) -> int:
+    """Largest resident size of our process, in bytes, by its own account."""
+    command = [sys.executable, "-c", WATCHED, *_ours(files)[3:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    require(done.returncode == 0, f"kgtrec eval failed: {done.stderr[-500:]}")
+    return int(done.stderr.split()[-1])
+
+
+def _t2(settings: Settings) -> list[Row]:
+    small, large = (50, 500) if settings.quick else (T1_QUERIES, 10 * T1_QUERIES)
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder, name) for name in ("small", "large")]
+        for place in places:
+            place.mkdir()
+        few, many = (_write(place, n) for place, n in zip(places, (small, large), strict=True))
+        contestants = {
+            "many": Contestant(lambda _: _output(_ours(many))),
+            "few": Contestant(lambda _: _output(_ours(few))),
+        }
+        timings = compete(contestants, rounds=1 if settings.quick else 3, warm_ups=0)
+        size, peak = many[1].stat().st_size, _peak_of(many)
+    lines = f"{large * DEPTH:,} lines"
+    return [
+        at_most(
+            "T2", f"eval of {lines}: time, against a tenth of them",
+            f"{timings.seconds('many'):.1f} s", f"{timings.seconds('few'):.2f} s",
+            timings.ratio("many", "few"), 11, **timings.detail("many", "few"),
+        ),
+        at_most(
+            "T2", f"eval of {lines}: peak memory, against the file",
+            f"{peak / 1e6:,.0f} MB", f"{size / 1e6:,.0f} MB", peak / size, 1.5,
+        ),
+    ]  # fmt: skip
+
+
+BARS = {"T1": _t1, "T2": _t2}
