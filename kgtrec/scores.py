@@ -143,6 +143,8 @@ def as_array(scores: Any, name: str = "scores") -> Array:
         return scores
     if hasattr(scores, "detach"):  # a torch tensor that records gradients refuses to be exported
         scores = scores.detach()
+    if str(getattr(scores, "dtype", "")) == "torch.bfloat16":
+        scores = scores.float()  # numpy has no such type; widening is exact and keeps ties
     try:
         if hasattr(scores, "__dlpack__"):
             return np.from_dlpack(scores)
