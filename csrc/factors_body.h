@@ -14,6 +14,7 @@ typedef struct {
     T *bias;         /* of the tile's entities; 0 for a model without */
     T *scores;       /* (QUERY_TILE, width) */
     T *queries;      /* a strip of queries padded with zero rows */
+    T *wide;         /* one entity, widened from half precision */
 } FN(tiler);
 
 static void FN(tiler_close)(FN(tiler) * tiler) {
@@ -22,6 +23,7 @@ static void FN(tiler_close)(FN(tiler) * tiler) {
     free(tiler->bias);
     free(tiler->scores);
     free(tiler->queries);
+    free(tiler->wide);
 }
 
 static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) {
@@ -33,7 +35,9 @@ static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) 
     tiler->bias = calloc((size_t)width, sizeof(T));
     tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
     tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
-    if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries)
+    tiler->wide = kgt_allocate(dim, sizeof(T));
+    if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries &&
+        tiler->wide)
         return KGT_OK;
     FN(tiler_close)(tiler);
     return KGT_NO_MEMORY;
@@ -41,6 +45,16 @@ static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) 
 
 static const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
     return (const T *)table + row * dim;
+}
+
+/* The vector of a row of the entity table; a half-precision one is widened into `wide`. */
+static const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors, int64_t row,
+                           T *wide) {
+    if (!factors->half_entities || sizeof(T) != sizeof(float))
+        return FN(vectors)(factors->entities, row, factors->dim);
+    const uint16_t *half = (const uint16_t *)factors->entities + row * factors->dim;
+    kernel->widen_f16(half, (size_t)factors->dim, (float *)(void *)wide);
+    return wide;
 }
 
 /* The one place where a score is put together from the sum over dimensions. */
@@ -69,8 +83,8 @@ static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
         T *panel = tiler->panels + start * dim;
         for (int64_t j = 0; j < KGT_PANEL; j++) {
             const bool padding = start + j >= n;
-            const int64_t entity = padding ? 0 : FN(table_row)(factors, first + start + j);
-            const T *x = FN(vectors)(factors->entities, entity, dim);
+            const int64_t entity = FN(table_row)(factors, padding ? first : first + start + j);
+            const T *x = FN(entity)(tiler->kernel, factors, entity, tiler->wide);
             for (int64_t k = 0; k < dim; k++) panel[k * KGT_PANEL + j] = padding ? 0 : x[k];
             if (factors->bias && !padding)
                 tiler->bias[start + j] = ((const T *)factors->bias)[entity];
@@ -121,6 +135,8 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
                                         int64_t first_row, double *out) {
     const kgt_kernel *kernel = kgt_kernel_active();
     const size_t dim = (size_t)factors->dim;
+    T *wide = kgt_allocate(dim, sizeof(T));
+    if (wide == NULL) return KGT_NO_MEMORY;
     for (int64_t i = 0; i < factors->n_rows; i++) {
         const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
         const int64_t start = task->jobs.offsets[first_row + i];
@@ -129,7 +145,7 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
         for (int64_t j = 0; j < jobs.n; j++) {
             const int64_t entity = jobs.ids[j] - factors->first_entity;
             if (factors->ids == NULL && (entity < 0 || entity >= factors->n_entities)) continue;
-            const T *x = FN(vectors)(factors->entities, entity, factors->dim);
+            const T *x = FN(entity)(kernel, factors, entity, wide);
             const T sum = factors->metric == KGT_L1 ? kernel->OPS.pair_l1(query, x, dim)
                                                     : kernel->OPS.pair(query, x, dim);
             const T norm = factors->metric == KGT_L2 ? kernel->OPS.pair(x, x, dim) : 0;
@@ -137,6 +153,7 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
             out[start + j] = (double)FN(score)(factors->metric, sum, query_norm, norm, bias);
         }
     }
+    free(wide);
     return KGT_OK;
 }
 

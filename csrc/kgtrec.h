@@ -108,6 +108,8 @@ typedef struct {
     kgt_metric metric;
     int64_t n_rows, n_entities, dim;
     int32_t first_entity;
+    /* The table of entities is stored in float16 (with dtype KGT_F32): widened as it is packed. */
+    bool half_entities;
     /* NULL, or the entities to rank: ascending rows of the table `entities`, whose first row is
      * entity first_entity; n_entities then counts them. */
     const int32_t *ids;

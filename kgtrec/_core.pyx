@@ -11,7 +11,7 @@ from os import environ
 from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
 
 from kgtrec cimport _csrc as c
 
@@ -286,6 +286,7 @@ cdef class FactorBlock:
 
     def __cinit__(self, queries, entities, bias, metric, int64_t first_entity, ids=None):
         cdef const float[:, ::1] q32, e32
+        cdef const uint16_t[:, ::1] e16
         cdef const double[:, ::1] q64, e64
         cdef const float[::1] b32
         cdef const double[::1] b64
@@ -309,14 +310,20 @@ cdef class FactorBlock:
         if queries.itemsize == 4:
             self.factors.dtype = c.KGT_F32
             q32 = queries
-            e32 = entities
             self.factors.queries = &q32[0, 0]
-            self.factors.entities = &e32[0, 0]
+            self.factors.half_entities = entities.itemsize == 2
+            if self.factors.half_entities:
+                e16 = entities.view("uint16")
+                self.factors.entities = &e16[0, 0]
+            else:
+                e32 = entities
+                self.factors.entities = &e32[0, 0]
             if bias is not None:
                 b32 = bias
                 self.factors.bias = &b32[0]
         else:
             self.factors.dtype = c.KGT_F64
+            self.factors.half_entities = False
             q64 = queries
             e64 = entities
             self.factors.queries = &q64[0, 0]

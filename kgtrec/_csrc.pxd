@@ -77,6 +77,7 @@ cdef extern from "kgtrec.h" nogil:
         int64_t n_entities
         int64_t dim
         int32_t first_entity
+        c_bool half_entities
         const int32_t *ids
 
     kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,

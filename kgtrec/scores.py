@@ -62,7 +62,8 @@ class Factors:
 
     Notes
     -----
-    Computed in float64 if any array is float64, else in float32. Each dot product is one chain of
+    Computed in float64 if any array is float64, else in float32; entities in float16 are kept so,
+    and widened as they are used, which halves their memory. Each dot product is one chain of
     fused multiply-adds in ascending dimension, so a score has the same bits in every tile, thread,
     chunk and kernel path, and entities with equal vectors (and biases) tie exactly.
 
@@ -89,7 +90,11 @@ class Factors:
             )
         double = any(array.dtype == np.float64 for array in arrays)
         dtype = np.dtype(np.float64 if double else np.float32)
-        arrays = [np.ascontiguousarray(array, dtype=dtype) for array in arrays]
+        half = arrays[1].dtype == np.float16 and not double
+        arrays = [
+            np.ascontiguousarray(array, dtype=np.float16 if half and number == 1 else dtype)
+            for number, array in enumerate(arrays)
+        ]
         self.queries, self.entities = arrays[0], arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric

@@ -255,3 +255,45 @@ def test_the_environment_forces_a_path(tmp_path):
             check=True,
         )
         assert done.stdout.strip() == name
+
+
+def test_a_hundred_million_comparisons_agree():
+    """500 rows x 20,000 entities x 10 answers, few values: the same counts from every path."""
+    rng = np.random.default_rng(8)
+    test = np.stack(
+        [np.repeat(np.arange(500), 10), np.zeros(5000, int), rng.integers(0, 20_000, 5000)]
+    )
+    graph = kgtrec.Graph.from_arrays(test=test.T, n_entities=20_000)
+    questions = graph.questions(sides="tail")
+    scores = rng.integers(-300, 300, (len(questions), 20_000)).astype(np.float32)
+    found = {}
+    for path in PATHS:
+        _core.force_path(path)
+        ranks, run = kgtrec.rank(scores, questions, run_depth=20)
+        columns = (ranks.greater, ranks.equal, ranks.tied_ahead, ranks.macro_equal, run.documents)
+        found[path] = b"".join(column.tobytes() for column in columns)
+    _core.force_path(None)
+    assert len(set(found.values())) == 1
+    assert int(ranks.equal.sum()) > 100_000
+
+
+def test_many_ties_with_the_last_of_the_best():
+    """Rows in which far more candidates tie with the bound than a run keeps."""
+    rng = np.random.default_rng(3)
+    graph = kgtrec.Graph.from_arrays(
+        test=[(0, 0, 1)], train=[(0, 0, e) for e in range(5_000, 5_100)], n_entities=6_000,
+        entities=[f"{i:04d}" for i in range(6_000)],
+    )  # fmt: skip
+    questions = graph.questions(sides="tail")
+    removed = set(range(5_000, 5_100))
+    for share in (0.0, 0.001, 0.01, 0.5, 1.0):
+        scores = np.where(rng.random((1, 6_000)) < share, 2, rng.integers(0, 2, (1, 6_000)))
+        kept = [e for e in range(6_000) if e not in removed]
+        wanted = sorted(kept, key=lambda e: (scores[0, e], e), reverse=True)
+        for depth in (1, 20, 300, 6_000):
+            for path in PATHS:
+                _core.force_path(path)
+                for dtype in (np.float32, np.float64):
+                    _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
+                    assert run.documents.tolist() == wanted[:depth], (share, depth, path, dtype)
+    _core.force_path(None)

@@ -148,3 +148,22 @@ def test_what_does_not_fit_is_refused() -> None:
         kgtrec.rank_range(np.where(scores == 5, np.nan, scores), answers)
     with pytest.raises(UsageError, match="restricted"):
         kgtrec.AnswerScores(questions.restrict(entities=range(N)))
+
+
+@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
+def test_half_precision_entities_score_as_their_widened_copies(metric: str) -> None:
+    rng = np.random.default_rng(4)
+    questions = random_questions(rng)
+    queries = rng.normal(size=(len(questions), 19)).astype(np.float32)
+    half = rng.normal(size=(N, 19)).astype(np.float16)
+    kept, wide = (kgtrec.Factors(queries, e, metric=metric) for e in (half, half.astype("f4")))
+    assert kept.entities.dtype == np.float16
+    assert kept.scores().tobytes() == wide.scores().tobytes()
+    assert_same(
+        kgtrec.rank(kept, questions, run_depth=5), kgtrec.rank(wide, questions, run_depth=5)
+    )
+
+    def source(low, high):
+        return kgtrec.Factors(queries, half[low:high], metric=metric)
+
+    assert_same(in_ranges(source, questions, [8]), kgtrec.rank(wide, questions, run_depth=5))
