@@ -20,7 +20,7 @@ static void FN(offer_open)(FN(kgt_offer) * offer) {
     const FN(kgt_top) *top = offer->top;
     if (top->bound > -INFINITY || top->used > 0) return;
     /* A deep run needs many values for a bound that later ones seldom reach. */
-    const int64_t opening = top->depth <= 64 ? KGT_OPENING / 4 : KGT_OPENING;
+    const int64_t opening = top->depth <= 64 ? KGT_OPENING / 2 : KGT_OPENING;
     offer->opening = offer->row->n < opening ? offer->row->n : opening;
     const int64_t group = offer->opening / (4 * top->depth);
     offer->group = group < 2 ? 0 : group > 64 ? 64 : (size_t)group;

@@ -1,0 +1,27 @@
+/* What the parts of the native test share: one path is tested at a time, against the scalar one. */
+#ifndef KGT_NATIVE_H
+#define KGT_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Counts a check of the path under test; when it fails, says which and how. */
+void expect(bool holds, const char *what, const char *format, ...);
+
+/* What is to be spoilt, to show that the checks see it; "" for nothing. */
+extern const char *spoilt;
+bool spoils(const char *what);
+
+/* The same sequence in every run. */
+uint64_t random_bits(void);
+size_t random_below(size_t n);
+
+/* Memory of exactly this size, so that a sanitizer or valgrind sees one element too many. */
+void *exact(size_t count, size_t size);
+
+/* Blocks of rows and of factors, ranked on the forced path and on the scalar one. */
+void check_rows(const char *path);
+void check_factors(const char *path);
+
+#endif

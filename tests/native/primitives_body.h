@@ -1,0 +1,221 @@
+/* Every primitive of one element type against the scalar path. T, OPS, FN(op); BITS, the unsigned
+ * integer of T's size, with the bits of a signalling NaN in SIGNALLING. */
+
+static T FN(edge)(void) {
+    static const T values[] = {NAN, -INFINITY, INFINITY, 0, (T)-0.0, TINY, -TINY, LARGE, 1, 2};
+    const size_t which = random_below(sizeof values / sizeof values[0] + 1);
+    if (which > 0) return values[which - 1];
+    const BITS bits = SIGNALLING;
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static T FN(real)(void) { return (T)((double)random_bits() * 0x1p-63 - 1.0); }
+
+static void FN(fill)(T *x, size_t n, mix mix) {
+    for (size_t i = 0; i < n; i++) {
+        if (mix == TIES || mix == ONE_NAN) x[i] = (T)random_below(5);
+        if (mix == EDGES) x[i] = FN(edge)();
+        if (mix == REALS) x[i] = FN(real)();
+        if (mix == ALL_NAN) x[i] = NAN;
+    }
+    if (mix == ONE_NAN && n > 0) x[random_below(n)] = NAN;
+}
+
+/* n values at the very end of their memory, which start at another alignment for every shift. */
+static T *FN(filled)(size_t n, size_t shift, mix mix, T **memory) {
+    *memory = exact(n + shift, sizeof(T));
+    FN(fill)(*memory + shift, n, mix);
+    return *memory + shift;
+}
+
+static T FN(threshold)(const T *x, size_t n) {
+    return n > 0 && random_below(4) > 0 ? x[random_below(n)] : FN(edge)();
+}
+
+/* The same bits, or both NaN: which NaN it is may differ between ISAs. */
+static bool FN(same)(T a, T b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
+
+static void FN(expect_same)(const T *got, const T *due, size_t n, const char *what, size_t size) {
+    size_t i = 0;
+    while (i < n && FN(same)(got[i], due[i])) i++;
+    expect(i == n, what, "size %zu: value %zu is %.17g, should be %.17g", size, i,
+           i < n ? (double)got[i] : 0, i < n ? (double)due[i] : 0);
+}
+
+/* ---- rows ---- */
+
+static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size_t m) {
+    T *t = exact(m, sizeof(T));
+    int64_t *count[4];
+    for (size_t j = 0; j < m; j++) t[j] = FN(threshold)(x, n);
+    for (int i = 0; i < 4; i++) {
+        count[i] = exact(m, sizeof(int64_t));
+        for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j; /* counts are added to */
+    }
+    const bool nan = kernel->OPS.count(x, n, t, m, count[0], count[1]);
+    const bool due = kgt_kernel_scalar.OPS.count(x, n, t, m, count[2], count[3]);
+    expect(nan == due, NAME("count"), "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan, due);
+    for (size_t j = 0; j < m; j++)
+        expect(count[0][j] == count[2][j] && count[1][j] == count[3][j], NAME("count"),
+               "n %zu, threshold %zu of %zu (%g): %lld > and %lld >=, should be %lld and %lld", n,
+               j, m, (double)t[j], (long long)count[0][j], (long long)count[1][j],
+               (long long)count[2][j], (long long)count[3][j]);
+    for (int i = 0; i < 4; i++) free(count[i]);
+    free(t);
+}
+
+/* A hundred million comparisons, many of them ties. */
+static void FN(check_many_counts)(const kgt_kernel *kernel) {
+    T *memory, *x = FN(filled)(1000003, 1, TIES, &memory);
+    for (int i = 0; i < 5; i++) FN(check_count)(kernel, x, 1000003, 10);
+    free(memory);
+}
+
+/* The scalar path has no compress: its definition stands here. */
+static void FN(check_compress)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
+    if (kernel->OPS.compress == NULL) return;
+    T *out = exact(n + KGT_SLACK, sizeof(T)), *due = exact(n, sizeof(T));
+    size_t n_due = 0;
+    bool nan = false, nan_due = false, stays = true;
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] >= t) due[n_due++] = x[i];
+        nan_due |= x[i] != x[i];
+    }
+    const size_t kept = kernel->OPS.compress(x, n, t, out, &nan);
+    expect(kept == n_due && nan == nan_due, NAME("compress"),
+           "n %zu, t %g: %zu kept, NaN %d, should be %zu and %d", n, (double)t, kept, nan, n_due,
+           nan_due);
+    if (kept == n_due) FN(expect_same)(out, due, kept, NAME("compress"), n);
+    kernel->OPS.compress(x, n, t, out, &stays);
+    expect(stays, NAME("compress"), "n %zu: an earlier NaN was forgotten", n);
+    free(out);
+    free(due);
+}
+
+static void FN(check_select)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
+    const ptrdiff_t ahead = (ptrdiff_t)random_below(3) * 4096 - 4096;
+    int32_t *out = exact(n + KGT_SLACK, sizeof(int32_t));
+    int32_t *due = exact(n + KGT_SLACK, sizeof(int32_t));
+    const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, t, 0, due);
+    const size_t found = kernel->OPS.select(x, n, t, ahead, out);
+    expect(found == n_due, NAME("select"), "n %zu, t %g: %zu found, should be %zu", n, (double)t,
+           found, n_due);
+    for (size_t i = 0; i < found && i < n_due; i++)
+        expect(out[i] == due[i], NAME("select"), "n %zu, t %g: index %zu is %d, should be %d", n,
+               (double)t, i, out[i], due[i]);
+    free(out);
+    free(due);
+}
+
+static int FN(descending)(const void *a, const void *b) {
+    const T x = *(const T *)a, y = *(const T *)b;
+    return (x < y) - (x > y);
+}
+
+/* Drops NaN, sorts the rest; their number. */
+static size_t FN(sort_numbers)(T *x, size_t n) {
+    size_t numbers = 0;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] == x[i]) x[numbers++] = x[i];
+    qsort(x, numbers, sizeof(T), FN(descending));
+    return numbers;
+}
+
+/* Groups are the ISA's choice, so this checks what callers rely on: the maxima are different values
+ * of x, and no group is larger than asked, so that each `group` values more give a maximum more. */
+static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_t group) {
+    const size_t whole = group * KGT_FOLD, places = (n + whole - 1) / whole * KGT_FOLD;
+    T *out = exact(places, sizeof(T)), *sorted = exact(n, sizeof(T));
+    const size_t folded = kernel->OPS.fold(x, n, group, out);
+    expect(folded <= places, NAME("fold"), "n %zu, group %zu: %zu maxima, more than %zu", n, group,
+           folded, places);
+    if (n > 0) memcpy(sorted, x, n * sizeof(T));
+    const size_t numbers = FN(sort_numbers)(sorted, n);
+    const size_t maxima = FN(sort_numbers)(out, folded);
+    expect(maxima == folded, NAME("fold"), "n %zu, group %zu: a maximum is NaN", n, group);
+    size_t at = 0, strangers = 0, missing = 0;
+    for (size_t i = 0; i < maxima && out[i] > -INFINITY; i++, at++) {
+        while (at < numbers && sorted[at] > out[i]) at++;
+        strangers += at == numbers || sorted[at] != out[i];
+    }
+    for (size_t i = 0; i < numbers; i++)
+        missing += i / group >= maxima || out[i / group] < sorted[i];
+    expect(strangers == 0, NAME("fold"), "n %zu, group %zu: %zu maxima are not among the values", n,
+           group, strangers);
+    expect(missing == 0, NAME("fold"), "n %zu, group %zu: maxima too low for %zu values", n, group,
+           missing);
+    free(out);
+    free(sorted);
+}
+
+static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {
+    for (int mix = 0; mix < N_MIXES; mix++) {
+        T *memory, *x = FN(filled)(n, (n + (size_t)mix) % 4, mix, &memory);
+        for (size_t m = 0; m < 10; m++) FN(check_count)(kernel, x, n, m);
+        for (size_t i = 0; i < 4; i++) {
+            static const size_t groups[4] = {1, 2, 5, 64};
+            const T t = i == 0 ? -INFINITY : FN(threshold)(x, n);
+            FN(check_compress)(kernel, x, n, t);
+            FN(check_select)(kernel, x, n, t);
+            FN(check_fold)(kernel, x, n, groups[i]);
+        }
+        free(memory);
+    }
+}
+
+/* ---- factors ---- */
+
+typedef void (*FN(tile_of))(const T *, const T *, size_t, T *, size_t);
+typedef T (*FN(pair_of))(const T *, const T *, size_t);
+
+/* The tile against the scalar tile, and its last column against the path's own pair. */
+static void FN(check_tile)(FN(tile_of) tile, FN(tile_of) scalar, FN(pair_of) pair, const T *queries,
+                           const T *panel, size_t dim, size_t gap, const char *what) {
+    const size_t stride = KGT_PANEL + gap, size = (KGT_STRIP - 1) * stride + KGT_PANEL;
+    T *out = exact(size, sizeof(T)), *due = exact(size, sizeof(T));
+    T *column = exact(dim, sizeof(T));
+    for (size_t i = 0; i < size; i++) out[i] = due[i] = 12345; /* gaps are left alone */
+    tile(queries, panel, dim, out, stride);
+    scalar(queries, panel, dim, due, stride);
+    FN(expect_same)(out, due, size, what, dim);
+    for (size_t k = 0; k < dim; k++) column[k] = panel[k * KGT_PANEL + KGT_PANEL - 1];
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        const T alone = pair(queries + i * dim, column, dim);
+        FN(expect_same)(&alone, due + i * stride + KGT_PANEL - 1, 1, what, dim);
+    }
+    free(out);
+    free(due);
+    free(column);
+}
+
+static void FN(check_pairs)(const kgt_kernel *kernel, const T *a, const T *b, size_t dim) {
+    const T pair = kernel->OPS.pair(a, b, dim), pair_l1 = kernel->OPS.pair_l1(a, b, dim);
+    const T due = kgt_kernel_scalar.OPS.pair(a, b, dim);
+    const T due_l1 = kgt_kernel_scalar.OPS.pair_l1(a, b, dim);
+    FN(expect_same)(&pair, &due, 1, NAME("pair"), dim);
+    FN(expect_same)(&pair_l1, &due_l1, 1, NAME("pair_l1"), dim);
+}
+
+static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
+    for (int mix = 0; mix < N_MIXES; mix++) {
+        T *queries_memory, *panel_memory, norms[KGT_PANEL], due[KGT_PANEL];
+        T *queries = FN(filled)(KGT_STRIP * dim, dim % 4, mix, &queries_memory);
+        T *panel = FN(filled)(KGT_PANEL * dim, dim % 2, mix, &panel_memory);
+        const kgt_kernel *scalar = &kgt_kernel_scalar;
+        for (size_t i = 0; i < KGT_STRIP; i++)
+            FN(check_pairs)(kernel, queries + i * dim, panel + i * dim, dim);
+        for (size_t gap = 0; gap < 8; gap += 7) {
+            FN(check_tile)(kernel->OPS.tile, scalar->OPS.tile, kernel->OPS.pair, queries, panel,
+                           dim, gap, NAME("tile"));
+            FN(check_tile)(kernel->OPS.tile_l1, scalar->OPS.tile_l1, kernel->OPS.pair_l1, queries,
+                           panel, dim, gap, NAME("tile_l1"));
+        }
+        kernel->OPS.norms(panel, dim, norms);
+        scalar->OPS.norms(panel, dim, due);
+        FN(expect_same)(norms, due, KGT_PANEL, NAME("norms"), dim);
+        free(queries_memory);
+        free(panel_memory);
+    }
+}

@@ -1,0 +1,180 @@
+/* Every kernel path of this build against the scalar one, without Python: primitives at all lane
+ * edges in memory of exact size, then whole blocks ranked. CONTRIBUTING.md says how to build it.
+ *
+ *     test_paths [--wrong WHAT] [PATH ...]
+ *
+ * Without a PATH all those that this machine can run. --wrong spoils something on purpose (see
+ * WRONGS), to show that it is found. Exit status 1 if anything differs. */
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "kgtrec.h"
+#include "native.h"
+
+static const char *const WRONGS[] = {
+    "count_end",  "count_ties", "count_nan", "compress", "select",   "fold_low",
+    "fold_twice", "fold_nan",   "tile",      "tile_l1",  "norms",    "pair",
+    "pair_l1",    "widen_f16",  "rows",      "factors",  "overread",
+};
+
+const char *spoilt = "";
+static const char *path_under_test = "";
+static long long n_checks, n_failures;
+
+bool spoils(const char *what) { return strcmp(spoilt, what) == 0; }
+
+void expect(bool holds, const char *what, const char *format, ...) {
+    n_checks++;
+    if (holds || n_failures++ >= 20) return;
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%s: %s: ", path_under_test, what);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
+/* xorshift64* */
+uint64_t random_bits(void) {
+    static uint64_t state = 88172645463325252u;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return state * 2685821657736338717u;
+}
+
+size_t random_below(size_t n) { return (size_t)(random_bits() >> 33) % n; }
+
+void *exact(size_t count, size_t size) {
+    void *memory = malloc(count * size);
+    if (memory == NULL && count > 0) {
+        printf("no memory for the test itself\n");
+        exit(1);
+    }
+    return memory;
+}
+
+typedef enum { TIES, EDGES, REALS, ONE_NAN, ALL_NAN, N_MIXES } mix;
+
+#define T float
+#define OPS f32
+#define FN(op) op##_f32
+#define NAME(op) op "_f32"
+#define BITS uint32_t
+#define SIGNALLING 0x7FA00000u
+#define TINY 0x1p-149f
+#define LARGE FLT_MAX
+#include "primitives_body.h"
+#include "wrong_body.h"
+#undef T
+#undef OPS
+#undef FN
+#undef NAME
+#undef BITS
+#undef SIGNALLING
+#undef TINY
+#undef LARGE
+
+#define T double
+#define OPS f64
+#define FN(op) op##_f64
+#define NAME(op) op "_f64"
+#define BITS uint64_t
+#define SIGNALLING 0x7FF4000000000000u
+#define TINY 0x1p-1074
+#define LARGE DBL_MAX
+#include "primitives_body.h"
+#include "wrong_body.h"
+
+static void check_widen(const kgt_kernel *kernel, size_t n, size_t shift, uint16_t first) {
+    uint16_t *memory = exact(n + shift, sizeof(uint16_t)), *x = memory + shift;
+    float *out = exact(n, sizeof(float)), *due = exact(n, sizeof(float));
+    for (size_t i = 0; i < n; i++) x[i] = (uint16_t)(first + i);
+    kernel->widen_f16(x, n, out);
+    kgt_kernel_scalar.widen_f16(x, n, due);
+    expect_same_f32(out, due, n, "widen_f16", n);
+    free(memory);
+    free(out);
+    free(due);
+}
+
+/* Halves that are not of the smallest size: the subnormals are lost. */
+static void wrong_widen_f16(const uint16_t *x, size_t n, float *out) {
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t half = x[i] & 0x7C00u ? x[i] : 0;
+        kgt_kernel_scalar.widen_f16(&half, 1, out + i);
+    }
+}
+
+static void check_primitives(const kgt_kernel *kernel) {
+    static const size_t longer[] = {127, 128, 129, 255, 257, 1023, 1025, 2047, 2048, 2049, 4099};
+    static const size_t dims[] = {0, 1, 2, 3, 7, 8, 9, 17, 64, 100};
+    for (size_t i = 0; i < 80 + sizeof longer / sizeof longer[0]; i++) {
+        const size_t n = i < 80 ? i : longer[i - 80];
+        check_row_length_f32(kernel, n);
+        check_row_length_f64(kernel, n);
+        for (size_t shift = 0; shift < 3; shift++)
+            check_widen(kernel, n, shift, (uint16_t)random_bits());
+    }
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        check_dimension_f32(kernel, dims[i]);
+        check_dimension_f64(kernel, dims[i]);
+    }
+    if (kernel->f32.count != kgt_kernel_scalar.f32.count) {
+        check_many_counts_f32(kernel);
+        check_many_counts_f64(kernel);
+    }
+    check_widen(kernel, 1u << 16, 0, 0); /* every half there is */
+}
+
+static bool check_path(const char *name) {
+    const long long checks_before = n_checks, failures_before = n_failures;
+    path_under_test = name;
+    if (!kgt_path_force(name)) {
+        printf("%s: not a path that this build and machine can run; there are:", name);
+        for (int i = 0; kgt_path_name(i) != NULL; i++) printf(" %s", kgt_path_name(i));
+        printf("\n");
+        return false;
+    }
+    kgt_kernel kernel = *kgt_kernel_active();
+    spoil_f32(&kernel);
+    spoil_f64(&kernel);
+    if (spoils("widen_f16")) kernel.widen_f16 = wrong_widen_f16;
+    check_primitives(&kernel);
+    check_rows(name);
+    check_factors(name);
+    const long long failures = n_failures - failures_before;
+    printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,
+           failures);
+    return failures == 0;
+}
+
+static bool is_wrong(const char *what) {
+    for (size_t i = 0; i < sizeof WRONGS / sizeof WRONGS[0]; i++)
+        if (strcmp(WRONGS[i], what) == 0) return true;
+    return false;
+}
+
+int main(int argc, char **argv) {
+    int first = 1;
+    bool good = true;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what was found stays, should a path crash */
+    if (argc > 2 && strcmp(argv[1], "--wrong") == 0) {
+        spoilt = argv[2];
+        first = 3;
+        if (!is_wrong(spoilt)) {
+            printf("--wrong %s: nothing of that name can be spoilt\n", spoilt);
+            return 1;
+        }
+    }
+    for (int i = first; i < argc; i++) good &= check_path(argv[i]);
+    for (int i = 0; first == argc && kgt_path_name(i) != NULL; i++)
+        good &= check_path(kgt_path_name(i));
+    printf(good ? "all paths agree\n" : "FAILED\n");
+    return good ? 0 : 1;
+}

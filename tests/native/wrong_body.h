@@ -1,0 +1,82 @@
+/* Wrong primitives, each almost right, put into the table under test by --wrong. */
+
+static kgt_kernel FN(honest);
+
+static bool FN(wrong_count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
+                            int64_t *at_least) {
+    if (spoils("count_end")) return FN(honest).OPS.count(x, n - (n > 9), t, m, greater, at_least);
+    if (spoils("overread")) (void)((const volatile T *)x)[n]; /* only memory checkers see it */
+    const bool nan = FN(honest).OPS.count(x, n, t, m, greater, at_least);
+    if (spoils("count_ties") && m > 0) at_least[m - 1] = greater[m - 1];
+    return spoils("count_nan") ? false : nan;
+}
+
+static size_t FN(wrong_compress)(const T *x, size_t n, T t, T *out, bool *nan) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        *nan |= x[i] != x[i];
+        if (x[i] > t) out[kept++] = x[i];
+    }
+    return kept;
+}
+
+static size_t FN(wrong_select)(const T *x, size_t n, T t, ptrdiff_t ahead, int32_t *out) {
+    const size_t kept = FN(honest).OPS.select(x, n, t, ahead, out);
+    if (kept > 1) out[kept - 1] = out[kept - 2];
+    return kept;
+}
+
+static size_t FN(wrong_fold)(const T *x, size_t n, size_t group, T *out) {
+    const size_t folded = FN(honest).OPS.fold(x, n, group, out);
+    if (folded > 0 && spoils("fold_low")) out[folded / 2] = -INFINITY;
+    if (folded > 1 && spoils("fold_twice")) out[0] = out[1];
+    if (folded > 0 && spoils("fold_nan") && x[n - 1] != x[n - 1]) out[folded - 1] = x[n - 1];
+    return folded;
+}
+
+/* Not fused, so rounded once more. */
+static void FN(wrong_tile)(const T *queries, const T *panel, size_t dim, T *out, size_t stride) {
+    for (size_t i = 0; i < KGT_STRIP; i++)
+        for (size_t j = 0; j < KGT_PANEL; j++) {
+            T sum = 0;
+            for (size_t k = 0; k < dim; k++) sum += queries[i * dim + k] * panel[k * KGT_PANEL + j];
+            out[i * stride + j] = sum;
+        }
+}
+
+/* Summed from the other end. */
+static T FN(wrong_pair)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = dim; k-- > 0;) sum = (T)fma((double)a[k], (double)b[k], (double)sum);
+    return sum;
+}
+
+static T FN(wrong_pair_l1)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = dim; k-- > 0;) sum += (T)fabs((double)(a[k] - b[k]));
+    return sum;
+}
+
+static void FN(wrong_tile_l1)(const T *queries, const T *panel, size_t dim, T *out, size_t stride) {
+    FN(honest).OPS.tile_l1(queries, panel, dim, out, stride);
+    out[stride - 1] = 0; /* in a gap, or the last of a row */
+}
+
+static void FN(wrong_norms)(const T *panel, size_t dim, T *out) {
+    FN(honest).OPS.norms(panel, dim - (dim > 0), out);
+}
+
+static void FN(spoil)(kgt_kernel *kernel) {
+    FN(honest) = *kernel;
+    if (spoils("count_end") || spoils("count_ties") || spoils("count_nan") || spoils("overread"))
+        kernel->OPS.count = FN(wrong_count);
+    if (spoils("compress")) kernel->OPS.compress = FN(wrong_compress);
+    if (spoils("select")) kernel->OPS.select = FN(wrong_select);
+    if (spoils("fold_low") || spoils("fold_twice") || spoils("fold_nan"))
+        kernel->OPS.fold = FN(wrong_fold);
+    if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
+    if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);
+    if (spoils("norms")) kernel->OPS.norms = FN(wrong_norms);
+    if (spoils("pair")) kernel->OPS.pair = FN(wrong_pair);
+    if (spoils("pair_l1")) kernel->OPS.pair_l1 = FN(wrong_pair_l1);
+}

@@ -1,0 +1,130 @@
+"""The kernel paths without Python: tests/native, compiled and run here and under an emulator.
+
+What a check needs and this machine does not have (a C compiler, sanitizers, a cross-compiler with
+its emulator, valgrind) is a reason to skip it, which says so.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c"))]
+# As setup.py compiles, but a warning is an error.
+FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+RELEASE = ["-O3"]
+SANITIZE = [
+    *("-O1", "-g", "-fno-omit-frame-pointer"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+]
+# What the program can spoil on purpose, and the check that must notice.
+WRONGS = {
+    "count_end": "count_f32",
+    "count_ties": "count_f32",
+    "count_nan": "count_f32",
+    "compress": "compress_f32",
+    "select": "select_f32",
+    "fold_low": "fold_f",
+    "fold_twice": "fold_f",
+    "fold_nan": "fold_f",
+    "tile": "tile_f32",
+    "tile_l1": "tile_l1_f32",
+    "norms": "norms_f32",
+    "pair": "pair_f32",
+    "pair_l1": "pair_l1_f32",
+    "widen_f16": "widen_f16",
+    "rows": "kgt_rank_rows",
+    "factors": "kgt_rank_factors",
+}
+
+
+def tool(*names: str) -> str:
+    """The first of these programs that there is."""
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    pytest.skip(f"no {' or '.join(names)} on this machine")
+
+
+def build(compiler: str, flags: list[str], out: Path) -> Path:
+    """The test program, compiled with flags of its own."""
+    command = [compiler, *FLAGS, *flags, "-I", ROOT / "csrc", *SOURCES, "-lm", "-o", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def run(*command: str | Path, status: int = 0) -> str:
+    """What a command prints, on both streams; its exit status must be the one expected."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def agreeing(output: str) -> set[str]:
+    """The paths that a run has found to agree with the scalar one."""
+    return set(re.findall(r"^(\w+): \d{6,} checks against scalar, 0 failed$", output, re.M))
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    return build(tool("cc", "gcc", "clang"), RELEASE, tmp_path_factory.mktemp("native") / "paths")
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sanitized")
+    compiler, probe = tool("cc", "gcc", "clang"), folder / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    command = [compiler, *SANITIZE, probe, "-o", folder / "probe"]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine's C compiler has no sanitizers")
+    return build(compiler, SANITIZE, folder / "paths")
+
+
+def test_every_path_of_this_machine(program):
+    from kgtrec import _core
+
+    assert agreeing(run(program)) == set(_core.available_paths())
+
+
+def test_every_path_under_sanitizers(sanitized):
+    assert "scalar" in agreeing(run(sanitized))
+
+
+def test_paths_under_valgrind(program):
+    """Those whose instructions valgrind knows."""
+    valgrind = tool("valgrind")
+    for path in agreeing(run(program)) - {"avx512"}:
+        command = [valgrind, "-q", "--error-exitcode=9", "--leak-check=full", program, path]
+        assert agreeing(run(*command)) == {path}
+
+
+def test_neon_under_an_emulator(tmp_path):
+    compiler, emulator = tool("aarch64-linux-gnu-gcc"), tool("qemu-aarch64", "qemu-aarch64-static")
+    emulated = build(compiler, [*RELEASE, "-static"], tmp_path / "paths")
+    assert agreeing(run(emulator, emulated)) == {"neon", "scalar"}
+    assert "count_f32" in run(emulator, emulated, "--wrong", "count_end", "neon", status=1)
+
+
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_a_wrong_primitive_is_found(program, wrong):
+    output = run(program, "--wrong", wrong, "scalar", status=1)
+    assert f"scalar: {WRONGS[wrong]}" in output
+    assert output.endswith("FAILED\n")
+
+
+def test_reading_past_the_end_is_found(sanitized):
+    assert "heap-buffer-overflow" in run(sanitized, "--wrong", "overread", "scalar", status=1)
+
+
+def test_an_unknown_path_is_refused(program):
+    output = run(program, "nonesuch", status=1)
+    assert "nonesuch: not a path that this build and machine can run; there are:" in output
