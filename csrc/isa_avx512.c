@@ -30,6 +30,9 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define COUNT_GT(c, x, t) COUNT_IF(c, _mm512_cmp_ps_mask(x, t, _CMP_GT_OQ))
 #define COUNT_GE(c, x, t) COUNT_IF(c, _mm512_cmp_ps_mask(x, t, _CMP_GE_OQ))
 #define COUNTER_SUM(c) _mm512_reduce_add_epi32(c)
+#define KEEP __mmask16
+#define COMPARE(x, y, predicate) _mm512_cmp_ps_mask(x, y, predicate)
+#define COMPRESS(keep, values) _mm512_maskz_compress_ps(keep, values)
 #define NANS __mmask16
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
@@ -39,39 +42,6 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #include "count_body.h"
 #include "tile_body.h"
 
-static size_t compress_f32_avx512(const float *x, size_t n, float t, float *out, bool *nan) {
-    const __m512 threshold = _mm512_set1_ps(t);
-    __mmask16 nans = 0;
-    size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        __m512 values[4];
-        __mmask16 keep[4];
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            KGT_PREFETCH((const char *)(x + i + j * LANES) + KGT_AHEAD);
-            values[j] = LOAD(x + i + j * LANES);
-            keep[j] = _mm512_cmp_ps_mask(values[j], threshold, _CMP_GE_OQ);
-        }
-        nans |= _mm512_cmp_ps_mask(values[0], values[1], _CMP_UNORD_Q);
-        nans |= _mm512_cmp_ps_mask(values[2], values[3], _CMP_UNORD_Q);
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            _mm512_storeu_ps(out + kept, _mm512_maskz_compress_ps(keep[j], values[j]));
-            kept += (size_t)_mm_popcnt_u32(keep[j]);
-        }
-    }
-    for (; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512 values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask16 keep = _mm512_mask_cmp_ps_mask(MASK(left), values, threshold, _CMP_GE_OQ);
-        nans |= _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
-        _mm512_storeu_ps(out + kept, _mm512_maskz_compress_ps(keep, values));
-        kept += (size_t)_mm_popcnt_u32(keep);
-    }
-    *nan |= nans != 0;
-    return kept;
-}
-
 /* The indices first + lane of the lanes kept; their number. */
 KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -80,29 +50,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     return (size_t)_mm_popcnt_u32(keep);
 }
 
-static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
-    const __m512 threshold = _mm512_set1_ps(t);
-    size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        __mmask16 keep[4], any = 0;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            KGT_PREFETCH_FAR((const char *)(x + i + j * LANES) + ahead);
-            keep[j] = _mm512_cmp_ps_mask(LOAD(x + i + j * LANES), threshold, _CMP_GE_OQ);
-            any |= keep[j];
-        }
-        if (any == 0) continue;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) kept += put_f32_avx512(keep[j], i + j * LANES, out + kept);
-    }
-    for (; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512 values = LOAD_TAIL(x + i, left, NAN);
-        kept += put_f32_avx512(_mm512_cmp_ps_mask(values, threshold, _CMP_GE_OQ), i, out + kept);
-    }
-    return kept;
-}
-
+#include "sift_body.h"
 #include "undef_isa.h"
 
 /* ---- double ---- */
@@ -128,6 +76,9 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahe
 #define COUNT_GT(c, x, t) COUNT_IF(c, _mm512_cmp_pd_mask(x, t, _CMP_GT_OQ))
 #define COUNT_GE(c, x, t) COUNT_IF(c, _mm512_cmp_pd_mask(x, t, _CMP_GE_OQ))
 #define COUNTER_SUM(c) _mm512_reduce_add_epi64(c)
+#define KEEP __mmask8
+#define COMPARE(x, y, predicate) _mm512_cmp_pd_mask(x, y, predicate)
+#define COMPRESS(keep, values) _mm512_maskz_compress_pd(keep, values)
 #define NANS __mmask16
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
@@ -137,39 +88,6 @@ static size_t select_f32_avx512(const float *x, size_t n, float t, ptrdiff_t ahe
 #include "count_body.h"
 #include "tile_body.h"
 
-static size_t compress_f64_avx512(const double *x, size_t n, double t, double *out, bool *nan) {
-    const __m512d threshold = _mm512_set1_pd(t);
-    __mmask8 nans = 0;
-    size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        __m512d values[4];
-        __mmask8 keep[4];
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            KGT_PREFETCH((const char *)(x + i + j * LANES) + KGT_AHEAD);
-            values[j] = LOAD(x + i + j * LANES);
-            keep[j] = _mm512_cmp_pd_mask(values[j], threshold, _CMP_GE_OQ);
-        }
-        nans |= _mm512_cmp_pd_mask(values[0], values[1], _CMP_UNORD_Q);
-        nans |= _mm512_cmp_pd_mask(values[2], values[3], _CMP_UNORD_Q);
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            _mm512_storeu_pd(out + kept, _mm512_maskz_compress_pd(keep[j], values[j]));
-            kept += (size_t)_mm_popcnt_u32(keep[j]);
-        }
-    }
-    for (; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512d values = LOAD_TAIL(x + i, left, -INFINITY);
-        const __mmask8 keep = _mm512_mask_cmp_pd_mask(MASK(left), values, threshold, _CMP_GE_OQ);
-        nans |= _mm512_cmp_pd_mask(values, values, _CMP_UNORD_Q);
-        _mm512_storeu_pd(out + kept, _mm512_maskz_compress_pd(keep, values));
-        kept += (size_t)_mm_popcnt_u32(keep);
-    }
-    *nan |= nans != 0;
-    return kept;
-}
-
 KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
     const __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32((int32_t)first));
@@ -177,30 +95,7 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     return (size_t)_mm_popcnt_u32(keep);
 }
 
-static size_t select_f64_avx512(const double *x, size_t n, double t, ptrdiff_t ahead,
-                                int32_t *out) {
-    const __m512d threshold = _mm512_set1_pd(t);
-    size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        __mmask8 keep[4], any = 0;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            KGT_PREFETCH_FAR((const char *)(x + i + j * LANES) + ahead);
-            keep[j] = _mm512_cmp_pd_mask(LOAD(x + i + j * LANES), threshold, _CMP_GE_OQ);
-            any |= keep[j];
-        }
-        if (any == 0) continue;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) kept += put_f64_avx512(keep[j], i + j * LANES, out + kept);
-    }
-    for (; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        const __m512d values = LOAD_TAIL(x + i, left, NAN);
-        kept += put_f64_avx512(_mm512_cmp_pd_mask(values, threshold, _CMP_GE_OQ), i, out + kept);
-    }
-    return kept;
-}
-
+#include "sift_body.h"
 #include "undef_isa.h"
 
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {

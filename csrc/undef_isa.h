@@ -22,6 +22,9 @@
 #undef COUNT_GT
 #undef COUNT_GE
 #undef COUNTER_SUM
+#undef KEEP
+#undef COMPARE
+#undef COMPRESS
 #undef NANS
 #undef NANS_NONE
 #undef NANS_MEET
