@@ -200,13 +200,17 @@ def share_rows(
             rank_part(*part)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(rank_part, *part) for part in parts]:
-            future.result()
+        try:
+            for future in [pool.submit(rank_part, *part) for part in parts]:
+                future.result()
+        except BaseException:  # Ctrl-C waits for the parts at work, not for all
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as they come."""
-    bounds = np.linspace(start, stop, n + 1).astype(int).tolist()
+    bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
     return [(low, high) for low, high in pairwise(bounds) if high > low]
 
 

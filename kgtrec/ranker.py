@@ -95,10 +95,13 @@ class Ranker:
         higher_is_better: bool = True,
         nan: str = "error",
     ) -> None:
+        _check_questions(questions)
         if rows not in ("questions", "instances"):
             raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
         if nan not in ("error", "worst"):
             raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
+        if not isinstance(higher_is_better, (bool, np.bool_)):
+            raise UsageError(f"higher_is_better={higher_is_better!r}; choose True or False")
         self.questions = questions
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
@@ -120,7 +123,9 @@ class Ranker:
             yield self.batch(start, min(start + size, self.n_rows))
 
     def batch(self, start: int, stop: int) -> Batch:
-        """The rows ``start`` to ``stop - 1`` as one batch."""
+        """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the rows there are."""
+        if not 0 <= start < stop <= self.n_rows:
+            raise UsageError(f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows")
         questions, question = self.questions, self._plan.question[start:stop]
         return Batch(
             start,
@@ -214,7 +219,7 @@ class Ranker:
                     f"scores: NaN for {self._describe_row(row)}, entity "
                     f"{self.questions.graph.entities[entity]!r} (id {entity})"
                     + (f" and {len(wrong) - 1} more of its candidates" if len(wrong) > 1 else "")
-                    + "; mend the model, or count NaN as the worst score with nan='worst'"
+                    + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
                 )
             jobs = slice(self._plan.job_offsets[row], self._plan.job_offsets[row + 1])
             state.job_nan[jobs] = np.isnan(scores[self._plan.jobs[jobs]])
@@ -235,7 +240,7 @@ class Ranker:
         if not self.higher_is_better:
             raise UsageError(
                 "Factors score higher-is-better (metric='l2' is minus the squared distance); "
-                "leave higher_is_better as it is"
+                "leave higher_is_better as it is (no --lower-is-better)"
             )
         expected = (self.n_rows, self.questions.n_entities)
         if (len(factors.queries), len(factors.entities)) != expected:
@@ -304,6 +309,16 @@ class Ranker:
             scores=state.best_scores[used],
             docnos=self.questions.graph.entities.docnos,
             depth=self.run_depth,
+        )
+
+
+def _check_questions(questions: Any) -> None:
+    from kgtrec.questions import Questions
+
+    if not isinstance(questions, Questions):
+        raise UsageError(
+            f"questions are of type {type(questions).__name__}; "
+            "pass what graph.questions() returns, after the scores"
         )
 
 

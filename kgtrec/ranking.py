@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from kgtrec.errors import InputError
+from kgtrec.errors import FileError, InputError
 from kgtrec.progress import progress_bar
 from kgtrec.ranker import Ranker
-from kgtrec.scores import Factors, as_source
+from kgtrec.scores import Factors, Source, as_source
 
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
@@ -67,9 +68,21 @@ def rank(
         questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
     )
     found = as_source(source, questions, ranker.batches, ranker.n_rows)
-    if isinstance(found, Factors):
-        ranker.rank_factors(found, progress)
-        return ranker.finish()
+    try:
+        if isinstance(found, Factors):
+            ranker.rank_factors(found, progress)
+        else:
+            _rank_blocks(ranker, found, progress)
+    except InputError as error:
+        if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
+            raise
+        place = getattr(found, "place", "") or source
+        raise InputError(f"{place}: {error}") from None
+    return ranker.finish()
+
+
+def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
+    questions, rows = ranker.questions, ranker.rows
     if found.n_rows is not None and found.n_rows != ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
     start = 0
@@ -86,17 +99,23 @@ def rank(
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
-    return ranker.finish()
 
 
 def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:
     kind = "question" if rows == "questions" else "(triple, side)"
-    text = f"scores have {more}{found} rows; expected {wanted}, one per {kind}"
+    sides = "both sides" if questions.sides == "both" else f"{questions.sides} side"
+    text = (
+        f"scores have {more}{found} rows; expected {wanted}, one per {kind} "
+        f"of split {questions.split!r}, {sides}"
+    )
     other = questions.n_instances if rows == "questions" else len(questions)
     dropped = questions.graph.duplicates.get(questions.split, 0)
     if found == other and not more:
         choice = "instances" if rows == "questions" else "questions"
-        return f"{text}; {found} is the number of {choice}: if they are that, pass rows={choice!r}"
+        return (
+            f"{text}; {found} is the number of {choice}: if they are that, pass rows={choice!r} "
+            f"(--rows {choice})"
+        )
     if found == questions.n_entities and not more:
         return f"{text}; {found} is the number of entities: pass scores.T if they are transposed"
     if dropped and found - wanted in (dropped, 2 * dropped):
@@ -108,6 +127,10 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
     text = (
         f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per entity"
     )
-    if block.ndim == 2 and len(block) == questions.n_entities:
+    if block.ndim != 2:
+        return (
+            f"a chunk of scores has shape {block.shape}; each must be (rows, {questions.n_columns})"
+        )
+    if len(block) == questions.n_entities:
         return f"{text}; they look transposed: pass scores.T"
     return f"{text}; columns go by entity id (graph.entities)"

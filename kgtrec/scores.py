@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
@@ -37,10 +36,12 @@ class Source(Protocol):
     """Consecutive blocks of score rows.
 
     ``n_rows`` is None where it is known only at the end. ``blocks`` yields arrays of shape
-    (rows, entities), in row order, each read before the next is asked for.
+    (rows, entities), in row order, each read before the next is asked for. ``place`` names the file
+    of the block at hand, for messages; it is empty where there is none.
     """
 
     n_rows: int | None
+    place: str
 
     def blocks(self) -> Iterator[Array]: ...
 
@@ -142,10 +143,18 @@ def as_array(scores: Any, name: str = "scores") -> Array:
     Raises
     ------
     InputError
-        The framework refuses (a tensor on a GPU, a dtype that numpy does not know).
+        The framework refuses (a tensor on a GPU, a dtype that numpy does not know), or values are
+        masked.
     """
+    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+        raise InputError(
+            f"{name} are a masked array with {np.ma.count_masked(scores)} masked values, which say "
+            "nothing of how they rank; fill them, for example with .filled(-numpy.inf)"
+        )
     if isinstance(scores, np.ndarray):
         return scores
+    if hasattr(scores, "resolve_neg"):  # torch exports a lazily negated tensor without its sign
+        scores = scores.resolve_neg()
     if hasattr(scores, "detach"):  # a torch tensor that records gradients refuses to be exported
         scores = scores.detach()
     if str(getattr(scores, "dtype", "")) == "torch.bfloat16":
@@ -186,13 +195,13 @@ def score_dtype(array: Array, name: str = "scores") -> str:
 class MatrixSource:
     """One matrix, in memory or memory-mapped."""
 
-    def __init__(self, matrix: Array) -> None:
+    def __init__(self, matrix: Array, place: str = "") -> None:
         if matrix.ndim != 2:
             raise InputError(
                 f"scores have shape {matrix.shape}; "
                 "they must be two-dimensional: a row per question, a column per entity"
             )
-        self.matrix = matrix
+        self.matrix, self.place = matrix, place
         self.n_rows: int | None = len(matrix)
 
     def blocks(self) -> Iterator[Array]:
@@ -206,19 +215,21 @@ class JoinedSource:
     """Several sources of known length, one after another."""
 
     def __init__(self, parts: list[MatrixSource]) -> None:
-        self.parts = parts
+        self.parts, self.place = parts, ""
         self.n_rows: int | None = sum(len(part.matrix) for part in parts)
 
     def blocks(self) -> Iterator[Array]:
         for part in self.parts:
+            self.place = part.place
             yield from part.blocks()
+        self.place = ""
 
 
 class StreamSource:
     """Chunks from an iterator, each a matrix of consecutive rows."""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
-        self.chunks = chunks
+        self.chunks, self.place = chunks, ""
         self.n_rows: int | None = None
 
     def blocks(self) -> Iterator[Array]:
@@ -230,7 +241,7 @@ class CalledSource:
     """A function that scores one batch of questions at a time."""
 
     def __init__(self, score: Callable[[Any], Any], batches: Iterable[Any], n_rows: int) -> None:
-        self.score, self.batches = score, batches
+        self.score, self.batches, self.place = score, batches, ""
         self.n_rows: int | None = n_rows
 
     def blocks(self) -> Iterator[Array]:
@@ -242,71 +253,6 @@ class CalledSource:
                     f"it must return ({len(batch)}, entities)"
                 )
             yield block
-
-
-def load_matrix(path: Path) -> MatrixSource:
-    """A ``.npy`` file, memory-mapped."""
-    if path.suffix != ".npy":
-        raise FileError(
-            path,
-            found=f"file type {path.suffix or 'without suffix'!r} is not a score matrix",
-            mend="save the scores with numpy.save as .npy (pickles are never opened)",
-        )
-    try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise FileError(
-            path,
-            found=f"not a readable .npy array ({reason})",
-            mend="the file may be cut short or hold Python objects: save it again with numpy.save",
-        ) from None
-    except OSError as error:
-        raise FileError(
-            path, found=error.strerror or str(error), mend="check the path and its permissions"
-        ) from None
-    try:
-        return MatrixSource(matrix)
-    except InputError as error:
-        found, mend = str(error).split("; ", 1)
-        raise FileError(path, found=found, mend=mend) from None
-
-
-def load_scores(path: Path) -> Source | Factors:
-    """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model."""
-    if path.is_dir():
-        shards = sorted(path.glob("*.npy"))
-        if not shards:
-            raise FileError(path, found="no .npy shard in this folder", mend="name another folder")
-        return JoinedSource([load_matrix(shard) for shard in shards])
-    if path.suffix == ".npz":
-        return _load_factors(path)
-    return load_matrix(path)
-
-
-def _load_factors(path: Path) -> Factors:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
-        reason = " ".join(str(error).split())
-        raise FileError(
-            path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
-        ) from None
-    if not {"queries", "entities"} <= set(arrays):
-        raise FileError(
-            path,
-            found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
-            mend="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
-            "or save a score matrix as .npy",
-        )
-    metric = str(arrays["metric"]) if "metric" in arrays else "dot"
-    try:
-        return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
-    except (InputError, UsageError) as error:
-        raise FileError(
-            path, found=str(error), mend="mend the arrays and save them again"
-        ) from None
 
 
 def as_source(
@@ -330,7 +276,9 @@ def as_source(
     if isinstance(scores, Factors):
         return scores
     if isinstance(scores, (str, PathLike)):
-        return load_scores(Path(scores))
+        from kgtrec.scorefiles import load_scores
+
+        return load_scores(scores)
     if isinstance(scores, Mapping):
         return _join_sides(scores, questions)
     if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):

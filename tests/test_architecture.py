@@ -30,7 +30,7 @@ FLOORS = (
     ("domains",),
     ("ranks",),
     ("rankfile", "plan", "scores", "measures"),
-    ("trec",),
+    ("trec", "scorefiles"),
     ("native",),
     ("ranker", "result", "config"),
     ("ranking", "ranges", "summary"),
@@ -45,6 +45,7 @@ UPWARD = {
     ("graph", "questions"),  # Graph.questions
     ("questions", "domains"),  # Questions.restrict
     ("ranks", "rankfile"),  # Ranks.save, Ranks.load
+    ("scores", "scorefiles"),  # as_source of a path
     ("result", "summary"),  # print(result)
 }
 NATIVE = {"measures", "native", "scores"}
@@ -237,7 +238,9 @@ OWN = {
     "stratify.c": {"kgtrec.h"},
     "factors.c": {"row.h", "factors_body.h"},
 }
-ISA_MAY = {"kernel.h", "scalar_body.h", "count_body.h", "tile_body.h", "undef_isa.h"}
+ISA_MAY = {"kernel.h", "undef_isa.h"} | {
+    f"{part}_body.h" for part in ("scalar", "count", "sift", "tile")
+}
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 
 
