@@ -176,7 +176,9 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
 def _peak_of(files: tuple[Path, Path]) -> int:
     """Largest resident size of our process, in bytes, by its own account."""
     command = [sys.executable, "-c", WATCHED, *_ours(files)[3:]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir()
+    )
     require(done.returncode == 0, f"kgtrec eval failed: {done.stderr[-500:]}")
     return int(done.stderr.split()[-1])
 

@@ -26,14 +26,15 @@ static void FN(offer_open)(FN(kgt_offer) * offer) {
     offer->group = group < 2 ? 0 : group > 64 ? 64 : (size_t)group;
 }
 
-/* Scores of the removed entities among the values that the row has opened with; their number. They
- * are among the maxima, so as many more of these must reach the bound. */
-static size_t FN(opened_removed)(FN(kgt_offer) * offer, int64_t n) {
+/* Scores of the removed entities among n values of the row from `start` on; their number. They are
+ * among the maxima, so as many more of these must reach the bound. */
+static size_t FN(gather_removed)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
+    const kgt_span removed = offer->removed;
     size_t found = 0;
-    for (int64_t i = 0; i < offer->removed.n; i++) {
-        const int64_t place = kgt_row_place(offer->row, offer->removed.ids[i]);
-        if (place >= n) break;
+    for (int64_t i = kgt_lower_bound(removed, kgt_row_id(offer->row, start)); i < removed.n; i++) {
+        const int64_t place = kgt_row_place(offer->row, removed.ids[i]);
+        if (place >= start + n) break;
         if (place >= 0) worker->gathered[found++] = FN(value)(worker, offer->row, place);
     }
     return found;
@@ -82,16 +83,39 @@ static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, 
 /* A block in which very many tie with the bound, ids in the order of names: of the ties only the
  * last can be among the best, the depth of them that stand furthest behind. */
 static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t found) {
-    const T bound = offer->top->bound;
-    const int32_t *selected = offer->worker->selected;
-    int64_t wanted = offer->top->depth;
-    for (int64_t i = found - 1; i >= 0; i--) {
-        const int64_t place = selected[i];
-        if (x[place] == bound && --wanted < -offer->removed.n) continue;
-        const int64_t id = kgt_row_id(offer->row, start + place);
-        if (x[place] >= offer->top->bound && !kgt_holds(offer->removed, (int32_t)id))
-            FN(keep_value)(offer->top, NULL, x[place], id);
+    FN(kgt_top) *top = offer->top;
+    const T bound = top->bound;
+    int32_t *selected = offer->worker->selected;
+    int64_t wanted = top->depth + offer->removed.n, i = found - 1;
+    for (; i >= 0 && wanted > 0; i--) {
+        const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
+        wanted -= x[place] == bound;
+        if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
+            FN(keep_value)(top, NULL, x[place], id);
     }
+    if (i < 0 || bound == INFINITY) return;
+    /* Before those, only what beats the bound. */
+    const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
+                                                   : nextafter((double)bound, INFINITY));
+    found =
+        (int64_t)offer->worker->kernel->OPS.select(x, (size_t)selected[i] + 1, above, 0, selected);
+    for (i = 0; i < found; i++) {
+        const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
+        if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
+            FN(keep_value)(top, NULL, x[place], id);
+    }
+}
+
+/* A better bound from the maxima of one block: for rows that keep rising. */
+static void FN(raise_bound)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+    FN(kgt_worker) *worker = offer->worker;
+    const int64_t depth = offer->top->depth, group = n / (4 * depth);
+    if (group < 2) return;
+    const size_t n_maxima =
+        worker->kernel->OPS.fold(x, (size_t)n, group > 64 ? 64 : (size_t)group, worker->maxima);
+    const size_t n_removed = FN(gather_removed)(offer, start, n);
+    const T bound = FN(find_bound)(worker, n_maxima, n_removed, depth);
+    if (bound > offer->top->bound) offer->top->bound = bound;
 }
 
 /* Offers values start .. start + n - 1 of the row. NaN is never selected: it compares false with
@@ -101,13 +125,19 @@ static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, i
     const kgt_span removed = offer->removed;
     const int32_t *position = offer->worker->task->position;
     const int64_t capacity = kgt_top_capacity(top->depth);
+    const ptrdiff_t ahead = offer->row->ahead;
+    size_t (*const select)(const T *, size_t, T, ptrdiff_t, int32_t *) =
+        offer->worker->kernel->OPS.select;
     int32_t *selected = offer->worker->selected;
     for (int64_t seen = 0, step; seen < n; seen += step) {
         /* Without a bound every value is selected: stop as soon as there can be one. */
         step = top->bound == -INFINITY ? capacity - top->used : n;
         if (step > n - seen) step = n - seen;
-        const int64_t found = (int64_t)offer->worker->kernel->OPS.select(
-            x + seen, (size_t)step, top->bound, offer->row->ahead, selected);
+        int64_t found = (int64_t)select(x + seen, (size_t)step, top->bound, ahead, selected);
+        if (found > capacity) {
+            FN(raise_bound)(offer, x + seen, start + seen, step);
+            found = (int64_t)select(x + seen, (size_t)step, top->bound, ahead, selected);
+        }
         if (found > capacity && position == NULL) {
             FN(offer_ties)(offer, x + seen, start + seen, found);
             continue;
@@ -134,7 +164,7 @@ static void FN(offer_block)(FN(kgt_offer) * offer, const T *x, int64_t start, in
         worker->kernel->OPS.fold(x, (size_t)n, offer->group, worker->maxima + offer->n_maxima);
     if (start + n < offer->opening) return;
     offer->group = 0;
-    const size_t n_removed = FN(opened_removed)(offer, start + n);
+    const size_t n_removed = FN(gather_removed)(offer, 0, start + n);
     offer->top->bound = FN(find_bound)(worker, offer->n_maxima, n_removed, offer->top->depth);
     for (int64_t i = 0; i < start + n; i += KGT_BLOCK) {
         const int64_t width = start + n - i < KGT_BLOCK ? start + n - i : KGT_BLOCK;

@@ -136,7 +136,14 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
 static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                                         int64_t start, int64_t n, int32_t answer, int64_t job,
                                         int64_t equal_before) {
-    if (worker->at_least[job] - worker->greater[job] == equal_before) return;
+    const int64_t place = kgt_row_place(row, answer);
+    const T own_score = worker->thresholds[job];
+    /* The answer ties with itself, and stands at its own place. */
+    const int64_t itself = place >= start && place < start + n && own_score == own_score;
+    if (worker->at_least[job] - worker->greater[job] == equal_before + itself) {
+        worker->behind[job] += itself;
+        return;
+    }
     const int32_t *position = worker->task->position;
     const int32_t own = position[answer];
     const T threshold = worker->thresholds[job];

@@ -62,7 +62,7 @@ def build(compiler: str, flags: list[str], out: Path) -> Path:
 
 def run(*command: str | Path, status: int = 0) -> str:
     """What a command prints, on both streams; its exit status must be the one expected."""
-    # Under a sanitizer the suite has settings that these programs must not see: they bring their own.
+    # A suite under a sanitizer has settings that are not for these programs.
     alien = ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS")
     done = subprocess.run(
         command,
