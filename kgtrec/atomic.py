@@ -41,10 +41,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     FileError
         If the target cannot be written: a folder, a missing folder, no permission, disk full.
     """
-    target = Path(os.path.realpath(path))
+    direct = _is_special(path)
+    # The name of a pipe under /dev/fd leads to no path that could be opened.
+    target = Path(path) if direct else Path(os.path.realpath(path))
     if target.is_dir():
         raise _unwritable(path, target, IsADirectoryError())
-    direct = _is_special(target)
     temporary = target if direct else target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
     try:
         # Exclusive creation with the usual mode: the file gets the permissions that the user's
@@ -71,7 +72,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
         As `atomic_write` would.
     """
     for path in paths:
-        if path is None or _is_special(Path(os.path.realpath(path))):
+        if path is None or _is_special(path):
             continue
         target = Path(os.path.realpath(path))
         probe = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
@@ -93,9 +94,9 @@ def _compressed(raw: BinaryIO, compress: bool) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, packed)
 
 
-def _is_special(target: Path) -> bool:
+def _is_special(path: str | os.PathLike[str]) -> bool:
     try:
-        mode = os.stat(target).st_mode
+        mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -106,15 +106,26 @@ def _by_relation(
     lists: list[npt.NDArray[np.int32]] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
     for side, (name, given) in enumerate((("heads", heads), ("tails", tails))):
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"{name} is of type {type(given).__name__}; map relation ids to lists of entity ids"
+            )
         for relation, ids in given.items():
-            if not 0 <= relation < n_relations:
-                raise InputError(f"{name}: relation {relation!r} is no id below {n_relations}")
+            if not isinstance(relation, (int, np.integer)) or not 0 <= relation < n_relations:
+                raise InputError(
+                    f"{name}: relation {relation!r} is no id below {n_relations}; "
+                    "graph.relations.ids([...]) gives the ids of labels"
+                )
             number[2 * relation + side] = len(lists)
             lists.append(_ids(f"{name}[{relation}]", ids, n))
     return _domain(questions, "relations", lists, number[2 * questions.relation + questions.side])
 
 
 def _by_question(questions: Questions, candidates: Any, columns: str) -> Domain:
+    if not hasattr(candidates, "__len__"):
+        raise InputError(
+            f"candidates are of type {type(candidates).__name__}; give a list of ids per question"
+        )
     if len(candidates) != len(questions):
         raise InputError(
             f"candidates hold {len(candidates)} lists for {len(questions)} questions; give one each"
@@ -150,7 +161,8 @@ def _ids(name: str, given: npt.ArrayLike, n_entities: int) -> npt.NDArray[np.int
     ids = np.asarray(given)
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
         raise InputError(
-            f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of entity ids"
+            f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of entity ids "
+            "(graph.entities.ids([...]) gives those of labels, numpy.flatnonzero those of a mask)"
         )
     wrong = ids[(ids < 0) | (ids >= n_entities)]
     if len(wrong):

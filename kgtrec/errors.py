@@ -45,7 +45,8 @@ class FileError(InputError):
         self.line = line
         self.found = found
         self.mend = mend
-        place = self.path if line is None else f"{self.path}:{line}"
+        place = self.path or "''"  # an empty name shows
+        place = place if line is None else f"{place}:{line}"
         super().__init__(f"{place}: {found}; {mend}")
 
 

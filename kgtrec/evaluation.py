@@ -82,12 +82,13 @@ def evaluate(
         return Result(scores, questions=questions, measures=asked)
     if questions is None:
         raise UsageError("evaluate needs the questions of the scores; pass graph.questions()")
+    from kgtrec.native import whole_number
     from kgtrec.ranking import rank
 
     ranks, run = rank(
         scores,
         questions,
-        run_depth=max(run_depth, *_depths(asked or [])),
+        run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(asked or [])),
         threads=threads,
         rows=rows,
         higher_is_better=higher_is_better,

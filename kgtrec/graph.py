@@ -164,9 +164,10 @@ class Graph:
 
     def split(self, name: str) -> npt.NDArray[np.int32]:
         """Distinct triples of one split, shape (n, 3); UsageError if the graph lacks it."""
-        if name not in self.splits:
+        if not isinstance(name, str) or name not in self.splits:
             have = ", ".join(map(repr, self.splits))
-            raise UsageError(f"this graph has no split {name!r}; choose one of: {have}")
+            which = "this graph" if self.name is None else f"graph {self.name!r}"
+            raise UsageError(f"{which} has no split {name!r}; choose one of: {have}")
         return self.splits[name]
 
     @cached_property

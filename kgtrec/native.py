@@ -34,6 +34,7 @@ Float64 = npt.NDArray[np.float64]
 # Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 1024
+_MOST_THREADS = 256  # systems refuse to start any number of them
 
 
 class NativeRanking:
@@ -58,7 +59,7 @@ class NativeRanking:
     def __init__(
         self, questions: Questions, plan: RowPlan, depth: int, dtype: str, threads: int
     ) -> None:
-        self.dtype, self.plan, self.threads = dtype, plan, threads
+        self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self._domain = questions.domain
         depth = min(depth, questions.n_entities)
         kept = np.float64 if dtype == "float64" else np.float32

@@ -262,7 +262,7 @@ def build_questions(
     extra_known: npt.ArrayLike | None = None,
 ) -> Questions:
     """Questions of a split; see `Graph.questions` for the parameters."""
-    if sides not in _SIDES:
+    if not isinstance(sides, str) or sides not in _SIDES:
         raise UsageError(
             f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, _SIDES))}"
         )
@@ -298,6 +298,10 @@ def build_questions(
 def _resolve_filter(graph: Graph, asked: Iterable[str] | None) -> tuple[str, ...]:
     if asked is None:
         return tuple(graph.splits)
+    if not isinstance(asked, Iterable):
+        raise UsageError(
+            f"filter_splits={asked!r} names no splits; give a tuple such as ('train',)"
+        )
     wanted = {asked} if isinstance(asked, str) else set(asked)
     for name in sorted(wanted, key=str):
         graph.split(name)  # raises, naming the splits that exist
@@ -306,7 +310,7 @@ def _resolve_filter(graph: Graph, asked: Iterable[str] | None) -> tuple[str, ...
         names = ", ".join(map(repr, left_out))
         warnings.warn(
             f"filter leaves out {names}: answers known only from there count as wrong; "
-            " leave filter_splits out to filter by every split",
+            "leave filter_splits (--filter) out to filter by every split",
             FilterWarning,
             stacklevel=4,  # the caller of Graph.questions
         )

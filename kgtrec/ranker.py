@@ -125,7 +125,9 @@ class Ranker:
     def batch(self, start: int, stop: int) -> Batch:
         """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the rows there are."""
         if not 0 <= start < stop <= self.n_rows:
-            raise UsageError(f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows")
+            raise UsageError(
+                f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
+            )
         questions, question = self.questions, self._plan.question[start:stop]
         return Batch(
             start,

@@ -46,7 +46,7 @@ def save_ranks(ranks: Ranks, path: str | PathLike[str]) -> None:
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(header).encode()})
     with atomic_write(path) as file:
-        pq.write_table(table, file, compression="zstd")
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
 
 def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
@@ -68,42 +68,95 @@ def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
 def load_ranks(path: str | PathLike[str]) -> Ranks:
     """See `Ranks.load`."""
     import pyarrow as pa
+
+    table = _read_table(path)
+    header = _header(path, table)
+    try:
+        columns = _columns(table)
+        entities = _entities(table)
+        ranks = Ranks(columns, header["manifest"], header["relation_labels"], entities)
+    except (InputError, pa.ArrowException) as error:
+        raise _no_ranks(path, _first_line(error)) from None
+    if fault := _fault(ranks):
+        raise _no_ranks(path, f"ranks that cannot be: {fault}")
+    return ranks
+
+
+def _read_table(path: str | PathLike[str]) -> Any:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
         raise FileError(path, found="a folder, not a file", mend="name the ranks file in it")
     try:
-        table = pq.read_table(Path(path), memory_map=True)
-    except pa.ArrowException as error:
-        raise _no_ranks(path, f"not a readable Parquet file ({_first_line(error)})") from None
-    except OSError as error:
-        reason = error.strerror or f"not a readable Parquet file ({_first_line(error)})"
+        # Opened here: pyarrow takes no path that is not UTF-8.
+        with open(path, "rb") as file:
+            return pq.read_table(file, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise _no_ranks(path, "there is no such file") from None
+        reason = getattr(error, "strerror", None)
+        reason = reason or f"not a readable Parquet file ({_first_line(error)})"
         raise _no_ranks(path, reason) from None
-    header = _header(path, table)
+
+
+def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
+    import pyarrow as pa
+
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
+        if name.endswith("_label"):
+            continue
+        column, kind = table[name], table.schema.field(name).type
         if name == "side":
-            codes = table["side"].cast(pa.string()).to_numpy(zero_copy_only=False)
+            codes = column.cast(pa.string()).to_numpy(zero_copy_only=False)
             columns["side"] = (codes == "tail").astype(np.int64)
-        elif not name.endswith("_label"):
-            columns[name] = table[name].to_numpy()
-    try:
-        return Ranks(columns, header["manifest"], header["relation_labels"], _entities(table))
-    except InputError as error:
-        raise _no_ranks(path, str(error)) from None
+        elif column.null_count or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
+        else:
+            columns[name] = column.to_numpy()
+    return columns
+
+
+def _fault(ranks: Ranks) -> str | None:
+    """What no ranking can have left behind."""
+    for kind in ("", "macro_"):
+        greater, equal, tied_ahead, candidates = (
+            getattr(ranks, kind + name) for name in ("greater", "equal", "tied_ahead", "candidates")
+        )
+        wrong = (greater < 0) | (equal < 0) | (tied_ahead < 0) | (tied_ahead > equal)
+        wrong |= greater + equal + 1 > candidates
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            return (
+                f"in row {row}, {kind}greater {greater[row]}, {kind}equal {equal[row]}, "
+                f"{kind}tied_ahead {tied_ahead[row]} of {candidates[row]} {kind}candidates"
+            )
+    labels, used = ranks.relation_labels, ranks.relation
+    if labels is not None and ((used < 0) | (used >= len(labels))).any():
+        return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
+    return None
 
 
 def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise _no_ranks(path, "a Parquet file, but not one that kgtrec has written")
-    header: dict[str, Any] = json.loads(metadata[_KEY])
-    if header.get("format") != FORMAT:
+    try:
+        header: dict[str, Any] = json.loads(metadata[_KEY])
+        version = header.get("format")
+    except (ValueError, AttributeError):
+        raise _no_ranks(path, "a damaged description") from None
+    if version != FORMAT:
         raise FileError(
             path,
-            found=f"ranks of format {header.get('format')}, this version reads {FORMAT}",
+            found=f"ranks of format {version}, this version reads {FORMAT}",
             mend="read it with the version of kgtrec that wrote it, or rank again",
         )
+    labels = header.get("relation_labels")
+    if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
+        raise _no_ranks(path, "a damaged description")
+    header["relation_labels"] = labels
     return header
 
 
@@ -125,7 +178,8 @@ def _entities(table: Any) -> Any:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
 def _no_ranks(path: str | PathLike[str], found: str) -> FileError:

@@ -40,7 +40,7 @@ def rank(
     ----------
     source : object
         A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
-        a folder of ``.npy`` shards (joined in the order of their names) or of an ``.npz`` with a
+        a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz`` with a
         factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple (which
         implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of
         matrices. Rows in question order, columns in entity-id order.
@@ -120,7 +120,10 @@ def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: 
         return f"{text}; {found} is the number of entities: pass scores.T if they are transposed"
     if dropped and found - wanted in (dropped, 2 * dropped):
         return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
-    return f"{text}; score every question of questions.entity, .relation, .side in that order"
+    return (
+        f"{text}; score every question of questions.entity, .relation, .side in that order "
+        "(kgtrec convert --questions lists them)"
+    )
 
 
 def _wrong_columns(questions: Questions, block: Array) -> str:

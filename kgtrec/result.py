@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,13 @@ class Result(Mapping[str, float]):
         if measure not in self._values:
             self._values[measure] = self._calculator.value(measure)
         return self._values[measure]
+
+    def get(self, key: str | Measure, default: Any = None) -> Any:
+        """The value, or `default` if the key is no measure or is out of reach."""
+        try:
+            return self[key]
+        except (UsageError, InputError):
+            return default
 
     def __contains__(self, key: object) -> bool:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, FilterWarning
 from kgtrec.triples import COLUMNS
 from kgtrec.tsv_lines import CODECS, OPENKE_MEND, WANTED, damaged, open_packed, scan
 
@@ -34,12 +35,20 @@ _NAMES = {
     for suffix in (".txt", ".tsv", "")
     for packed in ("", *CODECS)
 }
+_NAMING = (
+    "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing, "
+    "optionally packed as .gz or .zst"
+)
 _BLOCK = 16 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
 
 
 class _Suspect(Exception):
     """The fast way met bytes that it might misread."""
+
+
+class _Stopped(Exception):
+    """The user has interrupted the reading."""
 
 
 def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
@@ -53,7 +62,8 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
     folder = Path(folder)
     advice = "give the folder that holds train.txt, valid.txt and test.txt"
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        names = [entry.name for entry in entries if entry.is_file()]
     except FileNotFoundError:
         raise FileError(folder, found="this folder does not exist", mend=advice) from None
     except NotADirectoryError:
@@ -73,14 +83,35 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
         found[split] = folder / name
     if not found:
         raise _no_split(folder)
+    _check_overlooked(folder, entries, found)
     return {split: found[split] for split in SPLITS if split in found}
+
+
+def _check_overlooked(
+    folder: Path, entries: list[os.DirEntry[str]], found: dict[str, Path]
+) -> None:
+    """A split that is missed without a word would go missing from the filter, too."""
+    for entry in entries:
+        name = entry.name
+        if _NAMES.get(name) not in (None, *found):
+            raise FileError(
+                folder / name,
+                found="no regular file (a folder, or a link to nothing?)",
+                mend=f"put the triples of split {_NAMES[name]!r} there, or take it away",
+            )
+        split = _STEMS.get(name.lower().partition(".")[0])
+        if split not in (None, *found) and entry.is_file():
+            warnings.warn(
+                f"{folder}: split {split!r} is not read: {name!r} is not a name for it; {_NAMING}",
+                FilterWarning,
+                stacklevel=4,  # the caller of read_graph
+            )
 
 
 def _no_split(folder: Path) -> FileError:
     present = sorted(entry.name + "/" * entry.is_dir() for entry in os.scandir(folder))
     listing = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
-    mend = "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing"
-    mend += ", optionally packed as .gz or .zst"
+    mend = _NAMING
     if any(name.endswith("2id.txt") for name in present):
         mend = "this looks like OpenKE's format: " + OPENKE_MEND
     return FileError(folder, found=f"no split here, only: {listing or 'nothing'}", mend=mend)
@@ -93,6 +124,7 @@ class _Guard(io.RawIOBase):
     """
 
     def __init__(self, stream: Any, advance: Callable[[], None]) -> None:
+        self.stopped = False
         self._stream = stream
         self._advance = advance
         self._held = b""
@@ -102,6 +134,8 @@ class _Guard(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         while True:
+            if self.stopped:
+                raise _Stopped
             chunk: bytes = self._stream.read(max(size - len(self._held), 1))
             if not chunk:
                 break
@@ -201,16 +235,25 @@ def _parse(path: Path, block: int, bar: Any) -> Any:
 
     label = pa.large_binary()
     types = {"head": label, "relation": pa.dictionary(pa.int32(), label), "tail": label}
-    with raw:
+    guard = _Guard(stream, advance)
+
+    def read() -> Any:
+        return csv.read_csv(
+            guard,
+            csv.ReadOptions(column_names=list(COLUMNS), block_size=block),
+            csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=types),
+        )
+
+    # In the main thread pyarrow takes Ctrl-C for itself, and loses it: this thread stays free.
+    with raw, ThreadPoolExecutor(1) as pool:
         try:
-            return csv.read_csv(
-                _Guard(stream, advance),
-                csv.ReadOptions(column_names=list(COLUMNS), block_size=block),
-                csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
-                csv.ConvertOptions(column_types=types),
-            )
+            return pool.submit(read).result()
         except OSError as error:
             raise damaged(path, error) from None
+        except KeyboardInterrupt:
+            guard.stopped = True
+            raise
 
 
 _Parts = list[tuple[Any, list[Any]]]

@@ -37,6 +37,7 @@ FLOORS = (
     ("evaluation",),
     ("demo",),
     ("cli",),
+    ("__main__",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -5,7 +5,6 @@ Commands are imported when they are called, so that one does not pay for the lib
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from importlib import import_module
@@ -13,6 +12,14 @@ from importlib import import_module
 import click
 
 from kgtrec._version import __version__
+from kgtrec.cli.process import (
+    Terminated,
+    exit_at_once,
+    give_up_stdout,
+    open_closed_streams,
+    pandas_out_of_sight,
+    signals_as_exceptions,
+)
 from kgtrec.errors import KgtrecError
 
 __all__ = ["cli", "main"]
@@ -49,10 +56,12 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="kgtrec")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Evaluate knowledge-graph completion: filtered ranks with their ties, micro and macro metrics,
     TREC runs and qrels.
 
@@ -63,29 +72,49 @@ def cli() -> None:
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
     output; 130 interrupted. `kgtrec eval` keeps trec_eval's own.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(1)
 
 
 def main() -> None:
     """Entry point: one sentence for a user's mistake, never a traceback."""
+    open_closed_streams()
     warnings.showwarning = _show_warning
+    with signals_as_exceptions(), pandas_out_of_sight():
+        code = _run()
+    if code > 128:
+        exit_at_once(code)
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
         code = cli.main(prog_name="kgtrec", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = _say("interrupted; nothing half-written is left behind", INTERRUPTED)
-    except KeyboardInterrupt:
-        code = _say("interrupted; nothing half-written is left behind", INTERRUPTED)
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        return _say_interrupted(error if isinstance(error, Terminated) else error.__cause__)
     except click.ClickException as error:
-        code = _say_usage(error)
+        return _say_usage(error)
     except KgtrecError as error:
-        code = _say(str(error), error.exit_code)
+        return _say(str(error), error.exit_code)
     except MemoryError as error:
-        code = _say(f"out of memory ({error}); rank fewer rows at a time, or use Factors", 2)
-    except BrokenPipeError:
+        return _say(f"out of memory ({error}); rank fewer rows at a time, or use Factors", 2)
+    except (BrokenPipeError, SystemExit):  # the latter is what click makes of the former
         # The reader of our output has gone (`| head`): not an error, and nothing left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+        give_up_stdout()
+        return 0
+    except OSError as error:
+        give_up_stdout()
+        place, reason = error.filename or "standard output", error.strerror or error
+        return _say(f"{place}: {reason}; make room or choose another place", 2)
+    return code if isinstance(code, int) else 0
+
+
+def _say_interrupted(cause: BaseException | None) -> int:
+    if isinstance(cause, Terminated):
+        return _say(f"{cause}; nothing half-written is left behind", 128 + cause.signal)
+    return _say("interrupted; nothing half-written is left behind", INTERRUPTED)
 
 
 def _say(message: str, code: int) -> int:

@@ -26,14 +26,14 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
     \b
     kgtrec convert --graph FB15k-237 --qrels qrels.txt --questions questions.tsv
     """
-    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import check_outputs
     from kgtrec.errors import UsageError
     from kgtrec.graph import read_graph
     from kgtrec.trec.run import write_qrels, write_questions
 
     if not qrels and not topics:
         raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")
-    check_writable(qrels, topics)
+    check_outputs({"--qrels": qrels, "--questions": topics}, graph)
     loaded = read_graph(graph)
     questions = loaded.questions(split, sides)
     if qrels:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.errors import UsageError
+
 
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
 @click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
@@ -67,12 +69,13 @@ def command(
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
     kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
     """
-    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import check_outputs
     from kgtrec.evaluation import evaluate
     from kgtrec.graph import read_graph
-    from kgtrec.trec.run import write_qrels
+    from kgtrec.trec.run import check_tag, write_qrels
 
-    check_writable(output, run, qrels)
+    check_tag(tag)
+    check_outputs({"--output": output, "--run": run, "--qrels": qrels}, graph, scores)
     show = False if quiet else None
     loaded = read_graph(graph, progress=show)
     questions = loaded.questions(split, sides, _filter(filter_splits))
@@ -109,4 +112,9 @@ def command(
 def _filter(splits: str | None) -> tuple[str, ...] | None:
     if splits is None:
         return None
-    return () if splits == "none" else tuple(name.strip() for name in splits.split(","))
+    names = tuple(name.strip() for name in splits.split(","))
+    if not all(names):
+        raise UsageError(
+            f"--filter {splits!r} names no split; write for example train,valid, or none"
+        )
+    return () if names == ("none",) else names

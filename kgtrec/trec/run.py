@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kgtrec.labels import Labels
     from kgtrec.questions import Questions
 
-__all__ = ["Run", "write_qrels", "write_questions"]
+__all__ = ["Run", "check_tag", "write_qrels", "write_questions"]
 
 _LINES_AT_A_TIME = 250_000
 
@@ -198,8 +198,16 @@ def write_questions(questions: Questions, path: str | os.PathLike[str]) -> None:
             out.write(_lines(piece, b"\t"))
 
 
+def check_tag(tag: str) -> None:
+    """UsageError if a run file cannot hold this name of the run."""
+    _identifiers([tag])
+
+
 def _identifiers(ids: Sequence[str]) -> list[bytes]:
     """Ids as bytes, refused where a reader would split them."""
+    for text in ids:
+        if not isinstance(text, str):
+            raise UsageError(f"{text!r} cannot stand in a TREC file; ids and tags are texts")
     raw = [text.encode("utf-8", "surrogateescape") for text in ids]
     for text, each in zip(ids, raw, strict=True):
         if each.split() != [each]:

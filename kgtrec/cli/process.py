@@ -1,0 +1,95 @@
+"""What the command line asks of its process: streams, signals, and what is not to be loaded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.abc import MetaPathFinder
+from types import FrameType
+from typing import NoReturn
+
+__all__ = [
+    "Terminated",
+    "exit_at_once",
+    "give_up_stdout",
+    "open_closed_streams",
+    "pandas_out_of_sight",
+    "signals_as_exceptions",
+]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, which then clean up as Ctrl-C does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("hung up" if number == signal.SIGHUP else "terminated")
+        self.signal = number
+
+
+def open_closed_streams() -> None:
+    """After `>&-`, no file may be opened as number 1, and printing goes nowhere."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+def give_up_stdout() -> None:
+    """Send what is still unwritten nowhere: the interpreter would fail on it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def exit_at_once(code: int) -> NoReturn:
+    """End without taking down what was interrupted: pyarrow aborts if it is half loaded."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+@contextmanager
+def signals_as_exceptions() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP remove unfinished files, as Ctrl-C does, unless they are ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _raise)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise Terminated(number)
+
+
+@contextmanager
+def pandas_out_of_sight() -> Iterator[None]:
+    """Keep pyarrow from loading pandas, of which no command has any use.
+
+    It would do so at the first array it meets, which takes longer than many a command, and swallow
+    a Ctrl-C that comes meanwhile.
+    """
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not loaded by the command line", name=fullname)

@@ -1,0 +1,518 @@
+"""The command line and the package as a stranger meets them: mistakes, signals, odd surroundings.
+
+Each mistake gives one sentence, the right exit code, no traceback and no half-written file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec.cli import main
+
+COMMAND = [sys.executable, "-m", "kgtrec"]
+N = 40  # entities
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: bytes
+    err: str
+
+
+@dataclass
+class Home:
+    """A working folder with a graph, fitting scores, and a way to call kgtrec in it."""
+
+    folder: Path
+    scores: np.ndarray
+    call: Callable[..., Outcome]
+
+    def save(self, name: str, array: np.ndarray) -> str:
+        np.save(self.folder / name, array)
+        return name
+
+    def rank(self, *more: str, scores: str = "s.npy", graph: str = "g", out="o.parquet") -> Outcome:
+        return self.call("rank", "--graph", graph, "--scores", scores, "-o", out, *more)
+
+    def refuses(self, outcome: Outcome, *words: str, code: int = 2) -> None:
+        """One sentence with these words; nothing written."""
+        assert outcome.code == code, outcome
+        assert outcome.err.startswith("kgtrec: ")
+        assert outcome.err.count("\n") == 1
+        for word in words:
+            assert word in outcome.err
+        assert not list(self.folder.rglob("*.tmp"))
+        assert not (self.folder / "o.parquet").exists()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary) -> Home:
+    rng = np.random.default_rng(5)
+    (tmp_path / "g").mkdir()
+    for split, rows in (("train", 90), ("valid", 12), ("test", 12)):
+        triples = rng.integers(0, (N, 3, N), (rows, 3))
+        text = "".join(f"e{h:02}\tr{r}\te{t:02}\n" for h, r, t in triples)
+        (tmp_path / "g" / f"{split}.txt").write_text(text)
+    with open(tmp_path / "g" / "train.txt", "a") as file:
+        file.writelines(f"e{i:02}\tr0\te{i:02}\n" for i in range(N))
+    questions = kgtrec.read_graph(tmp_path / "g").questions()
+    scores = rng.normal(size=(len(questions), N)).astype(np.float32)
+    np.save(tmp_path / "s.npy", scores)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main() replaces it
+
+    def call(*args: str) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["kgtrec", *args])
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            with pytest.raises(SystemExit) as end:
+                main()
+        captured = capfdbinary.readouterr()
+        return Outcome(end.value.code, captured.out, captured.err.decode())
+
+    return Home(tmp_path, scores, call)
+
+
+# -- Scores ------------------------------------------------------------------------------------
+
+
+def test_shards_are_joined_by_number(home: Home):
+    home.rank("-q")
+    (home.folder / "sh").mkdir()
+    for number, row in enumerate(home.scores):
+        home.save(f"sh/part{number}.npy", row[None])  # part2 before part10
+    home.save("sh/._part0.npy", np.zeros((3, 3)))  # what file managers leave behind
+    home.rank("-q", scores="sh", out="by_shards.parquet")
+    whole, joined = (kgtrec.Ranks.load(name) for name in ("o.parquet", "by_shards.parquet"))
+    assert np.array_equal(whole.greater, joined.greater)
+
+
+def test_messages_name_the_file_of_the_scores(home: Home):
+    (home.folder / "sh").mkdir()
+    home.save("sh/0.npy", home.scores[:5])
+    home.save("sh/1.npy", home.scores[5:, :-1])
+    home.refuses(home.rank(scores="sh"), "sh/1.npy: ", "columns")
+    home.save("sh/1.npy", home.scores[5:].astype(np.float64))
+    home.refuses(home.rank(scores="sh"), "sh/1.npy: ", "float64")
+    home.save("sh/1.npy", home.scores[5:9])
+    home.refuses(home.rank(scores="sh"), "sh: scores have 9 rows", "split 'test', both sides")
+    home.save("a.npy", np.full_like(home.scores, np.nan))
+    home.refuses(home.rank(scores="a.npy"), "a.npy: scores: NaN for question head0", "--nan worst")
+    instances = kgtrec.read_graph("g").questions().n_instances
+    home.save("a.npy", np.zeros((instances, N)))
+    home.refuses(home.rank(scores="a.npy"), "a.npy: ", "--rows instances")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.npy", None, "No such file"),
+        ("a", None, "No such file"),
+        ("a.npz", None, "No such file"),
+        ("a.npy", b"", "No data left in file"),
+        ("a.npy", b"\x80\x04\x95pickled", "no .npy array: it begins with"),
+        ("a.npz", b"", "not a readable .npz"),
+        ("a.pkl", b"x", "named .pkl is no score matrix"),
+        ("a.parquet", b"x", "kgtrec report"),
+    ],
+)
+def test_files_that_are_no_scores(home: Home, name: str, content: bytes | None, words: str):
+    if content is not None:
+        (home.folder / name).write_bytes(content)
+    home.refuses(home.rank(scores=name), f"{name}: ", words)
+
+
+def test_an_array_of_unknown_name_is_not_ignored(home: Home):
+    arrays = {"queries": home.scores[:, :4], "entities": np.ones((N, 4), np.float32)}
+    np.savez("f.npz", **arrays, Bias=np.zeros(N))
+    home.refuses(home.rank(scores="f.npz"), "f.npz: ", "'Bias'")
+    np.savez("f.npz", **arrays, bias=np.zeros(N))
+    assert home.rank("-q", scores="f.npz").code == 0
+
+
+# -- Graphs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("instead", ["nothing", "folder", "pipe"])
+def test_a_split_that_is_no_file_does_not_go_missing(home: Home, instead: str):
+    path = home.folder / "g" / "train.txt"
+    path.unlink()
+    if instead == "nothing":
+        path.symlink_to("nowhere")
+    elif instead == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    home.refuses(home.rank(), "g/train.txt: no regular file")
+
+
+def test_a_split_of_another_name_is_warned_of_once(home: Home):
+    (home.folder / "g" / "valid.txt").rename(home.folder / "g" / "Valid.csv")
+    outcome = home.call("convert", "--graph", "g", "--qrels", "q")
+    assert outcome.code == 0
+    assert outcome.err.count("split 'valid' is not read: 'Valid.csv'") == 1
+
+
+def test_a_graph_without_the_split_is_named(home: Home):
+    (home.folder / "g" / "test.txt").unlink()
+    home.refuses(home.rank(), "graph 'g' has no split 'test'", "'train', 'valid'", code=1)
+
+
+# -- Outputs -----------------------------------------------------------------------------------
+
+
+def test_no_output_overwrites_an_input_or_another(home: Home):
+    (home.folder / "sh").mkdir()
+    home.save("sh/0.npy", home.scores)
+    before = {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
+    calls = [
+        home.rank(out="s.npy"),
+        home.rank("--run", "./s.npy"),
+        home.rank(scores="sh", out="sh/0.npy"),
+        home.rank("--qrels", "g/../g/train.txt"),
+        home.rank("--run", "o.parquet"),
+        home.call("convert", "--graph", "g", "--qrels", "q", "--questions", "q"),
+        home.call("convert", "--graph", "g", "--qrels", "g/test.txt"),
+    ]
+    for outcome in calls:
+        home.refuses(outcome, "would overwrite", code=1)
+    assert before == {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
+
+
+def test_what_would_fail_in_the_end_fails_at_once(home: Home):
+    for outcome in (
+        home.rank("--run", "r", "--tag", "a b", scores="missing.npy"),
+        home.rank("--run", "r", "--tag", "", scores="missing.npy"),
+        home.rank("--filter", "train,", "--tag", "x"),
+    ):
+        assert "missing.npy" not in outcome.err
+        home.refuses(outcome, code=1)
+    home.refuses(home.rank(out=""), "'': this is a folder")
+
+
+def test_pipes_take_what_is_written(home: Home):
+    command = [*COMMAND, "convert", "--graph", "g", "--qrels", "/dev/stdout"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    home.call("convert", "--graph", "g", "--qrels", "q")
+    assert done.stdout == (home.folder / "q").read_bytes()
+    assert home.rank("-q", "--run", "/dev/null", out="/dev/null").code == 0
+
+
+# -- Options -----------------------------------------------------------------------------------
+
+
+def test_any_number_of_threads_gives_the_same(home: Home):
+    home.rank("-q", "--threads", "1", out="one.parquet")
+    assert home.rank("-q", "--threads", str(10**20), out="many.parquet").code == 0
+    one, many = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("one", "many"))
+    assert np.array_equal(one.greater, many.greater)
+
+
+def test_no_command_at_all_shows_the_help_and_fails(home: Home):
+    outcome = home.call()
+    assert outcome.code == 1
+    assert outcome.err.startswith("Usage: kgtrec")
+    assert "convert" in outcome.err
+
+
+# -- Ranks files -------------------------------------------------------------------------------
+
+
+def spoilt(kind: str, table, header: dict):
+    import pyarrow as pa
+
+    at = table.column_names.index("greater")
+    greater = table["greater"].to_pylist()
+    described = {
+        "text": b"{not JSON",
+        "list": b"[1]",
+        "no manifest": json.dumps({"format": 1}).encode(),
+        "odd manifest": json.dumps(header | {"manifest": []}).encode(),
+        "few labels": json.dumps(header | {"relation_labels": ["r0"]}).encode(),
+    }
+    columns = {
+        "nulls": [None, *greater[1:]],
+        "texts": [str(value) for value in greater],
+        "floats": [float(value) for value in greater],
+        "negative": [-1, *greater[1:]],
+        "too many": [N, *greater[1:]],
+    }
+    if kind in described:
+        return table.replace_schema_metadata({b"kgtrec.ranks": described[kind]})
+    return table.set_column(at, "greater", pa.array(columns[kind]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("text", "damaged"),
+        ("list", "damaged"),
+        ("no manifest", "damaged"),
+        ("odd manifest", "damaged"),
+        ("few labels", "1 relation labels"),
+        ("nulls", "1 nulls"),
+        ("texts", "string"),
+        ("floats", "double"),
+        ("negative", "ranks that cannot be: in row 0, greater -1"),
+        ("too many", "ranks that cannot be: in row 0, greater 40"),
+    ],
+)
+def test_ranks_that_cannot_be(home: Home, kind: str, words: str):
+    import pyarrow.parquet as pq
+
+    home.rank("-q", out="good.parquet")
+    table = pq.read_table("good.parquet")
+    header = json.loads(table.schema.metadata[b"kgtrec.ranks"])
+    pq.write_table(spoilt(kind, table, header), "bad.parquet")
+    home.refuses(home.call("report", "bad.parquet", "--by", "relation"), "bad.parquet: ", words)
+
+
+def test_flipped_bits_in_ranks_are_found(home: Home):
+    home.rank("-q", out="good.parquet")
+    content = bytearray((home.folder / "good.parquet").read_bytes())
+    content[60] ^= 0xFF
+    (home.folder / "bad.parquet").write_bytes(content)
+    home.refuses(home.call("report", "bad.parquet"), "bad.parquet: not a readable Parquet file")
+
+
+def test_ranks_under_a_name_that_is_no_utf8(home: Home):
+    home.refuses(home.call("report", "missing.parquet"), "missing.parquet: there is no such file")
+    home.rank("-q", out="\udcff.parquet")
+    assert home.call("report", "\udcff.parquet").code == 0
+
+
+# -- Streams -----------------------------------------------------------------------------------
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash in which KG stands for kgtrec."""
+    line = line.replace("KG", f"{sys.executable} -m kgtrec")
+    environment = {**os.environ, **environment}
+    return subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=False)
+
+
+def test_a_reader_that_leaves_is_no_error(home: Home):
+    home.rank("-q")
+    for line in ("KG report o.parquet --format json | true", "KG --help | true"):
+        done = shell(f"{line}; exit ${{PIPESTATUS[0]}}")
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_closed_and_full_streams(home: Home):
+    home.rank("-q")
+    assert shell("KG report o.parquet >&-").returncode == 0
+    done = shell("KG rank --graph g --scores s.npy -o closed.parquet <&- >&- 2>&-")
+    assert done.returncode == 0
+    assert len(kgtrec.Ranks.load("closed.parquet")) == len(kgtrec.Ranks.load("o.parquet"))
+    for what in ("report o.parquet", "--help"):
+        done = shell(f"KG {what} > /dev/full")
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"kgtrec: standard output: No space left on device")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_any_locale_gets_the_same_bytes(home: Home):
+    home.rank("-q")
+    plain = shell("KG report o.parquet")
+    odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain.stdout
+    assert b"\xc2\xb7" in plain.stdout
+
+
+# -- Signals -----------------------------------------------------------------------------------
+
+
+def interrupt(number: int, command: list[str], ready: Callable[[], bool]) -> tuple[int, str]:
+    """Start kgtrec, send it a signal when it is at work, and wait for its end."""
+    with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while process.poll() is None and not ready() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+        return process.wait(60), process.stderr.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGHUP, 129, "hung up"),
+    ],
+)
+def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code, said):
+    # 7.5 million lines: long enough to be met in the middle.
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip("this signal is ignored here (nohup, or a job in the background)")
+    (home.folder / "big").mkdir()
+    for split, rows in (("test", 1500), ("train", 5000)):
+        text = "".join(f"{row}\tr\t{row}\n" for row in range(rows))
+        (home.folder / "big" / f"{split}.txt").write_text(text)
+    np.lib.format.open_memmap("big.npy", "w+", np.float32, (1500, 5000)).flush()  # a sparse file
+    command = ["rank", "--graph", "big", "--scores", "big.npy", "--sides", "tail"]
+    command += ["-o", "b.parquet", "--run", "b.run", "--run-depth", "5000"]
+
+    def writing() -> bool:
+        return (home.folder / "b.parquet").exists() and bool(list(home.folder.glob(".*.tmp")))
+
+    got, text = interrupt(number, command, writing)
+    assert (got, text.strip()) == (code, f"kgtrec: {said}; nothing half-written is left behind")
+    assert not list(home.folder.glob(".*.tmp"))
+    assert not (home.folder / "b.run").exists()
+
+
+def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
+    # The file is a pipe that never ends, so reading it is what the command is at.
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "from kgtrec import tsv\n"
+        "class Endless:\n"
+        "    def tell(self): return 0\n"
+        "    def __enter__(self): return self\n"
+        "    def __exit__(self, *_): pass\n"
+        "    def read(self, size):\n"
+        "        time.sleep(0.001)\n"
+        "        return b'a\\tr\\tb\\n' * 100\n"
+        "endless = Endless()\n"
+        "tsv.open_packed = lambda path: (endless, endless)\n"
+        "def stop():\n"
+        "    time.sleep(0.5)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=stop).start()\n"
+        "sys.argv = ['kgtrec', 'convert', '--graph', 'g', '--qrels', 'q']\n"
+        "from kgtrec.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    said = "kgtrec: interrupted; nothing half-written is left behind"
+    assert (done.returncode, done.stderr.strip()) == (130, said)
+
+
+def test_an_interrupt_does_not_wait_for_all_parts():
+    from kgtrec.native import share_rows
+
+    begun = []
+
+    def part(start: int, stop: int) -> None:
+        begun.append(start)
+        if start == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+
+    with pytest.raises(KeyboardInterrupt):
+        share_rows(part, [(i, i + 1) for i in range(1000)], 2)
+    assert len(begun) < 50
+
+
+# -- From Python -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def graph(home: Home) -> kgtrec.Graph:
+    return kgtrec.read_graph(home.folder / "g")
+
+
+def test_a_graph_in_place_of_questions(home: Home, graph):
+    for call in (
+        lambda: kgtrec.evaluate(home.scores, graph),
+        lambda: kgtrec.rank(home.scores, graph),
+        lambda: kgtrec.Ranker(graph),
+        lambda: kgtrec.evaluate(graph.questions(), home.scores),
+    ):
+        with pytest.raises(kgtrec.UsageError, match=r"pass what graph\.questions\(\) returns"):
+            call()
+
+
+def test_the_direction_is_never_guessed(graph):
+    with pytest.raises(kgtrec.UsageError, match="choose True or False"):
+        kgtrec.Ranker(graph.questions(), higher_is_better="no")
+
+
+def test_masked_scores_are_refused(home: Home, graph):
+    masked = np.ma.masked_array(home.scores, mask=home.scores > 1)
+    with pytest.raises(kgtrec.InputError, match=r"masked .*\.filled\("):
+        kgtrec.evaluate(masked, graph.questions())
+    unmasked = np.ma.masked_array(home.scores)
+    assert kgtrec.evaluate(unmasked, graph.questions())["both.micro.mrr"] > 0
+
+
+def test_a_lazily_negated_tensor_keeps_its_sign(home: Home, graph):
+    class Negated:
+        """A tensor of torch with the negative bit set: its export forgets the sign."""
+
+        def __init__(self, values: np.ndarray) -> None:
+            self.values = values
+
+        def resolve_neg(self) -> np.ndarray:
+            return -self.values
+
+        def __array__(self, dtype=None, copy=None) -> np.ndarray:
+            return self.values
+
+    questions = graph.questions()
+    found = kgtrec.rank(Negated(-home.scores), questions)[0]
+    assert np.array_equal(found.greater, kgtrec.rank(home.scores, questions)[0].greater)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (5, 5), (5, 3), (0, 10**6)])
+def test_batches_beyond_the_rows(graph, start: int, stop: int):
+    with pytest.raises(kgtrec.UsageError, match="no batch has rows"):
+        kgtrec.Ranker(graph.questions()).batch(start, stop)
+
+
+def test_chunks_that_are_single_rows(home: Home, graph):
+    with pytest.raises(kgtrec.InputError, match=r"chunk of scores has shape \(40,\)"):
+        kgtrec.evaluate(iter(home.scores), graph.questions())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"split": ["test"]}, {"sides": ["head"]}, {"filter_splits": 3}, {"filter_splits": [None]}],
+)
+def test_questions_from_odd_arguments(graph, wrong: dict):
+    with pytest.raises(kgtrec.UsageError, match=r"no split|is unknown|names no splits"):
+        graph.questions(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"heads": [1]}, "map relation ids"),
+        ({"tails": {"r0": [1]}}, r"relation 'r0' is no id below 3; graph\.relations\.ids"),
+        ({"candidates": 5}, "a list of ids per question"),
+        ({"entities": np.ones(N, bool)}, "flatnonzero"),
+        ({"entities": ["e01"]}, r"graph\.entities\.ids"),
+    ],
+)
+def test_restrictions_from_odd_arguments(graph, wrong: dict, words: str):
+    with pytest.raises(kgtrec.InputError, match=words):
+        graph.questions().restrict(**wrong)
+
+
+def test_a_result_is_a_mapping_with_get(home: Home, graph):
+    questions = graph.questions()
+    result = kgtrec.evaluate(home.scores, questions)
+    assert result.get("both.micro.nosuch", 7) == 7
+    assert result.get("both.micro.mrr") == result["both.micro.mrr"]
+    with pytest.raises(kgtrec.UsageError, match="run_depth='5'"):
+        kgtrec.evaluate(home.scores, questions, run_depth="5")
+    with pytest.raises(kgtrec.UsageError, match="ids and tags are texts"):
+        result.run.write("r", tag=None)
