@@ -40,10 +40,10 @@ def rank(
     ----------
     source : object
         A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
-        a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz`` with a
-        factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple (which
-        implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable of
-        matrices. Rows in question order, columns in entity-id order.
+        a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz``
+        with a factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
+        (which implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable
+        of matrices. Rows in question order, columns in entity-id order.
     questions : Questions
     run_depth, threads, rows, higher_is_better, nan
         As for `Ranker`.

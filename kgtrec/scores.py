@@ -66,7 +66,9 @@ class Factors:
     Computed in float64 if any array is float64, else in float32; entities in float16 are kept so,
     and widened as they are used, which halves their memory. Each dot product is one chain of
     fused multiply-adds in ascending dimension, so a score has the same bits in every tile, thread,
-    chunk and kernel path, and entities with equal vectors (and biases) tie exactly.
+    chunk and kernel path, and entities with equal vectors (and biases) tie exactly. Distances that
+    are equal for other reasons may differ in the last bits, as in any floating-point sum. No BLAS
+    is called: its threads can't multiply with those that share the rows.
 
     Raises
     ------

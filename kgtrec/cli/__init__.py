@@ -70,7 +70,7 @@ def cli(ctx: click.Context) -> None:
     Then:        kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
 
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
-    output; 130 interrupted. `kgtrec eval` keeps trec_eval's own.
+    output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
