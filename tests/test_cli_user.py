@@ -348,6 +348,12 @@ def interrupt(number: int, command: list[str], ready: Callable[[], bool]) -> tup
         return process.wait(60), process.stderr.read().decode()
 
 
+def skip_if_ignored(number: int) -> None:
+    """Children inherit that a signal is ignored, and then nothing can be tested."""
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip("this signal is ignored here (nohup, or a job in the background)")
+
+
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [
@@ -358,8 +364,7 @@ def interrupt(number: int, command: list[str], ready: Callable[[], bool]) -> tup
 )
 def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code, said):
     # 7.5 million lines: long enough to be met in the middle.
-    if signal.getsignal(number) == signal.SIG_IGN:
-        pytest.skip("this signal is ignored here (nohup, or a job in the background)")
+    skip_if_ignored(number)
     (home.folder / "big").mkdir()
     for split, rows in (("test", 1500), ("train", 5000)):
         text = "".join(f"{row}\tr\t{row}\n" for row in range(rows))
@@ -378,6 +383,7 @@ def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code
 
 
 def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
+    skip_if_ignored(signal.SIGINT)
     # The file is a pipe that never ends, so reading it is what the command is at.
     code = (
         "import os, signal, sys, threading, time\n"
@@ -387,12 +393,15 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
         "    def __enter__(self): return self\n"
         "    def __exit__(self, *_): pass\n"
         "    def read(self, size):\n"
+        "        reading.set()\n"
         "        time.sleep(0.001)\n"
         "        return b'a\\tr\\tb\\n' * 100\n"
         "endless = Endless()\n"
         "tsv.open_packed = lambda path: (endless, endless)\n"
+        "reading = threading.Event()\n"
         "def stop():\n"
-        "    time.sleep(0.5)\n"
+        "    reading.wait()\n"
+        "    time.sleep(0.3)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "threading.Thread(target=stop).start()\n"
         "sys.argv = ['kgtrec', 'convert', '--graph', 'g', '--qrels', 'q']\n"
