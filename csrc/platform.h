@@ -2,6 +2,9 @@
 #ifndef KGT_PLATFORM_H
 #define KGT_PLATFORM_H
 
+#ifdef _GNU_SOURCE
+#include <locale.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,6 +27,30 @@ KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
     return aligned_alloc(64, (count * size / 64 + 1) * 64);
 }
 
+#ifdef _GNU_SOURCE /* who needs it defines that before the first include */
+/* strtod with a decimal point, whatever the locale of the program. */
+KGT_INLINE double kgt_strtod(const char *text) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0) return strtod(text, NULL);
+    double value = strtod_l(text, NULL, plain);
+    freelocale(plain);
+    return value;
+}
+#endif
+
+#if defined(__SIZEOF_INT128__)
+#define KGT_HAS_U128 1
+__extension__ typedef unsigned __int128 kgt_u128;
+#else
+#define KGT_HAS_U128 0
+#endif
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define KGT_LITTLE_ENDIAN 1
+#else
+#define KGT_LITTLE_ENDIAN 0
+#endif
+
 /* x86-64 kernels are compiled into every build and chosen at run time, so no -march flag is needed:
  * each ISA file opens with KGT_TARGET_BEGIN("...") and closes with KGT_TARGET_END. */
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -33,8 +60,7 @@ KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
 #endif
 
 /* Lanes are put together and taken apart in the order of memory, which needs little-endian. */
-#if defined(__aarch64__) && defined(__ARM_NEON) && defined(__BYTE_ORDER__) && \
-    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if defined(__aarch64__) && defined(__ARM_NEON) && KGT_LITTLE_ENDIAN
 #define KGT_ARM64 1
 #else
 #define KGT_ARM64 0

@@ -1,7 +1,11 @@
+from mmap import mmap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Anything with a contiguous buffer of bytes; typing has no name for it before Python 3.12.
+Buffer = bytes | bytearray | memoryview | mmap | NDArray[np.uint8]
 
 DTYPES: dict[str, int]
 METRICS: dict[str, int]
@@ -114,6 +118,91 @@ def stratify(
     beta_e: NDArray[np.float64],
     beta_r: NDArray[np.float64],
     out: NDArray[np.float64],
+) -> None: ...
+def sign_sums(
+    values: NDArray[np.float64], seed: int, first: int, out: NDArray[np.float64]
+) -> None: ...
+
+Fault = tuple[int, str, int]
+FAULTS: dict[int, str]
+
+class TrecText:
+    def __init__(self, data: Buffer, is_run: bool) -> None: ...
+    def groups(
+        self,
+        at: int,
+        stop: int,
+        line: int,
+        query: int,
+        begin: NDArray[np.int64],
+        lines: NDArray[np.int64],
+    ) -> tuple[int, int, int, int, Fault | None]: ...
+    def queries(
+        self,
+        begin: NDArray[np.int64],
+        query_of: NDArray[np.int64],
+        name_begin: NDArray[np.int64],
+        name_size: NDArray[np.int64],
+    ) -> int: ...
+
+class TrecLines:
+    n_queries: int
+    def __init__(
+        self,
+        text: TrecText,
+        first: NDArray[np.int64],
+        group: NDArray[np.int64],
+        begin: NDArray[np.int64],
+        line: NDArray[np.int64],
+    ) -> None: ...
+    def documents(
+        self,
+        first: int,
+        stop: int,
+        begin: NDArray[np.int64],
+        size: NDArray[np.int32],
+        values: NDArray[Any],
+        count: NDArray[np.int64],
+    ) -> Fault | None: ...
+
+class TrecDocuments:
+    n_queries: int
+    def __init__(
+        self,
+        text: Buffer,
+        offsets: NDArray[np.int64],
+        begin: NDArray[np.int64],
+        size: NDArray[np.int32],
+        values: NDArray[Any],
+        is_run: bool,
+    ) -> None: ...
+
+class TrecListing:
+    def __init__(
+        self,
+        run: TrecLines | TrecDocuments,
+        judged: TrecDocuments,
+        judged_query: NDArray[np.int64],
+        limit: int,
+        depth: int,
+        keep_ties: bool,
+        judged_only: bool,
+        single: bool,
+        unjudged: int,
+    ) -> None: ...
+    def lists(
+        self,
+        first: int,
+        stop: int,
+        relevance: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        length: NDArray[np.int64],
+        retrieved: NDArray[np.int64],
+    ) -> Fault | None: ...
+
+def trec_score(text: Buffer) -> float | None: ...
+def copy_names(
+    text: Buffer, begin: NDArray[np.int64], size: NDArray[np.int32], out: NDArray[np.uint8]
 ) -> None: ...
 def available_paths() -> list[str]: ...
 def active_path() -> str: ...

@@ -11,7 +11,8 @@ from os import environ
 from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.string cimport memcpy
 
 from kgtrec cimport _csrc as c
 
@@ -460,6 +461,261 @@ def stratify(const int64_t[::1] relations, const int64_t[::1] triples, const int
     with nogil:
         status = c.kgt_stratify(&strata, &grid, &out[0, 0, 0])
     raise_for(status)
+
+
+def sign_sums(const double[:, ::1] values, uint64_t seed, int64_t first, double[:, ::1] out):
+    """Sums of the columns of values under the signs of permutations first, first + 1, ... into out.
+
+    out: (permutations, columns of values).
+    """
+    cdef c.kgt_paired paired
+    require(values.shape[0] > 0 and values.shape[1] > 0, "values: empty")
+    require(out.shape[1] == values.shape[1] and first >= 0, "out: wrong shape")
+    if out.shape[0] == 0:
+        return
+    paired = c.kgt_paired(&values[0, 0], values.shape[0], values.shape[1], seed)
+    with nogil:
+        c.kgt_sign_sums(&paired, first, out.shape[0], &out[0, 0])
+
+
+FAULTS = {c.KGT_BLANK_LINE: "blank", c.KGT_COLUMNS: "columns", c.KGT_SCORE: "score",
+          c.KGT_RELEVANCE: "relevance", c.KGT_DUPLICATE: "duplicate", c.KGT_LONG_NAME: "long"}
+
+
+cdef object told(c.kgt_fault fault):
+    """A fault as (line, kind, where the line begins), which sort by line; None if there is none."""
+    return (fault.line, FAULTS[fault.kind], fault.begin) if fault.line else None
+
+
+cdef class TrecText:
+    """The bytes of a run or qrels file; the last is a newline."""
+
+    cdef c.kgt_text text
+    cdef const unsigned char[::1] owner
+
+    def __init__(self, const unsigned char[::1] data not None, bint is_run):
+        self.owner = data
+        require(data.shape[0] > 0 and data[data.shape[0] - 1] == 10, "text: no newline at its end")
+        self.text = c.kgt_text(<const char *> &data[0], data.shape[0],
+                               c.KGT_RUN if is_run else c.KGT_QRELS)
+
+    def groups(self, int64_t at, int64_t stop, int64_t line, int64_t query, int64_t[::1] begin,
+               int64_t[::1] lines):
+        """Groups from byte `at`, a line's start, to `stop`: as many as `begin` and `lines` hold.
+
+        Returns how many, then at, line and query for the next call, and a fault or None.
+        """
+        cdef int64_t found, capacity = begin.shape[0]
+        cdef c.kgt_scan scan
+        scan.at, scan.line, scan.query = at, line, query
+        scan.fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
+        require(0 <= at <= stop <= self.text.size and -1 <= query < self.text.size,
+                "groups: beyond the text")
+        require(lines.shape[0] == capacity, "groups: lengths differ")
+        with nogil:
+            found = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
+        return found, scan.at, scan.line, scan.query, told(scan.fault)
+
+    def queries(self, const int64_t[::1] begin, int64_t[::1] query_of, int64_t[::1] name_begin,
+                int64_t[::1] name_size):
+        """Numbers of the groups' queries in order of appearance, and their names; how many."""
+        cdef int64_t i, n_queries = 0, n = begin.shape[0]
+        cdef c.kgt_status status
+        require(query_of.shape[0] == n == name_begin.shape[0] == name_size.shape[0],
+                "queries: lengths differ")
+        for i in range(n):
+            require(0 <= begin[i] < self.text.size, "queries: beyond the text")
+        with nogil:
+            status = c.kgt_trec_queries(&self.text, n, &begin[0], &query_of[0], &name_begin[0],
+                                        &name_size[0], &n_queries)
+        raise_for(status)
+        return n_queries
+
+
+cdef class TrecLines:
+    """The lines of every query of a text: groups `group`, CSR by query, of `begin` and `line`."""
+
+    cdef c.kgt_lines lines
+    cdef readonly int64_t n_queries
+    cdef bint is_run
+    cdef tuple owners
+
+    def __init__(self, TrecText text not None, const int64_t[::1] first, const int64_t[::1] group,
+                 const int64_t[::1] begin, const int64_t[::1] line):
+        cdef int64_t i, n = begin.shape[0] - 1
+        self.n_queries = first.shape[0] - 1
+        self.is_run = text.text.kind == c.KGT_RUN
+        check_offsets(first, group.shape[0], "lines")
+        require(n == group.shape[0] and line.shape[0] == n + 1, "lines: lengths differ")
+        require(0 <= begin[0] and begin[n] == text.text.size, "lines: not the text's")
+        for i in range(n):
+            require(begin[i] < begin[i + 1] and line[i] < line[i + 1], "lines: not ascending")
+            require(0 <= group[i] < n, "lines: no such group")
+        self.lines = c.kgt_lines(&text.text, &first[0], &group[0], &begin[0], &line[0])
+        self.owners = (text, first, group, begin, line)
+
+    cdef int check_room(self, int64_t first, int64_t stop, int64_t room) except -1:
+        """Room for one document a line, query after query."""
+        cdef int64_t query, i, group
+        require(0 <= first <= stop <= self.n_queries, "queries: out of range")
+        for i in range(self.lines.first[first], self.lines.first[stop]):
+            group = self.lines.group[i]
+            room -= self.lines.line[group + 1] - self.lines.line[group]
+        return require(room >= 0, "documents: too little room")
+
+    def documents(self, int64_t first, int64_t stop, int64_t[::1] begin, int32_t[::1] size,
+                  values, int64_t[::1] count):
+        """Documents of queries first .. stop - 1: begin, size, values, (n,), and count, (queries,).
+
+        values are float64 scores of a run or int64 relevances of qrels. Returns a fault or None.
+        """
+        cdef double[::1] scores
+        cdef int64_t[::1] relevance
+        cdef double *to_scores = NULL
+        cdef int64_t *to_relevance = NULL
+        cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
+        cdef c.kgt_status status
+        self.check_room(first, stop, begin.shape[0])
+        require(begin.shape[0] == size.shape[0] == len(values), "documents: lengths differ")
+        require(count.shape[0] == stop - first, "count: wrong length")
+        if self.is_run:
+            scores = values
+            to_scores = &scores[0]
+        else:
+            relevance = values
+            to_relevance = &relevance[0]
+        with nogil:
+            status = c.kgt_trec_documents(&self.lines, first, stop - first, &begin[0], &size[0],
+                                          to_scores, to_relevance, &count[0], &fault)
+        raise_for(status)
+        return told(fault)
+
+
+cdef class TrecDocuments:
+    """Documents of queries: names in a buffer, and scores (float64) or relevance (int64)."""
+
+    cdef c.kgt_documents documents
+    cdef readonly int64_t n_queries
+    cdef tuple owners
+
+    def __init__(self, const unsigned char[::1] text not None, const int64_t[::1] offsets,
+                 const int64_t[::1] begin, const int32_t[::1] size, values, bint is_run):
+        cdef int64_t i, n = begin.shape[0]
+        cdef const double[::1] scores
+        cdef const int64_t[::1] relevance
+        self.n_queries = offsets.shape[0] - 1
+        require(self.n_queries >= 0 and offsets[0] == 0 and offsets[self.n_queries] == n,
+                "documents: not offsets")
+        for i in range(self.n_queries):
+            require(offsets[i] <= offsets[i + 1], "documents: not offsets")
+        require(size.shape[0] == n == len(values), "documents: lengths differ")
+        for i in range(n):
+            require(begin[i] >= 0 and size[i] >= 0 and begin[i] + size[i] <= text.shape[0],
+                    "documents: beyond the text")
+        self.documents.text = <const char *> &text[0]
+        self.documents.offsets = &offsets[0]
+        self.documents.begin = &begin[0]
+        self.documents.size = &size[0]
+        self.documents.scores = NULL
+        self.documents.relevance = NULL
+        if is_run:
+            scores = values
+            self.documents.scores = &scores[0]
+        else:
+            relevance = values
+            self.documents.relevance = &relevance[0]
+        self.owners = (text, offsets, begin, size, values)
+
+
+cdef class TrecListing:
+    """What is listed of a run, which is TrecLines or TrecDocuments; see kgt_listing."""
+
+    cdef c.kgt_listing listing
+    cdef TrecLines lines
+    cdef TrecDocuments documents
+    cdef tuple owners
+
+    def __init__(self, run not None, TrecDocuments judged not None,
+                 const int64_t[::1] judged_query, int64_t limit, int64_t depth,
+                 bint keep_ties, bint judged_only, bint single, int64_t unjudged):
+        cdef int64_t i
+        self.listing.lines = NULL
+        self.listing.documents = NULL
+        if isinstance(run, TrecLines):
+            self.lines = run
+            require(self.lines.is_run, "run: qrels are not listed")
+            self.listing.lines = &self.lines.lines
+        else:
+            self.documents = run
+            require(self.documents.documents.scores != NULL, "run: without scores")
+            self.listing.documents = &self.documents.documents
+        require(judged.documents.relevance != NULL, "judged: without relevance")
+        require(judged_query.shape[0] == run.n_queries, "judged_query: wrong length")
+        for i in range(judged_query.shape[0]):
+            require(-1 <= judged_query[i] < judged.n_queries, "judged_query: out of range")
+        require(limit >= 0 and depth >= 0, "limit, depth: negative")
+        self.listing.judged = &judged.documents
+        self.listing.judged_query = &judged_query[0]
+        self.listing.cut = c.kgt_cut(limit, depth, keep_ties, judged_only, single)
+        self.listing.unjudged = unjudged
+        self.owners = (run, judged, judged_query)
+
+    def lists(self, int64_t first, int64_t stop, int64_t[::1] relevance, double[::1] scores,
+              int64_t[::1] length, int64_t[::1] retrieved):
+        """Lists of queries first .. stop - 1, one after the other; returns a fault or None."""
+        cdef int64_t query, i, size, kept, room = relevance.shape[0]
+        cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
+        cdef c.kgt_status status
+        require(0 <= first <= stop <= self.owners[2].shape[0], "queries: out of range")
+        for query in range(first, stop):
+            if self.listing.judged_query[query] >= 0:
+                room -= self.most(query)
+        require(room >= 0, "lists: too little room")
+        require(scores.shape[0] == relevance.shape[0], "lists: lengths differ")
+        require(length.shape[0] == stop - first == retrieved.shape[0], "length: wrong length")
+        with nogil:
+            status = c.kgt_trec_lists(&self.listing, first, stop - first, &relevance[0],
+                                      &scores[0], &length[0], &retrieved[0], &fault)
+        raise_for(status)
+        return told(fault)
+
+    cdef int64_t most(self, int64_t query):
+        """Most documents that a query's list can have."""
+        cdef int64_t i, group, size = 0
+        if self.listing.lines == NULL:
+            size = (self.listing.documents.offsets[query + 1]
+                    - self.listing.documents.offsets[query])
+        else:
+            for i in range(self.listing.lines.first[query], self.listing.lines.first[query + 1]):
+                group = self.listing.lines.group[i]
+                size += self.listing.lines.line[group + 1] - self.listing.lines.line[group]
+        size = min(size, self.listing.cut.limit)
+        return size if self.listing.cut.keep_ties else min(size, self.listing.cut.depth)
+
+
+def trec_score(const unsigned char[::1] text not None):
+    """The number that a field, ended by a newline, is; None if it is none."""
+    cdef double score = 0
+    require(text.shape[0] > 0 and text[text.shape[0] - 1] == 10, "text: no newline at its end")
+    found = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
+    return score if found else None
+
+
+def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
+               const int32_t[::1] size, unsigned char[::1] out):
+    """Bytes of the names, one after the other, into out."""
+    cdef int64_t i, at = 0, n = begin.shape[0]
+    require(size.shape[0] == n, "names: lengths differ")
+    for i in range(n):
+        require(begin[i] >= 0 and size[i] >= 0 and begin[i] + size[i] <= text.shape[0],
+                "names: beyond the text")
+        at += size[i]
+    require(out.shape[0] == at, "names: wrong size")
+    at = 0
+    with nogil:
+        for i in range(n):
+            memcpy(&out[at], &text[begin[i]], <size_t> size[i])
+            at += size[i]
 
 
 def available_paths():

@@ -1,5 +1,5 @@
 # Mirror of csrc/kgtrec.h, and nothing else.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 cdef extern from "<stdbool.h>":
@@ -125,6 +125,88 @@ cdef extern from "kgtrec.h" nogil:
         int64_t n_beta_r
 
     kgt_status kgt_stratify(const kgt_strata *strata, const kgt_grid *grid, double *out)
+
+    ctypedef struct kgt_paired:
+        const double *values
+        int64_t n_rows
+        int64_t n_columns
+        uint64_t seed
+
+    void kgt_sign_sums(const kgt_paired *paired, int64_t first, int64_t n, double *out)
+
+    ctypedef enum kgt_trec_kind:
+        KGT_RUN
+        KGT_QRELS
+
+    ctypedef struct kgt_text:
+        const char *bytes
+        int64_t size
+        kgt_trec_kind kind
+
+    ctypedef enum kgt_fault_kind:
+        KGT_NO_FAULT
+        KGT_BLANK_LINE
+        KGT_COLUMNS
+        KGT_SCORE
+        KGT_RELEVANCE
+        KGT_DUPLICATE
+        KGT_LONG_NAME
+
+    ctypedef struct kgt_fault:
+        kgt_fault_kind kind
+        int64_t line
+        int64_t begin
+
+    ctypedef struct kgt_scan:
+        int64_t at
+        int64_t line
+        int64_t query
+        kgt_fault fault
+
+    int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kgt_scan *scan,
+                            int64_t *begin, int64_t *line)
+    kgt_status kgt_trec_queries(const kgt_text *text, int64_t n, const int64_t *begin,
+                                int64_t *query_of, int64_t *name_begin, int64_t *name_size,
+                                int64_t *n_queries)
+
+    ctypedef struct kgt_lines:
+        const kgt_text *text
+        const int64_t *first
+        const int64_t *group
+        const int64_t *begin
+        const int64_t *line
+
+    ctypedef struct kgt_documents:
+        const char *text
+        const int64_t *offsets
+        const int64_t *begin
+        const int32_t *size
+        const double *scores
+        const int64_t *relevance
+
+    kgt_status kgt_trec_documents(const kgt_lines *lines, int64_t first, int64_t n, int64_t *begin,
+                                  int32_t *size, double *scores, int64_t *relevance,
+                                  int64_t *count, kgt_fault *fault)
+
+    ctypedef struct kgt_cut:
+        int64_t limit
+        int64_t depth
+        c_bool keep_ties
+        c_bool judged_only
+        c_bool single
+
+    ctypedef struct kgt_listing:
+        const kgt_lines *lines
+        const kgt_documents *documents
+        const kgt_documents *judged
+        const int64_t *judged_query
+        kgt_cut cut
+        int64_t unjudged
+
+    kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n,
+                              int64_t *relevance, double *scores, int64_t *length,
+                              int64_t *retrieved, kgt_fault *fault)
+    c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
     const char *kgt_path_name(int index)
     const char *kgt_path_active()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ import numpy.typing as npt
 
 from kgtrec import _core
 from kgtrec.errors import UsageError
+from kgtrec.threads import available_cores, share_rows
 
 if TYPE_CHECKING:
     from kgtrec.plan import RowPlan
@@ -192,23 +191,6 @@ class NativeRanking:
         ]
 
 
-def share_rows(
-    rank_part: Callable[[int, int], None], parts: list[tuple[int, int]], threads: int
-) -> None:
-    """Run the parts on threads; the first error is raised when the others have ended."""
-    if threads == 1 or len(parts) == 1:
-        for part in parts:
-            rank_part(*part)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for future in [pool.submit(rank_part, *part) for part in parts]:
-                future.result()
-        except BaseException:  # Ctrl-C waits for the parts at work, not for all
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as they come."""
     bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
@@ -223,13 +205,6 @@ def active_path() -> str:
 def available_paths() -> list[str]:
     """Names of the kernel paths that this build and machine can run, best first."""
     return _core.available_paths()
-
-
-def available_cores() -> int:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

@@ -41,6 +41,7 @@ WRONGS = {
     "widen_f16": "widen_f16",
     "rows": "kgt_rank_rows",
     "factors": "kgt_rank_factors",
+    "files": "kgt_trec_lists",
 }
 
 

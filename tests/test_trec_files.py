@@ -61,7 +61,6 @@ BAD_RUNS = {
     "q Q0 d 1 1_0 t": ("score '1_0'", 2),
     "q Q0 d 1 0x1p3 t": ("score '0x1p3'", 2),
     "q Q0 first 1 2 t": ("document 'first' comes a second time under query 'q'", 4),
-    "# q Q0 d 1 0.5 t": ("7 columns", 2),
 }
 
 

@@ -1,32 +1,102 @@
-"""Strict readers of TREC run and qrels files: a fault is named with its line, never guessed at."""
+"""Run and qrels files as columns and as dicts; a fault is named with its line, never guessed at."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import os
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
-from kgtrec.errors import FileError
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["DuplicateDocument", "RunFile", "read_qrels", "read_run", "read_run_file"]
+from kgtrec import _core
+from kgtrec.trec.documents import find_groups, read_documents
+from kgtrec.trec.reading import last_tag
+from kgtrec.trec.text import DuplicateDocument, PathName, decoded, read_text
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP_MAGIC = b"\x1f\x8b"
-_RUN_COLUMNS = "query iter document rank score tag"
-_QRELS_COLUMNS = "query iter document relevance"
+__all__ = [
+    "DuplicateDocument",
+    "QrelsColumns",
+    "RunColumns",
+    "RunFile",
+    "read_qrels",
+    "read_qrels_columns",
+    "read_run",
+    "read_run_columns",
+    "read_run_file",
+]
 
-PathName = str | os.PathLike[str]
+Ints = NDArray[np.int64]
 
 
-class DuplicateDocument(FileError):
-    """A document stands twice under one query (trec_eval's exit code: 4)."""
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What run and qrels have in common."""
 
-    exit_code = 4
+    queries: list[str]
+    offsets: Ints
+    name_offsets: Ints
+    name_bytes: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @cached_property
+    def documents(self) -> Any:
+        """Names of the documents: a pyarrow LargeBinaryArray over the same memory."""
+        import pyarrow as pa
+
+        buffers = [None, pa.py_buffer(self.name_offsets), pa.py_buffer(self.name_bytes)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self.name_offsets) - 1, buffers)
+
+    def _dicts(self, values: list[Any]) -> dict[str, dict[str, Any]]:
+        raw, ends = self.name_bytes.tobytes(), self.name_offsets.tolist()
+        if raw.isascii():  # a slice of a text is cheaper than decoding each
+            text = raw.decode("ascii")
+            names = [text[a:b] for a, b in pairwise(ends)]
+        else:
+            names = [decoded(raw[a:b]) for a, b in pairwise(ends)]
+        spans = pairwise(self.offsets.tolist())
+        return {
+            query: dict(zip(names[a:b], values[a:b], strict=True))
+            for query, (a, b) in zip(self.queries, spans, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RunColumns(_Columns):
+    """A run as columns.
+
+    Attributes
+    ----------
+    queries : list of str, length n_queries
+        In order of their first line. UTF-8; other bytes are lone surrogates ("surrogateescape").
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        Query i has the documents ``offsets[i]`` to ``offsets[i + 1] - 1``, in order of the lines.
+    documents : pyarrow.LargeBinaryArray, length n
+        Their names. `name_offsets` and `name_bytes` are its buffers.
+    scores : ndarray of float64, shape (n,)
+        Correctly rounded; infinities are possible, NaN is not.
+    tag : str
+        Last column of the last line: what trec_eval prints as runid.
+    """
+
+    scores: NDArray[np.float64]
+    tag: str
+
+
+@dataclass(frozen=True, eq=False)
+class QrelsColumns(_Columns):
+    """Qrels as columns: as `RunColumns`, with relevance in place of scores and tag.
+
+    Attributes
+    ----------
+    relevance : ndarray of int64, shape (n,)
+        From 1 relevant, 0 not, negative not judged.
+    """
+
+    relevance: Ints
 
 
 @dataclass(frozen=True)
@@ -48,13 +118,15 @@ class RunFile:
 def read_run(path: PathName) -> dict[str, dict[str, float]]:
     """Scores of a TREC run file, lines ``query iter document rank score tag``.
 
-    The iter and rank columns are ignored, lines may come in any order, blank lines are skipped.
+    The iter and rank columns are ignored, lines may come in any order, blank lines and those that
+    start with ``#`` are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless
+    they look like a document name with white space in it.
     Ids are UTF-8; other bytes survive as lone surrogates ("surrogateescape").
 
     Parameters
     ----------
     path : str or path-like
-        The file; a name that ends in ``.gz`` is decompressed.
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
 
     Returns
     -------
@@ -72,34 +144,8 @@ def read_run(path: PathName) -> dict[str, dict[str, float]]:
 
 def read_run_file(path: PathName) -> RunFile:
     """Like `read_run`, with the run's tag."""
-    scores: dict[str, dict[str, float]] = {}
-    current = tag = None
-    documents: dict[str, float] = {}
-    with _opened(path) as lines:
-        for number, line in enumerate(lines, 1):
-            fields = line.split()
-            if len(fields) != 6:
-                if not fields:
-                    continue
-                raise _wrong_columns(path, number, fields, _RUN_COLUMNS)
-            query, _, name, _, text, tag = fields
-            try:
-                score = float(text)
-            except ValueError:
-                raise _bad_score(path, number, text) from None
-            # float() takes 1_000 for a number, and NaN has no place in an order.
-            if score != score or b"_" in text:
-                raise _bad_score(path, number, text)
-            if query != current:
-                current = query
-                documents = scores.setdefault(_text(query), {})
-            document = name.decode("utf-8", "surrogateescape")
-            if document in documents:
-                raise _duplicate(path, number, query, document)
-            documents[document] = score
-    if tag is None:
-        raise _empty(path, "run", _RUN_COLUMNS)
-    return RunFile(scores, _text(tag))
+    columns = read_run_columns(path)
+    return RunFile(columns._dicts(columns.scores.tolist()), columns.tag)
 
 
 def read_qrels(path: PathName) -> dict[str, dict[str, int]]:
@@ -111,7 +157,7 @@ def read_qrels(path: PathName) -> dict[str, dict[str, int]]:
     Parameters
     ----------
     path : str or path-like
-        The file; a name that ends in ``.gz`` is decompressed.
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
 
     Returns
     -------
@@ -122,100 +168,46 @@ def read_qrels(path: PathName) -> dict[str, dict[str, int]]:
     ------
     FileError
         Naming the line: missing or surplus columns, a blank line, a relevance that is no whole
-        number; or the file cannot be read or holds nothing. `DuplicateDocument` for a document
-        that comes twice.
+        number within 64 bits; or the file cannot be read or holds nothing. `DuplicateDocument`
+        for a document that comes twice.
     """
-    judged: dict[str, dict[str, int]] = {}
-    current = None
-    documents: dict[str, int] = {}
-    with _opened(path) as lines:
-        for number, line in enumerate(lines, 1):
-            fields = line.split()
-            if fields and fields[0].startswith(b"#"):
-                continue
-            if len(fields) != 4:
-                raise _wrong_columns(path, number, fields, _QRELS_COLUMNS)
-            query, _, name, text = fields
-            try:
-                relevance = int(text)
-            except ValueError:
-                raise _bad_relevance(path, number, text) from None
-            if b"_" in text:
-                raise _bad_relevance(path, number, text)
-            if query != current:
-                current = query
-                documents = judged.setdefault(_text(query), {})
-            document = name.decode("utf-8", "surrogateescape")
-            if document in documents:
-                raise _duplicate(path, number, query, document)
-            documents[document] = relevance
-    if not judged:
-        raise _empty(path, "qrels", _QRELS_COLUMNS)
-    return judged
+    columns = read_qrels_columns(path)
+    return columns._dicts(columns.relevance.tolist())
 
 
-@contextmanager
-def _opened(path: PathName) -> Iterator[BinaryIO]:
-    """The file's lines as bytes; what the system says against reading it becomes a FileError."""
-    packed = os.fspath(path).endswith(".gz")
-    try:
-        with open(path, "rb") as raw:
-            source = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 18)
-            lines = cast(BinaryIO, source) if packed else raw
-            head = lines.peek(3)  # type: ignore[attr-defined]
-            if head.startswith(_GZIP_MAGIC):
-                mend = "give it a name that ends in .gz"
-                raise FileError(path, found="the content is gzip data", mend=mend)
-            if head.startswith(_BYTE_ORDER_MARK):
-                lines.read(len(_BYTE_ORDER_MARK))
-            yield lines
-    except FileNotFoundError:
-        mend = "check the name and the working folder"
-        raise FileError(path, found="there is no such file", mend=mend) from None
-    except IsADirectoryError:
-        raise FileError(path, found="this is a folder", mend="name a file in it") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        found = f"the gzip data is damaged or cut short ({str(error).rstrip('.')})"
-        raise FileError(path, found=found, mend="copy or compress the file again") from None
-    except OSError as error:
-        found = f"cannot be read ({error.strerror or error})"
-        raise FileError(path, found=found, mend="check its permissions and the disk") from None
+def read_run_columns(path: PathName, *, threads: int | None = None) -> RunColumns:
+    """A run file as columns; what it takes and refuses is the same as for `read_run`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+    threads : int, optional
+        By default, the cores that this process may use. The result is the same.
+    """
+    return RunColumns(*_columns(path, True, threads))
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsColumns:
+    """A qrels file as columns; what it takes and refuses is the same as for `read_qrels`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+    threads : int, optional
+        By default, the cores that this process may use. The result is the same.
+    """
+    return QrelsColumns(*_columns(path, False, threads))
 
 
-def _quoted(raw: bytes, most: int = 60) -> str:
-    text = _text(raw)
-    return repr(text if len(text) <= most else text[:most] + "...")
-
-
-def _wrong_columns(path: PathName, line: int, fields: list[bytes], wanted: str) -> FileError:
-    columns = len(wanted.split())
-    if not fields:
-        return FileError(path, line, found="a blank line", mend="remove it")
-    found = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
-    mend = f"a line has {columns}: {wanted}"
-    if len(fields) > columns:
-        mend += " (white space inside an id must be written as %20)"
-    return FileError(path, line, found=found, mend=mend)
-
-
-def _bad_score(path: PathName, line: int, text: bytes) -> FileError:
-    mend = "the fifth column must be a decimal number, inf or -inf"
-    return FileError(path, line, found=f"score {_quoted(text)}", mend=mend)
-
-
-def _bad_relevance(path: PathName, line: int, text: bytes) -> FileError:
-    mend = "the fourth column must be a whole number: 1 or more for relevant, 0 for not"
-    return FileError(path, line, found=f"relevance {_quoted(text)}", mend=mend)
-
-
-def _duplicate(path: PathName, line: int, query: bytes, document: str) -> FileError:
-    found = f"document {document!r} comes a second time under query {_quoted(query)}"
-    return DuplicateDocument(path, line, found=found, mend="keep one of the two lines")
-
-
-def _empty(path: PathName, kind: str, wanted: str) -> FileError:
-    return FileError(path, found=f"this {kind} file holds no line", mend=f"lines are {wanted!r}")
+def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
+    text = read_text(path, is_run)
+    groups = find_groups(text, threads)
+    found = read_documents(groups, np.arange(len(groups.names)), threads)
+    ends = np.concatenate(([0], np.cumsum(found.size, dtype=np.int64)))
+    names = np.empty(int(ends[-1]), dtype=np.uint8)
+    _core.copy_names(text.data, found.begin, found.size, names)
+    queries = [decoded(name) for name in groups.names]
+    columns = queries, found.offsets, ends, names, found.values
+    return (*columns, last_tag(text)) if is_run else columns

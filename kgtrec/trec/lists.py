@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ class Lists:
         As in the qrels; `UNJUDGED` for a document that they do not hold.
     scores : ndarray of float64, shape (n_documents,)
     retrieved : ndarray of int64, shape (n_queries,)
-        Documents of the query in the run, those beyond the kept depth included.
+        Documents of the query in the run, those beyond the kept depth included; not those that
+        -M and -J take away.
     judged_offsets : ndarray of int64, shape (n_queries + 1,)
     judged : ndarray of int64, shape (n_judged,)
         Relevance of every judged document of each query, highest first.
@@ -56,3 +58,15 @@ class Lists:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    @classmethod
+    def from_dicts(
+        cls,
+        qrels: Mapping[str, Mapping[str, int]],
+        run: Mapping[str, Mapping[str, float]],
+        **options: Any,
+    ) -> Lists:
+        """Lists of qrels and a run in memory; see `kgtrec.trec.dicts.lists_from_dicts`."""
+        from kgtrec.trec.dicts import lists_from_dicts
+
+        return lists_from_dicts(qrels, run, **options)

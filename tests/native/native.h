@@ -24,4 +24,7 @@ void *exact(size_t count, size_t size);
 void check_rows(const char *path);
 void check_factors(const char *path);
 
+/* Run and qrels files; the same on every path. */
+void check_files(void);
+
 #endif

@@ -19,7 +19,7 @@
 static const char *const WRONGS[] = {
     "count_end",  "count_ties", "count_nan", "compress", "select",   "fold_low",
     "fold_twice", "fold_nan",   "tile",      "tile_l1",  "norms",    "pair",
-    "pair_l1",    "widen_f16",  "rows",      "factors",  "overread",
+    "pair_l1",    "widen_f16",  "rows",      "factors",  "overread", "files",
 };
 
 const char *spoilt = "";
@@ -148,6 +148,7 @@ static bool check_path(const char *name) {
     check_primitives(&kernel);
     check_rows(name);
     check_factors(name);
+    check_files();
     const long long failures = n_failures - failures_before;
     printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,
            failures);

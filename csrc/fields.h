@@ -1,0 +1,97 @@
+/* Fields of a line of text. The text ends with a newline, which ends every scan: nothing here needs
+ * to know where the text ends. White space is what isspace() takes for it in the C locale. */
+#ifndef KGT_FIELDS_H
+#define KGT_FIELDS_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "platform.h"
+
+typedef struct {
+    const char *begin, *end;
+} kgt_field;
+
+KGT_INLINE bool kgt_is_space(char byte) {
+    return byte == ' ' || (unsigned char)(byte - '\t') < 5; /* \t \n \v \f \r */
+}
+
+/* The first byte that is no white space, or the end of the line. */
+KGT_INLINE const char *kgt_skip_space(const char *at) {
+    while (*at != '\n' && kgt_is_space(*at)) at++;
+    return at;
+}
+
+/* The first white space. */
+KGT_INLINE const char *kgt_field_end(const char *at) {
+    while ((unsigned char)*at > ' ' || !kgt_is_space(*at)) at++;
+    return at;
+}
+
+/* The next field of a line, and `at` behind it; false if the line has none. */
+KGT_INLINE bool kgt_next_field(const char **at, kgt_field *field) {
+    field->begin = kgt_skip_space(*at);
+    if (*field->begin == '\n') return false;
+    *at = field->end = kgt_field_end(field->begin);
+    return true;
+}
+
+KGT_INLINE const char *kgt_line_end(const char *at, const char *text_end) {
+    return memchr(at, '\n', (size_t)(text_end - at));
+}
+
+KGT_INLINE uint64_t kgt_load64(const char *at) {
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+KGT_INLINE uint32_t kgt_load32(const char *at) {
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Names are short: a call of memcmp would cost more than it does. Reads no byte beyond the n. */
+KGT_INLINE bool kgt_same_bytes(const char *a, const char *b, size_t n) {
+    if (n >= 8) {
+        for (size_t i = 0; i + 8 < n; i += 8)
+            if (kgt_load64(a + i) != kgt_load64(b + i)) return false;
+        return kgt_load64(a + n - 8) == kgt_load64(b + n - 8);
+    }
+    if (n >= 4)
+        return kgt_load32(a) == kgt_load32(b) && kgt_load32(a + n - 4) == kgt_load32(b + n - 4);
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+/* Order of bytes; what is a prefix comes first. */
+KGT_INLINE int kgt_compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b) {
+    int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
+    return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+/* Multiplicative; reads no byte beyond the n. */
+KGT_INLINE uint32_t kgt_hash_bytes(const char *at, size_t n) {
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    uint64_t hash = n * odd, word = 0;
+    const char *last = at + n;
+    for (; last - at > 8; at += 8) {
+        hash = (hash ^ kgt_load64(at)) * odd;
+        hash ^= hash >> 29;
+    }
+    if (n >= 8) {
+        word = kgt_load64(last - 8);
+    } else if (n >= 4) {
+        word = (uint64_t)kgt_load32(at) << 32 | kgt_load32(last - 4);
+    } else if (n > 0) {
+        word = (uint64_t)(unsigned char)at[0] << 16 | (uint64_t)(unsigned char)at[n / 2] << 8 |
+               (unsigned char)last[-1];
+    }
+    hash = (hash ^ word) * odd;
+    hash ^= hash >> 32;
+    return (uint32_t)((hash * odd) >> 32);
+}
+
+#endif

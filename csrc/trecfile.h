@@ -1,0 +1,44 @@
+/* Documents of one query while it is worked on: in the order of the file, and in a hash table. */
+#ifndef KGT_TRECFILE_H
+#define KGT_TRECFILE_H
+
+#include "fields.h"
+#include "kgtrec.h"
+
+typedef struct {
+    const char *name;
+    uint32_t size, hash;
+    double score;
+    int64_t relevance;
+} kgt_entry;
+
+typedef struct {
+    kgt_entry *entries;
+    uint64_t *slots; /* hash in the upper half, 1 + place in entries in the lower; 0: free */
+    uint64_t mask;
+    int64_t n;
+} kgt_table;
+
+/* Scratch for queries of up to `most` documents; false without memory. */
+bool kgt_table_open(kgt_table *table, int64_t most);
+void kgt_table_close(kgt_table *table);
+
+/* Forget the last query; `most`: documents of the next one, no more than opened for. */
+void kgt_table_clear(kgt_table *table, int64_t most);
+
+/* The document of that name, or NULL. */
+kgt_entry *kgt_table_find(const kgt_table *table, const char *name, uint32_t size, uint32_t hash);
+
+/* Adds entries[n], whose name is set; false if the name is there already. */
+bool kgt_table_add(kgt_table *table);
+
+/* Most documents that a query may have: its lines. */
+int64_t kgt_most_lines(const kgt_lines *lines, int64_t query);
+
+/* All documents of a query, from its lines; false, and the fault noted, if one is wrong. */
+bool kgt_load_lines(const kgt_lines *lines, int64_t query, kgt_table *table, kgt_fault *fault);
+
+/* Keeps the earlier of two faults. */
+void kgt_note_fault(kgt_fault *fault, kgt_fault_kind kind, int64_t line, int64_t begin);
+
+#endif

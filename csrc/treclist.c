@@ -1,0 +1,217 @@
+/* From the documents of a query to its list: order, relevance, what is kept.
+ *
+ * Most runs are written in order, so that is looked at first. Otherwise, if only a few of many
+ * documents are wanted, a heap of scores finds the lowest that can be among them, and only what
+ * reaches it is sorted. No two documents of a query have the same name, so there is one order.
+ */
+#include <stdlib.h>
+
+#include "trecfile.h"
+
+typedef struct {
+    double score;
+    uint32_t entry;
+} place;
+
+typedef struct {
+    kgt_table table;
+    place *order, *spare;
+    double *heap;
+} worker;
+
+static bool ahead(const kgt_table *table, place a, place b) {
+    if (a.score != b.score) return a.score > b.score;
+    const kgt_entry *x = &table->entries[a.entry], *y = &table->entries[b.entry];
+    return kgt_compare_bytes(x->name, x->size, y->name, y->size) > 0;
+}
+
+/* ---- order ---- */
+
+static bool in_order(const kgt_table *table, const place *order, int64_t n) {
+    int64_t i = 1;
+    while (i < n && ahead(table, order[i - 1], order[i])) i++;
+    return i >= n;
+}
+
+/* The root of a heap with the lowest score on top goes to its place. */
+static void sift(double *heap, int64_t n) {
+    double score = heap[0];
+    int64_t at = 0;
+    for (int64_t child = 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= score) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = score;
+}
+
+/* The score of the k-th best of n, k <= n. */
+static double bound_of(double *heap, const place *order, int64_t n, int64_t k) {
+    for (int64_t i = 0; i < k; i++) { /* from the bottom up, each new score sinks or rises */
+        int64_t at = i;
+        for (; at > 0 && order[i].score < heap[(at - 1) / 2]; at = (at - 1) / 2)
+            heap[at] = heap[(at - 1) / 2];
+        heap[at] = order[i].score;
+    }
+    for (int64_t i = k; i < n; i++) {
+        if (order[i].score <= heap[0]) continue;
+        heap[0] = order[i].score;
+        sift(heap, k);
+    }
+    return heap[0];
+}
+
+/* Merges runs of `width` places, which are in order, in pairs. */
+static void merge(const kgt_table *table, const place *from, place *to, int64_t n, int64_t width) {
+    for (int64_t start = 0; start < n; start += 2 * width) {
+        int64_t a = start, end_a = start + width < n ? start + width : n;
+        int64_t b = end_a, end_b = start + 2 * width < n ? start + 2 * width : n;
+        for (int64_t i = start; i < end_b; i++) {
+            bool take_b = a == end_a || (b < end_b && ahead(table, from[b], from[a]));
+            to[i] = take_b ? from[b++] : from[a++];
+        }
+    }
+}
+
+static void sort(worker *at, int64_t n) {
+    for (int64_t width = 1; width < n; width *= 2) {
+        merge(&at->table, at->order, at->spare, n, width);
+        place *sorted = at->spare;
+        at->spare = at->order;
+        at->order = sorted;
+    }
+}
+
+/* Puts at least the `wanted` best of n places in order, and all that score as the last of them;
+ * returns how many. */
+static int64_t arrange(worker *at, int64_t n, int64_t wanted) {
+    if (in_order(&at->table, at->order, n)) return n;
+    if (wanted <= 0) return 0;
+    if (wanted < n / 2) {
+        double bound = bound_of(at->heap, at->order, n, wanted);
+        int64_t kept = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (at->order[i].score >= bound) at->order[kept++] = at->order[i];
+        n = kept;
+    }
+    sort(at, n);
+    return n;
+}
+
+/* ---- relevance ---- */
+
+static void judge(const kgt_listing *listing, int64_t query, kgt_table *table) {
+    const kgt_documents *judged = listing->judged;
+    for (int64_t i = 0; i < table->n; i++) table->entries[i].relevance = listing->unjudged;
+    for (int64_t i = judged->offsets[query]; i < judged->offsets[query + 1]; i++) {
+        const char *name = judged->text + judged->begin[i];
+        uint32_t size = (uint32_t)judged->size[i], hash = kgt_hash_bytes(name, size);
+        kgt_entry *entry = kgt_table_find(table, name, size, hash);
+        if (entry != NULL) entry->relevance = judged->relevance[i];
+    }
+}
+
+/* Of the first n places, those of documents with a relevance from 0 up. */
+static int64_t drop_unjudged(worker *at, int64_t n) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (at->table.entries[at->order[i].entry].relevance >= 0) at->order[kept++] = at->order[i];
+    return kept;
+}
+
+/* ---- lists ---- */
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Settles what is listed of a query whose documents are loaded and judged; returns how many. */
+static int64_t choose(worker *at, const kgt_cut *cut, int64_t *retrieved) {
+    int64_t n = at->table.n;
+    for (int64_t i = 0; i < n; i++) {
+        kgt_entry *entry = &at->table.entries[i];
+        if (cut->single) entry->score = (double)(float)entry->score;
+        at->order[i] = (place){entry->score, (uint32_t)i};
+    }
+    if (cut->judged_only && cut->limit < n) {
+        arrange(at, n, cut->limit);
+        n = drop_unjudged(at, cut->limit); /* in order still */
+    } else if (cut->judged_only) {
+        n = drop_unjudged(at, n);
+    }
+    *retrieved = n = smaller(n, cut->judged_only ? n : cut->limit);
+    int64_t listed = smaller(n, cut->depth);
+    int64_t ordered = arrange(at, cut->judged_only ? n : at->table.n, listed);
+    if (cut->keep_ties && listed > 0)
+        while (listed < smaller(n, ordered) &&
+               at->order[listed].score == at->order[listed - 1].score)
+            listed++;
+    return listed;
+}
+
+static bool load_documents(const kgt_documents *documents, int64_t query, kgt_table *table,
+                           kgt_fault *fault) {
+    kgt_table_clear(table, documents->offsets[query + 1] - documents->offsets[query]);
+    for (int64_t i = documents->offsets[query]; i < documents->offsets[query + 1]; i++) {
+        const char *name = documents->text + documents->begin[i];
+        uint32_t size = (uint32_t)documents->size[i];
+        table->entries[table->n] =
+            (kgt_entry){name, size, kgt_hash_bytes(name, size), documents->scores[i], 0};
+        if (!kgt_table_add(table)) {
+            kgt_note_fault(fault, KGT_DUPLICATE, i + 1, 0);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int64_t most_documents(const kgt_listing *listing, int64_t first, int64_t n) {
+    int64_t most = 0;
+    for (int64_t i = first; i < first + n; i++) {
+        int64_t size = listing->lines != NULL
+                           ? kgt_most_lines(listing->lines, i)
+                           : listing->documents->offsets[i + 1] - listing->documents->offsets[i];
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static bool open_worker(worker *at, int64_t most) {
+    size_t n = (size_t)most + 1;
+    if (!kgt_table_open(&at->table, most)) return false;
+    at->order = malloc(n * sizeof(place));
+    at->spare = malloc(n * sizeof(place));
+    at->heap = malloc(n * sizeof(double));
+    return at->order != NULL && at->spare != NULL && at->heap != NULL;
+}
+
+static void close_worker(worker *at) {
+    kgt_table_close(&at->table);
+    free(at->order);
+    free(at->spare);
+    free(at->heap);
+}
+
+kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
+                          double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault) {
+    worker at = {{NULL, NULL, 0, 0}, NULL, NULL, NULL};
+    if (!open_worker(&at, most_documents(listing, first, n))) {
+        close_worker(&at);
+        return KGT_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t query = first + i;
+        length[i] = retrieved[i] = 0;
+        bool sound = listing->lines != NULL
+                         ? kgt_load_lines(listing->lines, query, &at.table, fault)
+                         : load_documents(listing->documents, query, &at.table, fault);
+        if (!sound || listing->judged_query[query] < 0) continue;
+        judge(listing, listing->judged_query[query], &at.table);
+        length[i] = choose(&at, &listing->cut, &retrieved[i]);
+        for (int64_t j = 0; j < length[i]; j++) {
+            *relevance++ = at.table.entries[at.order[j].entry].relevance;
+            *scores++ = at.order[j].score;
+        }
+    }
+    close_worker(&at);
+    return KGT_OK;
+}

@@ -1,0 +1,234 @@
+"""The bytes of a run or qrels file in memory, and what to say of a line that is wrong."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from kgtrec.errors import FileError
+
+__all__ = ["DuplicateDocument", "PathName", "Text", "decoded", "explain", "read_text"]
+
+_RUN_COLUMNS = "query iter document rank score tag"
+_QRELS_COLUMNS = "query iter document relevance"
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAGIC = {
+    b"\x1f\x8b\x08": ("gzip", ".gz", "zcat"),
+    b"\x28\xb5\x2f\xfd": ("zstd", ".zst", "zstdcat"),
+}
+_PIECE = 1 << 20
+
+PathName = str | os.PathLike[str]
+
+
+class DuplicateDocument(FileError):
+    """A document stands twice under one query (trec_eval's exit code: 4)."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """All bytes of a file, unpacked; the last is a newline unless there are none.
+
+    Attributes
+    ----------
+    path : str or path-like
+        For messages.
+    is_run : bool
+        A run, or qrels.
+    data : bytearray or mmap
+        A file that is not packed and ends with a newline is mapped, not read.
+    start : int
+        Where the first line begins: behind a byte order mark.
+    """
+
+    path: PathName
+    is_run: bool
+    data: bytearray | mmap.mmap
+    start: int
+
+    @property
+    def columns(self) -> str:
+        """Names of the columns of a line."""
+        return _RUN_COLUMNS if self.is_run else _QRELS_COLUMNS
+
+    def line_at(self, begin: int) -> bytes:
+        """The line that begins there, without its end."""
+        return bytes(self.data[begin : self.data.find(b"\n", begin)])
+
+    def empty(self) -> FileError:
+        """What to raise if it holds no line but comments and blank ones."""
+        kind = "run" if self.is_run else "qrels"
+        found = f"this {kind} file holds no line"
+        return FileError(self.path, found=found, mend=f"lines are {self.columns!r}")
+
+
+def read_text(path: PathName, is_run: bool) -> Text:
+    """Bytes of a file; packed if its name ends in .gz or .zst, standard input if it is ``-``.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read or unpacked, or is packed without the name for it.
+    """
+    name = os.fspath(path)
+    data: bytearray | mmap.mmap
+    if name == "-":
+        path = "standard input"
+        with _explained(path):
+            data = _read(sys.stdin.buffer)
+        _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
+    else:
+        with _explained(path), open(path, "rb") as raw:
+            if name.endswith(".gz"):
+                data = _gunzip(path, raw)
+            elif name.endswith(".zst"):
+                data = _unzstd(path, raw)
+            else:
+                data = _map(raw)
+                _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
+    start = len(_BYTE_ORDER_MARK) if data[:3] == _BYTE_ORDER_MARK else 0
+    if isinstance(data, bytearray) and len(data) > start and data[-1] != ord("\n"):
+        data += b"\n"
+    return Text(path, is_run, data, start)
+
+
+@contextmanager
+def _explained(path: PathName) -> Iterator[None]:
+    """What the system says against reading becomes a FileError."""
+    try:
+        yield
+    except FileNotFoundError:
+        mend = "check the name and the working folder"
+        raise FileError(path, found="there is no such file", mend=mend) from None
+    except IsADirectoryError:
+        raise FileError(path, found="this is a folder", mend="name a file in it") from None
+    except OSError as error:
+        found = f"cannot be read ({error.strerror or error})"
+        raise FileError(path, found=found, mend="check its permissions and the disk") from None
+
+
+def _refuse_packed(path: PathName, head: bytes, mend: str) -> None:
+    for magic, names in _MAGIC.items():
+        if head.startswith(magic):
+            found = f"the content is {names[0]} data"
+            raise FileError(path, found=found, mend=mend.format(*names))
+
+
+def _read(raw: BinaryIO) -> bytearray:
+    data = bytearray()
+    while piece := raw.read(_PIECE):
+        data += piece
+    return data
+
+
+def _map(raw: BinaryIO) -> bytearray | mmap.mmap:
+    """Mapped if it is a plain file that ends with a newline: scans rely on it."""
+    status = os.fstat(raw.fileno())
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        return _read(raw)
+    if os.pread(raw.fileno(), 1, status.st_size - 1) != b"\n":
+        data = bytearray(status.st_size + 1)
+        used = raw.readinto(memoryview(data)[:-1])  # type: ignore[attr-defined]
+        del data[used:]  # room for the newline stays
+        return data
+    return mmap.mmap(raw.fileno(), status.st_size, access=mmap.ACCESS_READ)
+
+
+def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
+    """All members of a gzip file; zeros that fill a block up may follow them."""
+    data = bytearray()
+    unpack = zlib.decompressobj(31)
+    begun = False
+    try:
+        while piece := raw.read(_PIECE):
+            while piece:
+                if not begun and data:
+                    piece = piece.lstrip(b"\0")
+                begun = begun or bool(piece)
+                data += unpack.decompress(piece)
+                piece = unpack.unused_data
+                if unpack.eof:
+                    unpack, begun = zlib.decompressobj(31), False
+    except zlib.error as error:
+        raise _damaged(path, "gzip", error) from None
+    if begun:
+        raise _damaged(path, "gzip", "it ends before its end mark")
+    return data
+
+
+def _unzstd(path: PathName, raw: BinaryIO) -> bytearray:
+    import pyarrow as pa
+
+    data = bytearray()
+    if not raw.peek(1):  # type: ignore[attr-defined]
+        return data
+    with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as stream:
+        try:
+            while piece := stream.read(_PIECE):
+                data += piece
+        except OSError as error:
+            raise _damaged(path, "zstd", error) from None
+    return data
+
+
+def _damaged(path: PathName, kind: str, error: Any) -> FileError:
+    found = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
+    return FileError(path, found=found, mend="copy or compress the file again")
+
+
+def decoded(raw: bytes) -> str:
+    """A name as text: UTF-8, other bytes as lone surrogates ("surrogateescape")."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
+    """What to raise for a fault (line, kind, where the line begins) that the native core met."""
+    line, kind, begin = fault
+    fields = text.line_at(begin).split()
+    if kind == "columns":
+        return _wrong_columns(text, line, fields)
+    if kind == "duplicate":
+        found = (
+            f"document {_quoted(fields[2])} comes a second time under query {_quoted(fields[0])}"
+        )
+        mend = "keep one of the two lines"
+        return DuplicateDocument(text.path, line, found=found, mend=mend)
+    found, mend = {
+        "blank": lambda: ("a blank line", "remove it"),
+        "score": lambda: (
+            f"score {_quoted(fields[4])}",
+            "the fifth column must be a decimal number, inf or -inf",
+        ),
+        "relevance": lambda: (
+            f"relevance {_quoted(fields[3])}",
+            "the fourth column must be a whole number: 1 or more for relevant, 0 for not",
+        ),
+        "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
+    }[kind]()
+    return FileError(text.path, line, found=found, mend=mend)
+
+
+def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
+    columns = len(text.columns.split())
+    found = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
+    mend = f"a line has {columns}: {text.columns}"
+    if (text.is_run, len(fields)) in ((True, 4), (False, 6)):
+        mend += f" (is this {'qrels' if text.is_run else 'a run'}? the qrels come first)"
+    elif len(fields) > columns:
+        mend += " (white space inside an id must be written as %20)"
+    return FileError(text.path, line, found=found, mend=mend)
+
+
+def _quoted(raw: bytes, most: int = 60) -> str:
+    text = decoded(raw)
+    return repr(text if len(text) <= most else text[:most] + "...")

@@ -1,0 +1,173 @@
+"""Decimal numbers of run files: correctly rounded, against Python's own and whole numbers."""
+
+from __future__ import annotations
+
+import locale
+import math
+import re
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from trec_text_oracle import number
+
+from kgtrec import _core
+
+HEADER = Path(__file__).resolve().parents[1] / "csrc" / "decimal_powers.h"
+
+
+def read(text: bytes) -> float | None:
+    return _core.trec_score(text + b" t\n")
+
+
+def bits(value: float) -> bytes:
+    return struct.pack("d", value)
+
+
+def check(text: bytes) -> None:
+    # The digits that are read eight at a time must not be missed near the end of the text.
+    for ending in (b"\n", b" t\n", b"\t1234567890\n"):
+        got, due = _core.trec_score(text + ending), number(text)
+        assert (got is None) == (due is None), (text, got, due)
+        if due is not None:
+            assert bits(got) == bits(due), (text, got, due)
+
+
+def power_rows() -> tuple[int, list[int]]:
+    """The first exponent of the table in C, and its numbers of 128 bits."""
+    text = HEADER.read_text("utf-8")
+    first = int(re.search(r"KGT_FIRST_POWER \((-?\d+)\)", text)[1])
+    rows = re.findall(r"\{0x([0-9a-f]{16}), 0x([0-9a-f]{16})\}", text)
+    return first, [int(upper + lower, 16) for upper, lower in rows]
+
+
+def test_the_table_holds_the_first_128_bits_of_each_power():
+    first, rows = power_rows()
+    last = int(re.search(r"KGT_LAST_POWER (\d+)", HEADER.read_text("utf-8"))[1])
+    assert len(rows) == last - first + 1
+    for exponent, row in enumerate(rows, first):
+        power = Fraction(5) ** exponent
+        scale = Fraction(1)
+        while power * scale < 2**127:
+            scale *= 2
+        while power * scale >= 2**128:
+            scale /= 2
+        assert row == math.floor(power * scale), exponent
+
+
+digits = st.text("0123456789", min_size=1, max_size=25)
+signs = st.sampled_from(["", "+", "-"])
+exponents = st.just("") | st.builds(
+    "{}{}{}".format, st.sampled_from("eE"), signs, st.integers(0, 400) | st.integers(0, 10**30)
+)
+
+
+@given(
+    st.builds("{}{}{}".format, signs, digits, exponents)
+    | st.builds("{}{}.{}{}".format, signs, digits | st.just(""), digits | st.just(""), exponents)
+)
+@example("0.00000000000000000000001234567890123456789")
+@example("9007199254740993")
+@example("18446744073709551615e63")
+@example("9999999999999999999")
+@example("99999999999999999999999999")
+@example(".")
+@example("1e")
+@example("1e+")
+@example("-0")
+@example("-0e-99999999999999999999999")
+def test_numbers_of_every_form(text):
+    check(text.encode())
+
+
+@given(st.floats(allow_nan=False))
+def test_what_python_prints_comes_back(value):
+    for text in (repr(value), f"{value:.17g}", f"{value:.16e}", f"{value:.15g}", f"{value:.18e}"):
+        check(text.encode())
+
+
+def exactly(value: Fraction) -> str:
+    """All digits of a fraction whose denominator is a power of two."""
+    shift = value.denominator.bit_length() - 1
+    plain = str(value.numerator * 5**shift).rjust(shift + 1, "0")
+    return plain[: len(plain) - shift] + ("." + plain[len(plain) - shift :]) * (shift > 0)
+
+
+@given(
+    st.integers(1, 0x7FEFFFFFFFFFFFFE) | st.integers(1000 << 52, 1060 << 52) | st.integers(1, 1000),
+    st.sampled_from(["", "0", "1", "000000000000000000000001"]),
+    st.booleans(),
+)
+@example(1, "", False)  # subnormal
+@example(0x000FFFFFFFFFFFFF, "", False)  # the largest subnormal
+@example(0x7FEFFFFFFFFFFFFE, "1", False)
+def test_halves_between_two_numbers(below, more, less):
+    """Exact halves, with up to 770 digits, and what lies close to them."""
+    low, high = (struct.unpack("d", struct.pack("Q", below + i))[0] for i in (0, 1))
+    text = exactly((Fraction(low) + Fraction(high)) / 2)
+    text += ("." if "." not in text else "") + more
+    if less:
+        place = len(text.rstrip("0.")) - 1
+        text = text[:place] + str(int(text[place]) - 1) + "9" * 30
+    check(text.encode())
+
+
+@given(st.integers(1, 2**64), st.integers(-170, 70))
+def test_halves_that_the_table_decides(odd, exponent):
+    """Numbers of 54 bits times a power of ten: ties, wherever they are exact."""
+    value = Fraction(odd >> 10 | 1) * Fraction(10) ** exponent
+    check(b"%de%d" % (odd >> 10 | 1, exponent))
+    check(b"%de%d" % (value.numerator // value.denominator, 0))
+
+
+@pytest.mark.parametrize("digit", "159")
+def test_hundreds_of_digits(digit):
+    for text in (digit * 800, "0." + digit * 800, "0." + "0" * 400 + digit * 400,
+                 digit * 400 + "e-500", "1" + "0" * 800 + "e-800", digit * 310):  # fmt: skip
+        check(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e308", "1.7976931348623157e308", "1.7976931348623159e308", "2e308", "1e309", "1e99999999999",
+     "4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "1e-99999999999",
+     "2.2250738585072011e-308", "2.2250738585072014e-308", "0e999999999999999999999999999"],
+)  # fmt: skip
+def test_the_ends_of_the_range(text):
+    check(text.encode())
+    check(b"-" + text.encode())
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "+Inf", "INFINITY", "-iNfInItY"])
+def test_infinities(text):
+    assert read(text.encode()) == float(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nan", "-nan", "NaN", "nan(1)", "0x10", "0x1p3", "1_000", "1,5", "abc", "", "+", "-", "--1",
+     "1-", "1.2.3", ".", "-.", "e5", "1e", "1e+", "1e5.0", "infi", "infinit", "infinityy", "inf1",
+     "1f", "1d0", "\u0661", "1\0", "\0", "1e5e5", "+-1"],
+)  # fmt: skip
+def test_what_is_no_number(text):
+    assert read(text.encode()) is None
+
+
+def test_the_decimal_point_is_a_point_in_every_locale():
+    before = locale.setlocale(locale.LC_NUMERIC)
+    try:
+        for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "nl_NL.UTF-8"):
+            try:
+                locale.setlocale(locale.LC_NUMERIC, name)
+                break
+            except locale.Error:
+                continue
+        else:
+            pytest.skip("no locale with a decimal comma on this machine")
+        assert read(b"1.5e-310") == 1.5e-310  # too small for the table
+        assert read(b"1,5e-310") is None
+    finally:
+        locale.setlocale(locale.LC_NUMERIC, before)

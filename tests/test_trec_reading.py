@@ -1,0 +1,413 @@
+"""Native readers of run and qrels files against an oracle in plain Python."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import fuzz_readers
+import numpy as np
+import pytest
+import trec_text_oracle as oracle
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.trec import documents
+from kgtrec.trec.files import (
+    DuplicateDocument,
+    read_qrels,
+    read_qrels_columns,
+    read_run,
+    read_run_columns,
+    read_run_file,
+)
+from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.reading import read_judgements, read_lists
+
+
+def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of a few bytes and documents, so that small files are shared out too."""
+    monkeypatch.setattr(documents, "_PART_BYTES", 20)
+    monkeypatch.setattr(documents, "_PART_DOCUMENTS", 2)
+    monkeypatch.setattr(documents, "_FEW_GROUPS", 1)
+
+
+# -- Random files ------------------------------------------------------------------------------
+
+names = st.binary(min_size=1, max_size=12).filter(lambda b: b.split() == [b] and b[:1] != b"#")
+few = st.sampled_from(
+    [b"q", b"q1", b"qq", b"\xff", b"d", b"d1", b"dd", b"d\0", b"longer-than-eight"]
+)
+blanks = st.sampled_from([b" ", b"\t", b"  ", b" \v", b"\f", b"\r "])
+edges = st.sampled_from([b"", b"", b"", b" ", b"\t"])
+endings = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n"])
+scores = st.one_of(
+    st.sampled_from([b"1", b"1.0", b"0.5", b"-0", b"0", b"inf", b"-inf", b"1e-400", b"1e400"]),
+    st.floats(allow_nan=False).map(lambda x: repr(x).encode()),
+    st.integers(-(10**20), 10**20).map(lambda x: b"%d" % x),
+)
+levels = st.integers(-3, 4).map(lambda x: b"%d" % x) | st.sampled_from([b"+2", b"007", b"-0"])
+
+
+@st.composite
+def files(draw, is_run: bool) -> bytes:
+    """Mostly sound: a fault comes with a chance of its own."""
+    chunks = [draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf"]))]
+    for _ in range(draw(st.integers(0, 14))):
+        kind = draw(st.integers(0, 19))
+        if kind == 0:
+            chunks.append(draw(st.sampled_from([b"#", b" # a b", b"#q 0 d 1 1 t"])) + b"\n")
+            continue
+        if kind == 1 and is_run:
+            chunks.append(draw(st.sampled_from([b"\n", b" \t\n", b"\r\n"])))
+            continue
+        fields = [draw(few | names), b"0", draw(few | names)]
+        fields += [b"1", draw(scores), draw(few)] if is_run else [draw(levels)]
+        if kind == 2:
+            place = draw(st.integers(0, len(fields) - 1))
+            fields[place] = draw(st.sampled_from([b"", b"x y", b"nan", b"1.5", b"9" * 20, b"#"]))
+        if kind == 3:
+            fields.append(draw(few))
+        line = draw(edges)
+        for place, field in enumerate(fields):
+            line += (draw(blanks) if place else b"") + field
+        chunks.append(line + draw(edges) + draw(endings))
+    data = b"".join(chunks)
+    return data[:-1] if data.endswith(b"\n") and draw(st.booleans()) else data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("reading")
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+@given(data=st.data(), threads=st.integers(1, 3), small=st.booleans())
+def test_columns_are_the_oracles(folder, is_run, data, threads, small):
+    content = data.draw(files(is_run))
+    with pytest.MonkeyPatch.context() as patch:
+        if small:
+            patch.setattr(documents, "_PART_BYTES", 8)
+            patch.setattr(documents, "_PART_DOCUMENTS", 1)
+            patch.setattr(documents, "_FEW_GROUPS", 1)
+        fuzz_readers.check_columns(write(folder, content), content, is_run, threads)
+
+
+options = st.fixed_dictionaries(
+    {
+        "limit": st.none() | st.integers(0, 8),
+        "depth": st.none() | st.integers(0, 8),
+        "keep_ties": st.booleans(),
+        "judged_only": st.booleans(),
+        "single": st.booleans(),
+        "absent": st.booleans(),
+    }
+)
+near = [1.0, 1.0 + 1e-9, 1.0 - 1e-9, 0.0, -0.0, 5e-324, 1e300, 1e301, -1e300, float("inf")]
+tables = st.dictionaries(
+    st.sampled_from("abc"),
+    st.dictionaries(
+        st.text("de\u00e9\udc80", min_size=1, max_size=3),
+        st.tuples(st.sampled_from(near) | st.floats(allow_nan=False), st.integers(-3, 3)),
+        min_size=1,
+        max_size=25,
+    ),
+    min_size=1,
+)
+
+
+def as_bytes(table, value=lambda x: x):
+    def raw(name: str) -> bytes:
+        return name.encode("utf-8", "surrogateescape")
+
+    return {raw(q): {raw(d): value(v) for d, v in ds.items()} for q, ds in table.items()}
+
+
+@given(run=tables, qrels=tables, options=options, data=st.data(), threads=st.integers(1, 3))
+def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
+    """From files, lines in any order, and from dicts."""
+    run = {q: {d: score for d, (score, _) in ds.items()} for q, ds in run.items()}
+    qrels = {q: {d: level for d, (_, level) in ds.items()} for q, ds in qrels.items()}
+    raw_run, raw_qrels = as_bytes(run), as_bytes(qrels)
+    lines = [b"%s Q0 %s 0 %s t\n" % (q, d, repr(v).encode()) for q in raw_run
+             for d, v in raw_run[q].items()]  # fmt: skip
+    judged = [b"%s 0 %s %d\n" % (q, d, v) for q in raw_qrels for d, v in raw_qrels[q].items()]
+    paths = [
+        write(folder, b"".join(data.draw(st.permutations(part))), name)
+        for part, name in ((judged, "qrels"), (lines, "run"))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
+        fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
+    from_files = read_lists(*paths, **options)
+    from_dicts = Lists.from_dicts(qrels, run, tag="t", **options)
+    for name in ("offsets", "relevance", "scores", "retrieved", "judged_offsets", "judged"):
+        one, other = getattr(from_files, name), getattr(from_dicts, name)
+        assert one.dtype == other.dtype
+        assert one.tobytes() == other.tobytes(), name
+    for name in ("queries", "tag", "unanswered", "unasked"):
+        assert getattr(from_files, name) == getattr(from_dicts, name)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "reversed", "interleaved"])
+def test_long_lists(tmp_path: Path, order: str) -> None:
+    """More documents than a heap or a merge sees in the small cases, with and without ties."""
+    rng = np.random.default_rng(3)
+    run, lines = {}, []
+    for query in (b"10", b"9", b"x"):
+        scores = np.round(rng.standard_normal(700), 1 if query == b"9" else 12)
+        run[query] = {b"d%d" % i: float(s) for i, s in enumerate(scores.tolist())}
+        ranked = sorted(run[query], key=lambda d, q=query: (run[q][d], d), reverse=True)
+        ranked = ranked[::-1] if order == "reversed" else ranked
+        texts = [repr(run[query][d]).encode() for d in ranked]
+        pairs = zip(ranked, texts, strict=True)
+        lines += [b"%s Q0 %s 1 %s t\n" % (query, d, text) for d, text in pairs]
+    if order in ("shuffled", "interleaved"):
+        lines = [lines[i] for i in rng.permutation(len(lines))]
+    qrels = {q: {b"d%d" % i: int(i % 3) - 1 for i in range(0, 700, 7)} for q in run}
+    judged = b"".join(b"%s 0 %s %d\n" % (q, d, v) for q in qrels for d, v in qrels[q].items())
+    paths = write(tmp_path, judged, "q"), write(tmp_path, b"".join(lines), "r")
+    for depth in (None, 1, 20, 349, 351, 700):
+        for more in ({}, {"keep_ties": True}, {"judged_only": True}, {"single": True},
+                     {"judged_only": True, "limit": 90}):  # fmt: skip
+            fuzz_readers.check_lists(*paths, qrels, run, {"depth": depth, **more}, 2)
+
+
+# -- Faults ------------------------------------------------------------------------------------
+
+SOUND = "a Q0 d{} 1 1 t\n"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_first_fault_of_the_file_is_told(tmp_path, small_parts, threads) -> None:
+    """Whatever query it belongs to, and whichever part meets a fault first."""
+    lines = [f"{query} Q0 d{i} 1 1 t" for i in range(20) for query in "zay"]
+    lines[40:40] = ["y Q0 d3 1 1 t"]  # a second time
+    lines[30:30] = ["z Q0 new 1 abc t"]
+    lines[50:50] = ["a Q0 new 1"]
+    path = write(tmp_path, "\n".join(lines))
+    for reader in (
+        lambda: read_run_columns(path, threads=threads),
+        lambda: read_lists(write(tmp_path, "a 0 d 1\n", "q"), path, threads=threads),
+    ):
+        with pytest.raises(FileError, match=":31: score 'abc'"):
+            reader()
+    lines[30] = "z Q0 new 1 1 t"
+    write(tmp_path, "\n".join(lines))
+    with pytest.raises(DuplicateDocument, match=":42: document 'd3' comes a second time under"):
+        read_run_columns(path, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_blank_qrels_line_before_a_fault(tmp_path, small_parts, threads) -> None:
+    good = "".join(f"q{i} 0 d 1\n" for i in range(30))
+    path = write(tmp_path, good + "\n" + good + "q 0 d x\n")
+    with pytest.raises(FileError, match=":31: a blank line"):
+        read_judgements(path, threads=threads)
+    path = write(tmp_path, "q 0 d x\n" + good + "\n")
+    with pytest.raises(FileError, match=":1: relevance 'x'"):
+        read_judgements(path, threads=threads)
+    with pytest.raises(FileError, match=":1: a blank line"):
+        read_judgements(write(tmp_path, "\n\n"), threads=threads)
+
+
+def test_faults_of_queries_without_judgements_count_too(tmp_path) -> None:
+    qrels = write(tmp_path, "q 0 d 1\n", "q")
+    with pytest.raises(FileError, match=":2: score 'nan'"):
+        read_lists(qrels, write(tmp_path, "q 0 d 1 1 t\nother 0 d 1 nan t\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ("q Q0 d 1 0.5 t more", True),
+        ("q Q0 d 1 0.5 my run", True),
+        ("q Q0 d 1 0.5 t # why", True),
+        ("q Q0 New York 1 0.5 t", False),  # read as document New with score 1
+        ("q Q0 Boeing 747 1 0.5 t", False),
+        ("q Q0 d one 0.5 t more", False),
+        ("q Q0 d 1 0.5 7 more", False),
+    ],
+)
+def test_columns_beyond_the_sixth(tmp_path, line: str, taken: bool) -> None:
+    path = write(tmp_path, f"q Q0 first 1 1 t\n{line}\n")
+    if taken:
+        assert read_run_file(path).scores == {"q": {"first": 1.0, "d": 0.5}}
+        assert read_run_file(path).tag == line.split()[5]
+    else:
+        with pytest.raises(FileError, match=r":2: . columns .*written as %20"):
+            read_run(path)
+
+
+def test_files_in_the_wrong_order(tmp_path) -> None:
+    run, qrels = write(tmp_path, RUN, "r"), write(tmp_path, QRELS, "q")
+    with pytest.raises(FileError, match=r"is this a run\? the qrels come first"):
+        read_lists(run, qrels)
+    with pytest.raises(FileError, match=r"is this qrels\? the qrels come first"):
+        read_lists(qrels, qrels)
+
+
+def test_comments_in_both(tmp_path) -> None:
+    assert read_run(write(tmp_path, "#\nq Q0 d 1 1 t\n # q Q0 e 1 1 u")) == {"q": {"d": 1.0}}
+    assert read_run_file(tmp_path / "file.txt").tag == "t"
+    assert read_qrels(write(tmp_path, "#\nq 0 d 1\n#q 0 e 1")) == {"q": {"d": 1}}
+    with pytest.raises(FileError, match="holds no line"):
+        read_run(write(tmp_path, "# a\n#"))
+
+
+@pytest.mark.parametrize(
+    "text", ["9223372036854775808", "-9223372036854775809", "1e3", "0x1", "1.0"]
+)
+def test_relevances_that_are_refused(tmp_path, text) -> None:
+    with pytest.raises(FileError, match=f":1: relevance '{text}'"):
+        read_qrels(write(tmp_path, f"q 0 d {text}\n"))
+
+
+# -- Ways in -----------------------------------------------------------------------------------
+
+RUN, QRELS = b"q Q0 d 1 2 t\nq Q0 e 2 1 t", b"q 0 e 1\n"
+
+
+def zstd(data: bytes) -> bytes:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    with pa.CompressedOutputStream(out, "zstd") as stream:
+        stream.write(data)
+        out.close = lambda: None
+    return out.getvalue()
+
+
+def check_pair(qrels, run) -> None:
+    lists = read_lists(qrels, run)
+    assert lists.relevance.tolist() == [UNJUDGED, 1]
+    assert (lists.queries, lists.tag) == (["q"], "t")
+
+
+def test_packed_files(tmp_path) -> None:
+    halves = gzip.compress(RUN[:9]) + gzip.compress(RUN[9:]) + b"\0" * 8  # as by cat, and a tape
+    check_pair(write(tmp_path, QRELS, "q"), write(tmp_path, halves, "r.gz"))
+    check_pair(write(tmp_path, zstd(QRELS), "q.zst"), write(tmp_path, zstd(RUN), "r.zst"))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+def test_packed_files_that_are_damaged(tmp_path, pack) -> None:
+    suffix = ".gz" if pack is gzip.compress else ".zst"
+    packed = pack(b"".join(b"q%d Q0 d 1 1 t\n" % i for i in range(10_000)))
+    for content in (packed[:-9], packed[:50], packed[:3], b"no such data", packed + b"garbage"):
+        with pytest.raises(FileError, match="damaged or cut short"):
+            read_run(write(tmp_path, content, "r" + suffix))
+    with pytest.raises(FileError, match="give it a name that ends in " + suffix):
+        read_run(write(tmp_path, packed, "r.txt"))
+    with pytest.raises(FileError, match="holds no line"):
+        read_run(write(tmp_path, b"", "e" + suffix))
+    with pytest.raises(FileError, match="holds no line"):
+        read_run(write(tmp_path, pack(b""), "e" + suffix))
+
+
+def test_standard_input(tmp_path, monkeypatch) -> None:
+    for place, content in enumerate((QRELS, RUN)):
+        paths = [write(tmp_path, QRELS, "q"), write(tmp_path, RUN, "r")]
+        paths[place] = "-"
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        check_pair(*paths)
+    with pytest.raises(UsageError, match="read only once"):
+        read_lists("-", "-")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(gzip.compress(RUN))))
+    with pytest.raises(FileError, match=r"^standard input: .* gzip data; unpack it first: zcat"):
+        read_run("-")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"q Q0 d\n")))
+    with pytest.raises(FileError, match=r"^standard input:1: 3 columns"):
+        read_run("-")
+
+
+def test_a_pipe_is_read(tmp_path) -> None:
+    write(tmp_path, QRELS, "q")
+    write(tmp_path, RUN, "r")
+    code = "import sys; from kgtrec.trec.reading import *; print(read_lists(*sys.argv[1:]).scores)"
+    command = f'"{sys.executable}" -c "{code}" <(cat q) <(cat r)'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[2. 1.]"
+
+
+def test_qrels_are_read_once_for_many_runs(tmp_path) -> None:
+    qrels = read_judgements(write(tmp_path, "a 0 d 1\nb 0 d 2\nc 0 d 0\n", "q"))
+    (tmp_path / "q").unlink()
+    one = read_lists(qrels, write(tmp_path, "a 0 d 1 1 x\n", "1"))
+    two = read_lists(qrels, write(tmp_path, "c 0 d 1 1 y\nb 0 e 1 1 y\nz 0 e 1 1 y\n", "2"))
+    assert (one.queries, one.unanswered, one.unasked) == (["a"], 2, 0)
+    assert (two.queries, two.unanswered, two.unasked) == (["b", "c"], 1, 1)
+    assert two.judged.tolist() == [2, 0]
+    none = read_lists(qrels, write(tmp_path, "z 0 d 1 1 x\n", "3"))
+    assert (len(none), none.unanswered, none.unasked) == (0, 3, 1)
+    absent = read_lists(qrels, tmp_path / "3", absent=True)
+    assert (absent.queries, absent.offsets.tolist()) == (["a", "b", "c"], [0, 0, 0, 0])
+
+
+def test_columns_and_dicts_keep_the_order_of_the_file(tmp_path) -> None:
+    run = read_run_columns(write(tmp_path, "z 0 b 1 1 t\na 0 d 1 2 t\nz 0 a 1 9 t\n"))
+    assert run.queries == ["z", "a"]
+    assert run.documents.to_pylist() == [b"b", b"a", b"d"]
+    assert list(read_run(tmp_path / "file.txt")["z"]) == ["b", "a"]
+    qrels = read_qrels_columns(write(tmp_path, "z 0 b 1\na 0 d 2\nz 0 a -1\n"))
+    assert qrels.relevance.tolist() == [1, -1, 2]
+    assert len(qrels) == 2
+
+
+# -- From dicts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "says"),
+    [
+        ({}, {"q": {"d": float("nan")}}, "the score of document 'd' under query 'q' is NaN"),
+        ({}, {"q": {"d": "x"}}, "a score of query 'q' is no number"),
+        ({}, {"q": {1: 2.0}}, "document 1 is no text"),
+        ({}, {1: {"d": 2.0}}, "query 1 is no text"),
+        ({"q": {"d": 1.5}}, {}, "relevance of document 'd' under query 'q' is 1.5"),
+        ({"q": {"d": 2**63}}, {}, "is 9223372036854775808; it must be a whole number within"),
+        ({"q": {"d": 1}}, {"q": {"\u00ff": 1, "\udcc3\udcbf": 2}}, "'\u00ff' comes a second time"),
+    ],
+)
+def test_dicts_that_are_refused(qrels, run, says) -> None:
+    with pytest.raises(InputError, match=says):
+        Lists.from_dicts(qrels, run)
+
+
+def test_dicts_with_empty_lists() -> None:
+    lists = Lists.from_dicts({"a": {}, "b": {"d": True}}, {"a": {"d": 1}, "b": {}})
+    assert (lists.queries, lists.offsets.tolist(), lists.judged.tolist()) == (["b"], [0, 0], [1])
+    assert (lists.unanswered, lists.unasked) == (0, 1)
+    assert len(Lists.from_dicts({}, {})) == 0
+
+
+def test_a_negative_depth_is_a_wrong_call(tmp_path) -> None:
+    with pytest.raises(UsageError, match="depth=-1"):
+        Lists.from_dicts({}, {}, depth=-1)
+
+
+# -- The fuzzer --------------------------------------------------------------------------------
+
+
+def test_a_few_hundred_damaged_files(tmp_path) -> None:
+    assert fuzz_readers.fuzz(tmp_path, seed=11, seconds=30, rounds=800) > 50
+
+
+def test_the_fuzzer_notices(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(oracle, "number", lambda text: 1.0)
+    with pytest.raises(AssertionError):
+        fuzz_readers.fuzz(tmp_path, seed=11, seconds=30, rounds=200)
