@@ -1,15 +1,31 @@
-"""``kgtrec eval``: output to the byte, diagnostics, exit codes."""
+"""``kgtrec eval``: options, diagnostics, exit codes, several runs and formats.
+
+What it prints for many mixes of trec_eval's flags is in test_cli_eval_golden.py.
+"""
 
 from __future__ import annotations
 
+import csv
+import ctypes
 import gzip
+import io
+import json
+import math
+import subprocess
+import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from kgtrec._version import __version__
 from kgtrec.cli import main
+from kgtrec.trec.output import Wanted, trec_lines
+from kgtrec.trec.scoring import Scored
+from kgtrec.trec.table import resolve
 
 QRELS = "10 0 a 1\n10 0 b 0\n9 0 a 1\n9 0 z 1\n8 0 a 1\n"
 RUN = "9 Q0 b 1 3 x\n9 Q0 a 2 2 x\n10 Q0 a 1 7 x\n7 Q0 a 1 1 sys\n"
@@ -33,8 +49,11 @@ class Result:
         return self.stdout_bytes.decode()
 
 
+Invoke = Callable[..., Result]
+
+
 @pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch, capfdbinary):
+def invoke(monkeypatch: pytest.MonkeyPatch, capfdbinary) -> Invoke:
     """Call the command line as the installed script does."""
 
     def call(*args: str) -> Result:
@@ -52,90 +71,437 @@ def line(measure: str, query: str, value: str) -> str:
     return f"{measure.ljust(22)}\t{query}\t{value}\n"
 
 
-def test_per_query_lines_then_summary_in_table_order(invoke, files) -> None:
-    asked = ["-m", "map_cut.20", "-mP_2,1", "-m", "set"]
-    result = invoke("-q", *asked, *files)
+def refused(result: Result, code: int, *words: str) -> None:
+    """One sentence with these words, nothing printed, no traceback."""
+    assert result.exit_code == code, result
+    assert result.stdout_bytes == b""
+    assert result.stderr.startswith("kgtrec: ")
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+def test_per_query_lines_then_summary_in_table_order(invoke: Invoke, files) -> None:
+    result = invoke("-q", "-m", "map_cut.20", "-mP_2,1", "-m", "num_ret", "-m", "runid", *files)
     assert result.exit_code == 0
-    per_query = {"num_ret": "{}", "num_rel": "{}", "num_rel_ret": "1", "P_1": "{}", "P_2": "0.5000",
-                 "utility": "{}", "map_cut_20": "{}"}  # fmt: skip
-    first = "".join(
-        line(name, "10", text.format(value))
-        for (name, text), value in zip(
-            per_query.items(), ["1", "1", "", "1.0000", "", "1.0000", "1.0000"], strict=True
-        )
-    )
-    assert result.stdout.startswith(first)
-    end = (
-        line("num_q", "all", "2")
-        + line("num_ret", "all", "3")
-        + line("num_rel", "all", "3")
-        + line("num_rel_ret", "all", "2")
-        + line("P_1", "all", "0.5000")
-        + line("P_2", "all", "0.5000")
-        + line("utility", "all", "0.5000")
-        + line("map_cut_20", "all", "0.6250")
-        + line("set_P", "all", "0.7500")
-        + line("set_relative_P", "all", "0.7500")
-        + line("set_recall", "all", "0.7500")
-        + line("set_map", "all", "0.6250")
-        + line("set_F", "all", "0.7500")
-    )
-    assert result.stdout.endswith(line("runid", "all", "sys") + end)
-    queries = [text.split("\t")[1] for text in result.stdout.splitlines()]
-    assert list(dict.fromkeys(queries)) == ["10", "9", "all"]  # byte order
-    assert "runid                 \t9" not in result.stdout
+    assert result.stdout == (
+        line("num_ret", "10", "1") + line("P_1", "10", "1.0000") + line("P_2", "10", "0.5000")
+        + line("map_cut_20", "10", "1.0000")
+        + line("num_ret", "9", "2") + line("P_1", "9", "0.0000") + line("P_2", "9", "0.5000")
+        + line("map_cut_20", "9", "0.2500")
+        + line("runid", "all", "sys") + line("num_ret", "all", "3") + line("P_1", "all", "0.5000")
+        + line("P_2", "all", "0.5000") + line("map_cut_20", "all", "0.6250")
+    )  # fmt: skip
     assert result.stderr == (
-        "kgtrec eval: 1 of 3 queries of the qrels are not in the run and "
-        "1 of 3 queries of the run are not in the qrels; they are left out\n"
+        "kgtrec eval: 1 of 3 queries of the qrels are not in the run; they are left out\n"
+        "kgtrec eval: 1 of 3 queries of the run are not in the qrels; they are left out\n"
     )
 
 
-def test_official_is_the_default(invoke, files) -> None:
-    result = invoke(*files)
-    assert result.stdout == invoke("-m", "official", *files).stdout
-    names = [text.split("\t")[0].strip() for text in result.stdout.splitlines()]
-    assert names[:10] == ["runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map",
-                          "Rprec", "bpref", "recip_rank"]  # fmt: skip
-    assert names[10] == "iprec_at_recall_0.00"
-    assert names[-1] == "P_1000"
-    assert len(names) == 30
-    assert line("gm_map", "all", "0.5000") in result.stdout
+@pytest.mark.parametrize(
+    ("plain", "others"),
+    [
+        (["-q", "-n"], ["-qn", "-nq", "--per-query --no-summary",
+                        "--query_eval_wanted --nosummary"]),
+        (["-q", "-c"], ["-qc", "-cq", "-qq -c", "--complete -q", "-q --complete_rel_info_wanted"]),
+        (["-l", "2"], ["-l2", "--level 2", "--level=2", "--level_for_rel 2", "-l 1 -l 2"]),
+        (["-M", "1"], ["-M1", "--depth 1", "--Max_retrieved_per_topic=1"]),
+        (["-N", "9", "-m", "utility.1,-1,0,1"],
+         ["-N9 -mutility.1,-1,0,1", "--Number_docs_in_coll 9 --measure utility.1,-1,0,1"]),
+        (["-J"], ["--judged-only", "--Judged_docs_only"]),
+        (["-q", "-m", "map"], ["-qmmap", "-qm map", "--measure map -q", "-m map -q -o",
+                               "-m map -q --Output_old_results_format x",
+                               "-m map -q -D 0 -R qrels -T trec_results",
+                               "-m map -q --Rel_info_format qrels --Results_format trec_results"]),
+        (["-m", "P.5", "-m", "map"], ["-mmap -mP.5", "-m map -m P.5 -m P.10"]),
+        ([], ["-m official", "-R qrels", "--compat 10", "-o", "--Debug_level 3", "-D0.10 -D 0"]),
+    ],
+)  # fmt: skip
+def test_options_as_getopt_takes_them(
+    invoke: Invoke, files, plain: list[str], others: list[str]
+) -> None:
+    expected = invoke(*plain, *files)
+    assert expected.exit_code == 0
+    for other in others:
+        words = other.split()
+        assert invoke(*words, *files).stdout == expected.stdout, other
+        assert invoke(*files, *words).stdout == expected.stdout, other
+        assert invoke(files[0], *words, "--", files[1]).stdout == expected.stdout, other
 
 
-def test_all_trec_says_what_it_leaves_out(invoke, files) -> None:
-    assert "relstring" in invoke("-q", "-m", "all_trec", *files).stderr
-    assert "relstring" not in invoke("-m", "all_trec", *files).stderr
+def test_a_negative_argument_is_no_option(invoke: Invoke, files) -> None:
+    refused(invoke("-l", "-1", *files), 1, "'-1'", "--level")
 
 
-def test_runid_alone_and_any_bytes(invoke, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["-l", "-M", "-N", "--level_for_rel"])
+@pytest.mark.parametrize("text", ["abc", "1.5", "2x", "", "9999999999999999999"])
+def test_numbers_must_be_numbers(invoke: Invoke, files, option: str, text: str) -> None:
+    refused(invoke(option, text, *files), 1, "Invalid value", repr(text))
+
+
+def test_all_wrong_calls_at_once(invoke: Invoke, files) -> None:
+    qrels, run = files
+    cases = {
+        ("-m", "foo", "-m", "bar", qrels, "no such file"): (1, "'foo'", "'bar'"),
+        (): (1, "Missing argument 'QRELS'"),
+        (qrels,): (1, "Missing argument 'RUN'"),
+        ("--nonsense", qrels, run): (1, "--nonsense"),
+        ("-k", qrels, run): (1, "-k"),
+        ("--compat", "8", qrels, run): (1, "'8'"),
+        ("--format", "xml", qrels, run): (1, "'xml'"),
+        ("-D", "x", qrels, run): (1, "'x'", "-D 1.QUERY"),
+        ("-", "-"): (1, "standard input"),
+        (qrels, run, run): (1, "named twice"),
+        ("-m", "P.", qrels, run): (1, "'P.'"),
+        ("-m", "P.0", qrels, run): (2, "'P.0'"),
+        ("-m", "P.5,5", qrels, run): (2, "twice"),
+        ("-m", "ndcg.1", qrels, run): (2, "'ndcg.1'"),
+        ("-R", "prefs", qrels, run): (2, "-R prefs", "preference"),
+        ("-R", "nonsense", qrels, run): (2, "-R nonsense", "not known"),
+        ("-T", "nonsense", qrels, run): (2, "-T nonsense"),
+        ("-R", "prefs", "-m", "foo", qrels, run): (1, "'foo'"),
+    }
+    for args, (code, *words) in cases.items():
+        refused(invoke(*args), code, *words)
+
+
+def test_exit_codes_of_files(invoke: Invoke, tmp_path: Path, files) -> None:
+    qrels, run = files
+    texts = {
+        "twice": RUN + "9 Q0 b 9 9 x\n",
+        "other": "other Q0 a 1 1 x\n",
+        "empty": "",
+        "five": "9 Q0 b 1 3 x\n9 Q0 a 2 2\n",
+        "abc": "9 Q0 b 1 3 x\n9 Q0 a 2 abc x\n",
+        "nan": "9 Q0 b 1 nan x\n",
+        "half": "9 0 b 1.9\n",
+        "again": QRELS + "9 0 z 1\n",
+        "blank": "9 0 b 1\n\n9 0 c 1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+
+    def at(name: str) -> str:
+        return str(tmp_path / name)
+
+    refused(invoke(qrels, at("none")), 2, "none: ", "no such file")
+    refused(invoke(qrels, str(tmp_path)), 2, str(tmp_path), "folder")
+    refused(invoke(run, qrels), 2, "run:1: ", "6 columns")
+    refused(invoke(qrels, at("empty")), 2, "empty: ")
+    refused(invoke(at("empty"), run), 2, "empty: ")
+    refused(invoke(qrels, at("five")), 2, "five:2: ", "5 columns")
+    refused(invoke(qrels, at("abc")), 2, "abc:2: ", "'abc'")
+    refused(invoke(qrels, at("nan")), 2, "nan:1: ")
+    refused(invoke(at("half"), run), 2, "half:1: ", "'1.9'")
+    refused(invoke(at("blank"), run), 2, "blank:2: ", "blank line")
+    refused(invoke(qrels, at("twice")), 4, "twice:5: ", "'b'", "'9'")
+    refused(invoke(at("again"), run), 4, "again:6: ", "'z'")
+    refused(invoke(qrels, at("other")), 7, "other", "share no query")
+    refused(invoke("-c", qrels, at("other")), 7, "share no query")
+    refused(invoke("-D", "1.77", qrels, run), 7, "'77'")
+
+
+def test_queries_missing_from_the_run(invoke: Invoke, files) -> None:
+    result = invoke("-c", "-m", "num_q", "-m", "map", *files)
+    assert result.stdout == line("num_q", "all", "3") + line("map", "all", "0.4167")
+    first, second = result.stderr.splitlines()
+    assert first.endswith("1 of 3 queries of the qrels are not in the run; "
+                          "they count as if nothing were retrieved")  # fmt: skip
+    assert second.endswith("1 of 3 queries of the run are not in the qrels; they are left out")
+
+
+def test_one_query_only(invoke: Invoke, files) -> None:
+    result = invoke("-D", "1.9", "-q", "-m", "map", "-m", "num_q", *files)
+    expected = line("map", "9", "0.2500") + line("num_q", "all", "1") + line("map", "all", "0.2500")
+    assert result.stdout == expected
+
+
+def test_nothing_wanted_prints_nothing(invoke: Invoke, files) -> None:
+    for arguments in (["-n"], ["-m", "relstring"], ["-qn", "-m", "runid"], ["-qn", "-m", "num_q"]):
+        result = invoke(*arguments, *files)
+        assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_parameters_that_count_for_nothing_are_named(invoke: Invoke, files) -> None:
+    result = invoke("-m", "P.1", "-m", "P.2", *files)
+    assert result.stdout == line("P_1", "all", "0.5000")
+    assert "-m P.2: " in result.stderr
+    assert "ignored" in result.stderr
+
+
+def test_engines_are_named_on_demand(invoke: Invoke, files) -> None:
+    result = invoke("--show-engines", "-m", "map", "-m", "rbp", *files)
+    said = next(text for text in result.stderr.splitlines() if "pytrec_eval" in text)
+    assert said.index("map") < said.index("rbp")
+    assert result.stdout == invoke("-m", "map", "-m", "rbp", *files).stdout
+    assert "pytrec_eval" not in invoke("-m", "map", "-m", "rbp", *files).stderr
+
+
+# -- Help --------------------------------------------------------------------------------------
+
+
+def test_help_teaches(invoke: Invoke) -> None:
+    result = invoke("--help")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert invoke("-h").stdout == result.stdout
+    for word in ("kgtrec eval -q -m map_cut.20", "-Z, --zscores FILE", "--compat [9|10]",
+                 "Exit codes", "ndcg_cut", "rbp_resid", "official, set", "-h -m"):  # fmt: skip
+        assert word in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_help_of_measures(invoke: Invoke, files) -> None:
+    result = invoke("-h", "-m", "bpref")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("bpref\n    ")
+    assert "Usage" not in result.stdout
+    for words in (["-m", "bpref", "-h"], ["-hm", "bpref"], ["-q", "-mbpref", "-h", *files]):
+        assert invoke(*words).stdout == result.stdout
+    both = invoke("-h", "-m", "P.5", "-m", "bpref").stdout
+    assert "bpref\n    " in both
+    assert "P\n    " in both
+    nickname = invoke("-h", "-m", "set").stdout
+    for name in ("runid", "num_rel_ret", "utility", "set_P", "set_F"):
+        assert f"{name}\n    " in nickname
+    assert nickname.startswith("set: runid, num_q")
+    refused(invoke("-h", "-m", "nonsense"), 1, "'nonsense'")
+
+
+def test_version_on_standard_error(invoke: Invoke) -> None:
+    for words, followed in ((["-v"], "10.0"), (["--version", "--compat", "9"], "9.0.8")):
+        result = invoke(*words)
+        assert (result.exit_code, result.stdout) == (0, "")
+        expected = f"kgtrec eval {__version__}, following trec_eval version {followed}\n"
+        assert result.stderr == expected
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kgtrec.cli import main; sys.argv = ['kgtrec', 'eval', *sys.argv[1:]]\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    for words in (["--help"], ["-h", "-m", "all_trec"], ["-v"]):
+        command = [sys.executable, "-c", code, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        loaded = {name.partition(".")[0] for name in done.stderr.split()}
+        assert "kgtrec" in loaded
+        assert not loaded & {"scipy", "pyarrow", "matplotlib", "pandas", "pytrec_eval", "tqdm"}
+
+
+# -- Files -------------------------------------------------------------------------------------
+
+
+def test_packed_files_and_any_bytes(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "q").write_bytes(b"\xff 0 \xfe 1\n")
-    with gzip.open(tmp_path / "r.gz", "wb") as out:
-        out.write(b"\xff Q0 \xfe 1 1 t\xfd\n")
+    run = b"\xff Q0 \xfe 1 1 t\xfd\n"
+    (tmp_path / "r.gz").write_bytes(gzip.compress(run))
     files = str(tmp_path / "q"), str(tmp_path / "r.gz")
     assert invoke("-m", "runid", *files).stdout_bytes == b"runid                 \tall\tt\xfd\n"
     expected = b"P_1                   \t%s\t1.0000\n"
     assert invoke("-q", "-m", "P.1", *files).stdout_bytes == expected % b"\xff" + expected % b"all"
+    found = invoke("--format", "csv", "-qn", "-m", "P.1", *files).stdout_bytes
+    assert found.endswith(b"\n\xff,P_1,1.0\n")
 
 
-def test_exit_codes(invoke, tmp_path: Path, files) -> None:
-    qrels, run = files
-    twice = tmp_path / "twice"
-    twice.write_text(RUN + "9 Q0 b 9 9 x\n")
-    other = tmp_path / "other"
-    other.write_text("other Q0 a 1 1 x\n")
-    cases = {
-        ("-m", "foo", "-m", "bar", qrels, "no such file"): (1, "'foo'"),
-        (qrels,): (1, "Missing argument 'RUN'"),
-        ("--nonsense", qrels, run): (1, "--nonsense"),
-        ("-m", "P.0", qrels, run): (2, "'P.0'"),
-        (qrels, "none"): (2, "no such file"),
-        (run, qrels): (2, ":1: "),
-        (qrels, str(twice)): (4, "twice:5: "),
-        (qrels, str(other)): (7, "share no query"),
-    }
-    for args, (code, text) in cases.items():
-        result = invoke(*args)
-        assert result.exit_code == code, args
-        assert result.stdout == ""
-        assert text in result.stderr
-        assert "Traceback" not in result.stderr
+def test_zst_by_name(invoke: Invoke, tmp_path: Path, files) -> None:
+    pa = pytest.importorskip("pyarrow")
+    for path in files:
+        packed = pa.compress(Path(path).read_bytes(), "zstd", asbytes=True)
+        Path(path + ".zst").write_bytes(packed)
+    plain = invoke("-q", *files)
+    assert invoke("-q", files[0] + ".zst", files[1] + ".zst").stdout == plain.stdout
+
+
+@pytest.mark.parametrize("piped", [0, 1])
+def test_standard_input_for_either(invoke: Invoke, files, piped: int) -> None:
+    expected = invoke("-q", "-m", "map", "-m", "runid", *files).stdout_bytes
+    names = list(files)
+    content = Path(names[piped]).read_bytes()
+    names[piped] = "-"
+    command = [sys.executable, "-m", "kgtrec", "eval", "-q", "-m", "map", "-m", "runid", *names]
+    done = subprocess.run(command, input=content, capture_output=True, check=True)
+    assert done.stdout == expected
+
+
+# -- Several runs and formats ------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(tmp_path: Path, files) -> list[str]:
+    """Qrels, and two runs with one tag that answer different queries."""
+    (tmp_path / "b.run").write_text("8 Q0 a 1 1 sys\n9 Q0 a 2 2 sys\n9 Q0 z 2 1 sys\n")
+    return [*files, str(tmp_path / "b.run")]
+
+
+def test_a_block_per_run(invoke: Invoke, three) -> None:
+    qrels, first, second = three
+    arguments = ["-q", "-m", "map", "-m", "runid"]
+    result = invoke(*arguments, *three)
+    assert result.stdout == (
+        line("run_file", "all", first) + invoke(*arguments, qrels, first).stdout
+        + line("run_file", "all", second) + invoke(*arguments, qrels, second).stdout
+    )  # fmt: skip
+    notes = result.stderr.splitlines()
+    assert [note.split(": ")[1] for note in notes] == [first, first, second]
+
+
+def test_one_faulty_run_of_several(invoke: Invoke, tmp_path: Path, three) -> None:
+    (tmp_path / "bad").write_text("9 Q0 a 1 x t\n")
+    refused(invoke("-q", *three, str(tmp_path / "bad")), 2, "bad:1: ", "'x'")
+    (tmp_path / "far").write_text("far Q0 a 1 1 t\n")
+    refused(invoke("-q", *three, str(tmp_path / "far")), 7, "far")
+
+
+def test_csv_and_tsv_in_full_precision(invoke: Invoke, three) -> None:
+    _, first, second = three
+    arguments = ["-m", "num_q", "-m", "map", "-m", "runid", "-m", "gm_map"]
+    text = invoke("--format", "csv", *arguments, *three).stdout
+    # map of query 9: (1/2)/2 in the first run, 1 in the second.
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["measure", first, second], ["runid", "sys", "sys"], ["num_q", "2", "2"],
+        ["map", "0.625", "1.0"], ["gm_map", "0.5", "1.0"],
+    ]  # fmt: skip
+    assert invoke("--format", "tsv", *arguments, *three).stdout == text.replace(",", "\t")
+
+
+def test_csv_per_query_leaves_cells_empty(invoke: Invoke, three) -> None:
+    text = invoke("--format", "csv", "-qn", "-m", "map", "-m", "relstring", *three).stdout
+    assert text.splitlines()[1:] == [
+        "10,map,1.0,", "10,relstring,'1',", "8,map,,1.0", "8,relstring,,'1'",
+        "9,map,0.25,1.0", "9,relstring,'-1','11'",
+    ]  # fmt: skip
+    text = invoke("--format", "csv", "-q", "-m", "num_ret", *three).stdout
+    assert text.splitlines()[1:] == ["10,num_ret,1,", "8,num_ret,,1", "9,num_ret,2,2",
+                                     "all,num_ret,3,3"]  # fmt: skip
+
+
+def test_json_is_the_same_for_one_run_and_several(invoke: Invoke, three) -> None:
+    qrels, first, second = three
+    arguments = ["--format", "json", "-q", "-m", "map", "-m", "num_ret", "-m", "relstring",
+                 "-m", "P.3"]  # fmt: skip
+    found = json.loads(invoke(*arguments, *three).stdout)
+    assert list(found) == [first, second]
+    assert found[first]["queries"]["9"] == {
+        "num_ret": 2, "map": 0.25, "P_3": 1 / 3, "relstring": "-1",
+    }  # fmt: skip
+    assert list(found[second]["queries"]) == ["8", "9"]
+    assert found[first]["summary"] == {"num_ret": 3, "map": 0.625, "P_3": 1 / 3}
+    assert isinstance(found[first]["summary"]["num_ret"], int)
+    alone = json.loads(invoke(*arguments, qrels, second).stdout)
+    assert alone == {second: found[second]}
+    short = json.loads(invoke("--format", "json", "-m", "map", qrels, first).stdout)
+    assert short == {first: {"summary": {"map": 0.625}}}
+
+
+def test_markdown_and_latex_name_runs_apart(invoke: Invoke, tmp_path: Path, three) -> None:
+    qrels, first, _ = three
+    result = invoke("--format", "markdown", "-m", "map", "-m", "num_q", "-m", "P.5", *three)
+    assert result.stdout.splitlines() == [
+        "| measure | run | b.run |", "| --- | ---: | ---: |", "| num_q | 2 | 2 |",
+        "| map | 0.6250 | 1.0000 |", "| P_5 | 0.2000 | 0.3000 |",
+    ]  # fmt: skip
+    (tmp_path / "other").mkdir()
+    namesake = tmp_path / "other" / "run"
+    namesake.write_text(RUN)
+    text = invoke("--format", "latex", "-m", "map", qrels, first, str(namesake)).stdout
+    assert r"map & 0.6250 & 0.6250 \\" in text.splitlines()
+    assert str(namesake).replace("_", r"\_") in text
+
+
+# -- z-scores ----------------------------------------------------------------------------------
+
+
+def test_zscores_say_what_is_missing(invoke: Invoke, tmp_path: Path, files) -> None:
+    reference = tmp_path / "z"
+    reference.write_text("10 map 0.5 0.25\n9 map 0.25 0\n")
+    result = invoke("-q", "-m", "map", "-m", "num_q", "-Z", str(reference), *files)
+    assert result.stdout == (
+        "Z" + line("map", "10", "2.0000") + "Z" + line("map", "9", "0.0000")
+        + "Z" + line("num_q", "all", "2.0000") + "Z" + line("map", "all", "1.0000")
+    )  # fmt: skip
+    assert "no mean" not in result.stderr
+    result = invoke("-m", "Rprec", "--Zscore", str(reference), *files)
+    assert result.stdout == "Z" + line("Rprec", "all", "-1000000.0000")
+    assert "2 values have no mean and deviation" in result.stderr
+    table = invoke("--format", "csv", "-m", "map", "-Z", str(reference), *files).stdout
+    assert table.splitlines()[1] == "Zmap,1.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "word"),
+    [
+        ("10 map 0.5\n", ":1: ", "3 columns"),
+        ("10 map 0.5 1 x\n", ":1: ", "5 columns"),
+        ("9 map 1 1\n\n10 map 0.5 1\n", ":2: ", "blank line"),
+        ("9 map 1 1\n10 map abc 1\n", ":2: ", "'abc'"),
+        ("9 map 1 nan\n", ":1: ", "'nan'"),
+        ("9 map inf 1\n", ":1: ", "'inf'"),
+        ("9 map 1_0 1\n", ":1: ", "'1_0'"),
+        ("9 map 1 -1\n", ":1: ", "'-1'"),
+        ("9 map 1 1\n9 P_5 1 1\n9 map 2 1\n", ":3: ", "second time"),
+        ("", ": ", "no line"),
+    ],
+)
+def test_faults_of_a_zscore_file(
+    invoke: Invoke, tmp_path: Path, files, text: str, place: str, word: str
+) -> None:
+    reference = tmp_path / "reference"
+    reference.write_text(text)
+    refused(invoke("-Z", str(reference), *files), 2, f"reference{place}", word)
+
+
+def test_a_zscore_file_that_cannot_be_read(invoke: Invoke, tmp_path: Path, files) -> None:
+    refused(invoke("-Z", str(tmp_path / "none"), *files), 2, "none: ")
+    refused(invoke("-Z", str(tmp_path), *files), 2, str(tmp_path))
+
+
+def test_a_packed_zscore_file(invoke: Invoke, tmp_path: Path, files) -> None:
+    text = b"10 map 0.5 0.25\n9 map 0.25 0\n"
+    (tmp_path / "z").write_bytes(text)
+    (tmp_path / "z.gz").write_bytes(gzip.compress(text))
+    plain = invoke("-q", "-m", "map", "-Z", str(tmp_path / "z"), *files)
+    assert invoke("-q", "-m", "map", "-Z", str(tmp_path / "z.gz"), *files).stdout == plain.stdout
+
+
+# -- Numbers as C prints them ------------------------------------------------------------------
+
+
+def test_odd_numbers_are_printed_as_in_c() -> None:
+    names = ["map", "num_ret", "recip_rank"]
+    columns = resolve(names, command_line=True)
+    odd = [math.nan, -math.nan, math.inf, -math.inf, -0.0, -0.00004, 0.00005, 12345.67891]
+    plain = np.arange(len(odd)) / 8
+    values = {"map": np.array(odd), "num_ret": np.arange(len(odd)) * 1.0, "recip_rank": plain}
+    total = {"map": math.inf, "num_ret": 2**40, "recip_rank": 0.0}
+    scored = Scored("r", [*"abcdefgh"], values, total, 8, 8, 0, 0)
+    text = b"".join(trec_lines(scored, Wanted(columns, per_query=True))).decode()
+    found = [line.split("\t") for line in text.splitlines()]
+    assert {tuple(line[:2]) for line in found} >= {(f"{name:<22s}", "a") for name in names}
+    libc = ctypes.CDLL(None)
+    for (name, _, printed), value in zip(
+        found, [v for row in zip(values["num_ret"], odd, plain, strict=True) for v in row],
+        strict=False,
+    ):  # fmt: skip
+        buffer = ctypes.create_string_buffer(64)
+        if name.startswith("num"):
+            libc.snprintf(buffer, 64, b"%ld", ctypes.c_long(int(value)))
+        else:
+            libc.snprintf(buffer, 64, b"%6.4f", ctypes.c_double(value))
+        assert printed == buffer.value.decode()
+    end = line("num_ret", "all", str(2**40)) + line("map", "all", "   inf")
+    assert text.endswith(end + line("recip_rank", "all", "0.0000"))
+
+
+def test_many_queries_are_printed_in_order() -> None:
+    """More than are formatted at one go."""
+    columns = resolve(["P.1", "relstring"], command_line=True)
+    count = 4_321
+    values = {"P_1": np.arange(count) * 1.0, "relstring": np.array(["01%"] * count, object)}
+    queries = [f"q%s{number}" for number in range(count)]
+    scored = Scored("r", queries, values, {"P_1": 0.5}, count, count, 0, 0)
+    text = b"".join(trec_lines(scored, Wanted(columns, per_query=True, summary=False))).decode()
+    assert text == "".join(
+        line("P_1", query, f"{place}.0000") + line("relstring", query, "'01%'")
+        for place, query in enumerate(queries)
+    )

@@ -1,93 +1,148 @@
-"""``kgtrec eval``: what trec_eval prints for qrels and a run."""
+"""``kgtrec eval``: what trec_eval prints for qrels and a run, and tables of several runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec.errors import InputError
+from kgtrec.cli import eval_options as options
+from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.trec.table import Column
+    from kgtrec.trec.output import Wanted
+    from kgtrec.trec.scoring import Scored
 
 
-class NothingShared(InputError):
-    """No query is in both files (trec_eval's exit code: 7)."""
-
-    exit_code = 7
-
-
-@click.command(short_help="trec_eval measures of a TREC run file.")
-@click.argument("qrels", metavar="QRELS")
-@click.argument("run", metavar="RUN")
-@click.option(
-    "-m", "--measure", "measures", multiple=True, metavar="MEASURE",
-    help="A measure or a nickname (official, set, all_trec); repeatable. Default: official.",
-)  # fmt: skip
-@click.option("-q", "--per-query", is_flag=True, help="Lines for every query before the summary.")
-def command(qrels: str, run: str, measures: tuple[str, ...], per_query: bool) -> None:
+@click.command(short_help="trec_eval measures of TREC run files.", context_settings=options.CONTEXT)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@options.of_trec_eval
+@options.beyond_trec_eval
+def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     """Evaluate a RUN against QRELS and print what trec_eval prints.
 
     \b
-    kgtrec eval qrels.txt sys.run
-    kgtrec eval -q -m map_cut.20 -m ndcg_cut_20 -m P.5,10 qrels.txt sys.run.gz
+    kgtrec eval qrels.txt sys.run                       the official measures
+    kgtrec eval -q -m map_cut.20 -m P.5,10 qrels.txt sys.run.gz
+    kgtrec eval -m all_trec -l2 -c qrels.txt sys.run    relevant from 2, all queries
+    zcat sys.run.gz | kgtrec eval qrels.txt -           a run on standard input
+    kgtrec eval --format markdown -m map qrels.txt a.run b.run
+    kgtrec eval -h -m bpref -m set                      what these measures mean
 
-    Documents are ordered by score as a 64-bit number, then by name, descending in byte order; the
-    rank column is ignored. Queries that only one of the files has are left out and counted on
-    standard error. Exit codes: 1 wrong call or unknown measure, 2 unreadable or malformed file
-    or bad cutoff, 4 a document twice, 7 no query in both files.
+    Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9), and may stand together
+    (-qc, -l2) or behind the files. Documents are ordered by score, then by name, descending in
+    byte order; ranks in the file are ignored. Names that end in .gz or .zst are decompressed; - is
+    standard input. Queries that only one of the files has are left out and counted on standard
+    error; with -c, those that the run lacks count as 0.
 
-    Measures: runid, num_q, num_ret, num_rel, num_rel_ret, num_nonrel_judged_ret; map, gm_map,
-    Rprec, bpref, gm_bpref, recip_rank, infAP, 11pt_avg, ndcg, ndcg_rel, Rndcg, G, binG, utility;
-    set_P, set_recall, set_relative_P, set_map, set_F; with cutoffs, as in P.5,10 or P_5: P,
-    recall, success, map_cut, ndcg_cut, relative_P, iprec_at_recall, Rprec_mult.
+    Several RUNs: a block each, headed by a line `run_file all NAME`; or one table with a column for
+    each, by --format.
+
+    Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
+    parameters of a measure; 4 a document twice; 7 no query in both files.
     """
-    from kgtrec.trec.bridge import evaluate, summarise
-    from kgtrec.trec.files import read_qrels, read_run_file
+    from kgtrec.trec.output import Wanted
     from kgtrec.trec.table import resolve
 
-    columns = resolve(measures or ("official",))  # before any file is read
-    judged = read_qrels(qrels)
-    found = read_run_file(run)
-    if not judged.keys() & found.scores.keys():
-        raise NothingShared(
-            f"{qrels} and {run} share no query (the first are {next(iter(judged))!r} and "
-            f"{next(iter(found.scores))!r}); give the qrels of the same questions"
+    call = options.Call(**given)
+    columns = resolve(call.measures, command_line=True, compat=call.compat)
+    if qrels is None or not runs:
+        raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
+    _check_files(qrels, runs)
+    call.check_file_formats()
+    wanted = Wanted(columns, call.per_query, not call.no_summary)
+    scored = _scored(qrels, runs, wanted, call)
+    _print(scored, wanted, call.form)
+    for run in scored:
+        _say_notes(run, call, f"{run.file}: " if len(runs) > 1 else "")
+    _say_ignored(call.measures)
+
+
+def _check_files(qrels: str, runs: Sequence[str]) -> None:
+    twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
+    if twice:
+        raise UsageError(f"{twice!r} is named twice; name each run once")
+    if qrels == "-" and "-" in runs:
+        raise UsageError("both QRELS and a RUN are -, standard input; only one can be")
+
+
+def _scored(qrels: str, runs: Sequence[str], wanted: Wanted, call: options.Call) -> list[Scored]:
+    """Every run, before anything is printed."""
+    from kgtrec.trec.scoring import read_judgements, score
+    from kgtrec.trec.zscores import read_reference
+
+    judgements = read_judgements(qrels)
+    reference = read_reference(call.zscores) if call.zscores is not None else None
+    return [
+        score(
+            judgements,
+            run,
+            wanted.columns,
+            call.eval_options,
+            reference=reference,
+            only=call.only_query,
         )
-    names = [column.name for column in columns if column.family != "runid"] or ["num_q"]
-    values = evaluate(judged, found.scores, names)
-    total = summarise(values, names)
-    lines: list[str] = []
-    if per_query:
-        for query, row in values.items():
-            lines.extend(_lines(query, row, [c for c in columns if not c.is_summary_only]))
-    lines.extend(_lines("all", {**total, "runid": found.tag}, columns))
+        for run in runs
+    ]
+
+
+def _print(scored: Sequence[Scored], wanted: Wanted, form: str) -> None:
+    from kgtrec.trec import output
+
+    if form == "trec":
+        for run in scored:
+            if len(scored) > 1:
+                click.echo(output.heading_line(run), nl=False)
+            for piece in output.trec_lines(run, wanted):
+                click.echo(piece, nl=False)
+        return
+    if form == "json":
+        text = output.as_json(scored, wanted)
+    else:
+        text = output.rendered(output.as_table(scored, wanted), form)
     # Bytes: an id may hold bytes that are no UTF-8, and they come out as they went in.
-    click.echo("".join(lines).encode("utf-8", "surrogateescape"), nl=False)
-    _say_what_is_left_out(judged, found.scores, per_query and "all_trec" in measures)
+    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
-def _lines(query: str, row: Mapping[str, float | str], columns: Sequence[Column]) -> Iterator[str]:
-    for column in columns:
-        value = row[column.name]
-        if isinstance(value, str):
-            text = value
-        else:
-            text = f"{value:.0f}" if column.is_count else f"{value:6.4f}"
-        yield f"{column.name:<22s}\t{query}\t{text}\n"
-
-
-def _say_what_is_left_out(
-    judged: Mapping[str, object], scores: Mapping[str, object], without_relstring: bool
-) -> None:
+def _say_notes(run: Scored, call: options.Call, start: str) -> None:
     notes = []
-    if unanswered := len(judged.keys() - scores.keys()):
-        notes.append(f"{unanswered:,} of {len(judged):,} queries of the qrels are not in the run")
-    if unjudged := len(scores.keys() - judged.keys()):
-        notes.append(f"{unjudged:,} of {len(scores):,} queries of the run are not in the qrels")
-    if notes:
-        click.echo(f"kgtrec eval: {' and '.join(notes)}; they are left out", err=True)
-    if without_relstring:
-        click.echo("kgtrec eval: relstring, a string per query, is not printed", err=True)
+    if run.unanswered:
+        fate = "they count as if nothing were retrieved" if call.complete else "they are left out"
+        total = f"{run.unanswered:,} of {run.n_asked:,} queries of the qrels"
+        notes.append(f"{total} are not in the run; {fate}")
+    if run.unasked:
+        total = f"{run.unasked:,} of {run.n_answered:,} queries of the run"
+        notes.append(f"{total} are not in the qrels; they are left out")
+    if run.missing:
+        notes.append(
+            f"{run.missing:,} values have no mean and deviation in {call.zscores}; "
+            "they are -1000000, in the averages too"
+        )
+    if call.show_engines:
+        notes.append(_engines(run))
+    for note in notes:
+        _say(start + note)
+
+
+def _engines(run: Scored) -> str:
+    theirs = [name for name in run.values if name in run.from_pytrec_eval]
+    ours = [name for name in run.values if name not in {*theirs, *run.for_size}]
+    parts = [
+        f"pytrec_eval computed {', '.join(theirs) or 'nothing'}",
+        f"kgtrec, for the size of the lists, {', '.join(run.for_size)}" if run.for_size else "",
+        f"kgtrec, because pytrec_eval lacks them, {', '.join(ours)}" if ours else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _say_ignored(measures: Sequence[str]) -> None:
+    from kgtrec.trec.table import ignored_parameters
+
+    for name in ignored_parameters(measures):
+        _say(f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count")
+
+
+def _say(note: str) -> None:
+    click.echo(f"kgtrec eval: {note}".encode("utf-8", "surrogateescape"), err=True)

@@ -1,24 +1,24 @@
 """trec_eval measures of runs and of dicts, and their agreement with those from the ranks.
 
-The order is settled here: score in float64 descending, then document descending in byte order.
-`kgtrec.trec.feed` carries the result to pytrec_eval.
+Documents are ordered by score in float64 descending, then by name, descending in byte order.
+`kgtrec.trec.values` computes the measures of what results.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
-import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import InputError, KgtrecError, UsageError
-from kgtrec.trec.feed import Judged, depth_seen, fill, pieces
+from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.trec.dicts import lists_from_dicts
+from kgtrec.trec.lists import UNJUDGED, Lists
 from kgtrec.trec.native import native_values
-from kgtrec.trec.table import GRADED, Column, resolve
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.table import Column, depth_needed, resolve
+from kgtrec.trec.values import summary, values
 
 if TYPE_CHECKING:
     from kgtrec.questions import Csr, Questions
@@ -31,7 +31,7 @@ __all__ = ["check_agreement", "compare_values", "evaluate", "native_values", "su
 Floats = NDArray[np.float64]
 
 AGREEMENT = 1e-12
-_HIGHEST_GRADE = 10_000
+_AS_PYTREC_EVAL = EvalOptions(compat=9)
 
 
 def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -> dict[str, Floats]:
@@ -61,20 +61,17 @@ def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -
     columns = _per_query(measures)
     answers = _answers(run, questions)
     _check_depth(run, columns)
-    handed = np.minimum(np.diff(run.offsets), depth_seen(columns))
-    values = {column.name: np.zeros(len(handed)) for column in columns}
-    for start, stop in pieces(handed):
-        judged = _judge(run, answers, handed, start, stop)
-        fill(values, columns, start, handed[start:stop].tolist(), judged)
-    return values
+    # Never natively: the agreement of the two computations would prove nothing.
+    return dict(values(_judged(run, answers), columns, EvalOptions(compat=9, native=False)))
 
 
 def evaluate(
     qrels: Mapping[str, Mapping[str, int]],
     run: Mapping[str, Mapping[str, float]],
     measures: Sequence[str],
+    options: EvalOptions | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Values of trec_eval measures for every query that has both judgements and a run.
+    """Values of measures for every query that has both judgements and a run.
 
     Parameters
     ----------
@@ -85,36 +82,33 @@ def evaluate(
         document, descending in byte order.
     measures : sequence of str
         See `kgtrec.trec.table.resolve`. gm_map and gm_bpref are logarithms, floored at 1e-5.
+    options : EvalOptions, optional
+        By default relevant from 1, and recall points as pytrec_eval and trec_eval 9 have them.
+        With ``complete``, queries that the run lacks have a row too.
 
     Returns
     -------
     dict of str to dict of str to float
-        Query, in byte order, then measure, in table order, to its value.
+        Query, in byte order, then measure, in table order, to its value; a str for relstring.
 
     Raises
     ------
     UsageError
         Unknown measures, or runid (it has no value).
     InputError
-        A NaN or something that is no number among the scores, a relevance that is no whole
-        number, or one above 10,000 for measures whose cost grows with its square.
+        A NaN or something that is no number among the scores, or a relevance that is no whole
+        number.
     """
+    options = options or _AS_PYTREC_EVAL
     columns = _per_query(measures)
-    queries = sorted((q for q in run if qrels.get(q)), key=_bytes)
-    depth = depth_seen(columns)
-    graded = any(column.family in GRADED for column in columns)
-    handed = np.minimum(np.array([len(run[q]) for q in queries], dtype=np.int64), depth)
-    values = {column.name: np.zeros(len(queries)) for column in columns}
-    for start, stop in pieces(handed):
-        judged = []
-        for query, most in zip(queries[start:stop], handed[start:stop].tolist(), strict=True):
-            best = _ordered(query, run[query], most)
-            judged.append(_relabelled(query, best, qrels[query], graded))
-        fill(values, columns, start, handed[start:stop].tolist(), judged)
-    names = list(values)
-    rows = zip(*(column.tolist() for column in values.values()), strict=True)
+    # Under -J, what is looked at may come from anywhere in the run.
+    depth = None if options.judged_only else depth_needed(columns)
+    lists = lists_from_dicts(qrels, run, depth=depth, absent=options.complete)
+    found = values(lists, columns, options)
+    rows = zip(*(column.tolist() for column in found.values()), strict=True)
     return {
-        query: dict(zip(names, row, strict=True)) for query, row in zip(queries, rows, strict=True)
+        query: dict(zip(found, row, strict=True))
+        for query, row in zip(lists.queries, rows, strict=True)
     }
 
 
@@ -122,15 +116,9 @@ def summarise(
     values: Mapping[str, Mapping[str, float]], measures: Sequence[str]
 ) -> dict[str, float]:
     """Summary row of what `evaluate` gave: sums of num_*, geometric means of gm_*, else means."""
-    if not values:
-        raise InputError("there is no query to average over; give a run and qrels that share some")
-    summary = {}
-    for column in _per_query(measures):
-        # cumsum adds one after the other, as trec_eval does: the same bits, hence the same digits.
-        total = float(np.cumsum([row[column.name] for row in values.values()])[-1])
-        mean = total if column.is_count else total / len(values)
-        summary[column.name] = math.exp(mean) if column.family.startswith("gm_") else mean
-    return summary
+    columns = [column for column in _per_query(measures) if not column.is_query_only]
+    by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
+    return {name: float(value) for name, value in summary(by_column, columns).items()}
 
 
 def check_agreement(
@@ -237,80 +225,23 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
         )
 
 
-def _judge(
-    run: Run, answers: Csr, handed: NDArray[np.int64], start: int, stop: int
-) -> list[Judged]:
-    """Answers of questions start..stop-1 by their place in the run, or as never retrieved."""
-    counts = handed[start:stop]
-    owner = np.repeat(np.arange(stop - start), counts)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    documents = run.documents[run.offsets[start:stop][owner] + place].astype(np.int64)
-    first, last = answers.offsets[start], answers.offsets[stop]
-    relevant = answers.ids[first:last].astype(np.int64)
-    n_answers = np.diff(answers.offsets[start : stop + 1])
+def _judged(run: Run, answers: Csr) -> Lists:
+    """The run with relevance 1 for the answers of each question."""
+    counts, n_answers = np.diff(run.offsets), np.diff(answers.offsets)
+    documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
+    owner = np.repeat(np.arange(len(counts)), counts)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
-    hit = np.isin(
-        owner * width + documents,
-        np.repeat(np.arange(stop - start), n_answers) * width + relevant,
+    asked = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
+    hit = np.isin(owner * width + documents, asked)
+    return Lists(
+        queries=run.query_ids,
+        offsets=run.offsets.astype(np.int64),
+        relevance=np.where(hit, 1, UNJUDGED),
+        scores=run.scores,
+        retrieved=counts.astype(np.int64),
+        judged_offsets=answers.offsets.astype(np.int64),
+        judged=np.ones(len(relevant), np.int64),
+        tag="",
+        unanswered=0,
+        unasked=0,
     )
-    ends = np.cumsum(np.bincount(owner[hit], minlength=stop - start)).tolist()
-    places = place[hit].tolist()
-    judged = []
-    begin = 0
-    for end, count in zip(ends, n_answers.tolist(), strict=True):
-        found = dict.fromkeys(map(str, places[begin:end]), 1)
-        found.update((f"u{i}", 1) for i in range(count - (end - begin)))
-        judged.append(found)
-        begin = end
-    return judged
-
-
-def _ordered(query: str, scores: Mapping[str, float], most: int) -> list[str]:
-    """The first documents in trec_eval's order."""
-    try:
-        exact = dict(zip(scores, map(float, scores.values()), strict=True))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a score of query {query!r} is no number: {error}") from None
-    values = exact.values()
-    if any(map(operator.ne, values, values)):
-        bad = next(document for document, score in exact.items() if score != score)
-        raise InputError(f"the score of document {bad!r} under query {query!r} is NaN; remove it")
-    order = list(exact)
-    if most < len(order) // 2:  # a few of many: drop what is below the last of them at once
-        least = heapq.nlargest(most, values)[-1]
-        order = [document for document in order if exact[document] >= least]
-    # In ASCII, the order of str is that of its bytes, and needs no bytes object per document.
-    order.sort(key=None if "".join(order).isascii() else _bytes, reverse=True)
-    order.sort(key=exact.__getitem__, reverse=True)
-    return order[:most]
-
-
-def _relabelled(
-    query: str, best: Sequence[str], judgements: Mapping[str, int], graded: bool
-) -> Judged:
-    """Relevance of judged documents by place in the list; those outside it as never retrieved."""
-    place = {document: position for position, document in enumerate(best)}
-    judged: Judged = {}
-    for number, (document, relevance) in enumerate(judgements.items()):
-        try:
-            grade = operator.index(relevance)
-        except TypeError:
-            raise InputError(
-                f"the relevance of document {document!r} under query {query!r} is {relevance!r}; "
-                "it must be a whole number"
-            ) from None
-        if graded and grade > _HIGHEST_GRADE:
-            raise InputError(
-                f"relevance {grade} of document {document!r} under query {query!r} is too high for "
-                f"graded measures ({', '.join(sorted(GRADED))}): use levels up to "
-                f"{_HIGHEST_GRADE:,} or ask for other measures"
-            )
-        # All that is below 0 means "not judged"; without graded measures all from 1 is alike.
-        grade = max(grade, -1) if graded else max(-1, min(grade, 1))
-        position = place.get(document)
-        judged[f"u{number}" if position is None else str(position)] = grade
-    return judged
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

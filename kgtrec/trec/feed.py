@@ -1,49 +1,122 @@
 """The only room that speaks to pytrec_eval, and it hands over no more than is safe.
 
 pytrec_eval rounds scores to float32, copies every string of every call, drops queries silently,
-holds the GIL, and aborts or crashes on some inputs. So the order is settled here first (score in
-float64 descending, then document descending in byte order), and what it receives is made of
+holds the GIL, and aborts or crashes on some inputs. So the order is settled before, and what it
+receives is made of
 
 - dense integer ranks as scores: exact in float32 below 2**24, and without ties;
 - queries and documents named by short integers, whatever bytes the labels hold;
 - only the documents that the asked measures can see, every judged document being counted;
 - a piece of the queries at a time, so that memory stays flat and other threads get their turn;
-- never an empty list, a cutoff twice or of 0, or a relevance that its tables would choke on.
+- relevance as 1, 0 or -1 for the level that was asked, except for measures of gains: no level can
+  lie beyond its tables, and no table is large;
+- never an empty list, or a cutoff twice or of 0.
 """
 
 from __future__ import annotations
 
-import math
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.table import Column
+from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.own import own_values
+from kgtrec.trec.table import GRADED, Column, depth_needed
+from kgtrec.trec.view import View
 
-__all__ = ["Judged", "depth_seen", "fill", "pieces"]
+__all__ = ["HIGHEST_GRADE", "can_supply", "fed_values"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Judged = dict[str, int]
 """Relevance of the judged documents of a query, by place in the list ("0" is the best); a judged
 document that is not handed over has any other name."""
 
-_FLOOR = 1e-5  # trec_eval's floor for geometric means
+HIGHEST_GRADE = 100
+"""Largest relevance that measures of gains may meet in pytrec_eval: they look for every level
+among all levels, for every query."""
+
 _PIECE_QUERIES = 5_000
 _PIECE_DOCUMENTS = 500_000
 _MOST_DOCUMENTS = 2**24 - 1
 _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
+# In no release of pytrec_eval, or known without looking at a single document.
+_LACKING = frozenset({
+    "runid", "num_q", "num_ret", "num_rel", "relstring", "rbp", "rbp_resid", "unj", "dcg",
+    "ideal_dcg", "yaap", "recip_rank_cut", "judged",
+})  # fmt: skip
 
-def depth_seen(columns: Sequence[Column]) -> int:
-    """Documents of a query that some column looks at; one more than is possible if all."""
-    seen = [column.sees for column in columns]
-    return max((_MOST_DOCUMENTS + 1 if one is None else one for one in seen), default=1)
+
+def can_supply(column: Column, options: EvalOptions) -> bool:
+    """Whether pytrec_eval has the measure with these parameters, as that trec_eval means it."""
+    if column.family in _LACKING or column.typed:
+        return False
+    if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
+        return False
+    if column.row.kind == "point":  # the names that come back have two decimals
+        return abs((column.cutoff or 0.0) * 100 - round((column.cutoff or 0.0) * 100)) < 1e-9
+    # Of all measures of gains, this one looks at the level.
+    return column.family != "Rndcg" or options.level == 1
 
 
-def pieces(handed: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
+    """Values from pytrec_eval for every query.
+
+    Parameters
+    ----------
+    lists : Lists
+        At least as deep as the columns look.
+    columns : sequence of Column
+        Those that `can_supply` allows.
+    options : EvalOptions
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (n_queries,)
+
+    Raises
+    ------
+    UsageError
+        If a query has more documents than float32 can number.
+    """
+    values = {column.name: np.zeros(len(lists)) for column in columns}
+    graded = [column for column in columns if column.family in GRADED]
+    plain = [column for column in columns if column.family not in GRADED]
+    if options.level == 1 and graded:  # relevant means the same to both
+        graded, plain = list(columns), []
+    for group, codes in ((plain, False), (graded, True)):
+        depth = depth_needed(group)
+        handed = np.diff(lists.offsets)
+        handed = handed if depth is None else np.minimum(handed, depth)
+        relevance, judged = lists.relevance, lists.judged
+        if not codes:
+            relevance = _coded(relevance, options.level)
+            judged = _coded(judged, options.level)
+        for start, stop in _pieces(handed if group else handed[:0]):
+            _fill(values, group, start, handed[start:stop], _relabelled(
+                relevance, judged, lists, handed, start, stop))  # fmt: skip
+    empty = np.flatnonzero(np.diff(lists.offsets) == 0)
+    if len(empty):
+        _fill_empty(values, lists, columns, options, empty)
+    return values
+
+
+def _coded(relevance: Ints, level: int) -> Ints:
+    """1 relevant, 0 judged and not relevant, -1 in the pool and not judged; UNJUDGED as it is."""
+    codes = (relevance >= level).astype(np.int64)
+    codes[relevance < 0] = -1
+    codes[relevance == UNJUDGED] = UNJUDGED
+    return codes
+
+
+def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of queries of bounded size; at least one query each."""
     if len(handed) and handed.max() > _MOST_DOCUMENTS:
         raise UsageError(
@@ -59,21 +132,38 @@ def pieces(handed: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def fill(
+def _relabelled(
+    relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
+) -> Iterator[Judged]:
+    """Relevance by place of what is handed over of each query; the rest as never retrieved."""
+    firsts = lists.offsets[start:stop].tolist()
+    bounds = lists.judged_offsets[start : stop + 1].tolist()
+    for first, count, (least, most) in zip(
+        firsts, handed[start:stop].tolist(), pairwise(bounds), strict=True
+    ):
+        shown = relevance[first : first + count]
+        known = np.flatnonzero(shown != UNJUDGED)
+        grades = np.maximum(shown[known], -1).tolist()
+        found = dict(zip(map(str, known.tolist()), grades, strict=True))
+        rest = Counter(np.maximum(judged[least:most], -1).tolist())
+        rest.subtract(grades)
+        found.update((f"u{i}", grade) for i, grade in enumerate(rest.elements()))
+        yield found
+
+
+def _fill(
     values: dict[str, Floats],
     columns: Sequence[Column],
     start: int,
-    handed: Sequence[int],
-    judged: Sequence[Judged],
+    handed: Ints,
+    judged: Iterator[Judged],
 ) -> None:
     """Values of queries from `start` on; `handed` documents of each reach pytrec_eval."""
     lists: dict[int, dict[str, float]] = {}
     run: dict[str, dict[str, float]] = {}
     qrels: dict[str, Judged] = {}
-    for query, (count, relevance) in enumerate(zip(handed, judged, strict=True), start):
+    for query, (count, relevance) in enumerate(zip(handed.tolist(), judged, strict=True), start):
         if not count:
-            for column in columns:
-                values[column.name][query] = _unanswered(column, relevance)
             continue
         if count not in lists:
             lists[count] = {str(place): float(count - place) for place in range(count)}
@@ -83,17 +173,21 @@ def fill(
         none = max(relevance.values(), default=-1) < 0
         qrels[str(query)] = {**relevance, "none": 0} if none else relevance
     for key, row in _call(qrels, run, columns).items():
-        for name, column_values in values.items():
-            column_values[int(key)] = row[name]
+        for column in columns:
+            values[column.name][int(key)] = row[column.name]
 
 
-def _unanswered(column: Column, relevance: Judged) -> float:
-    """Value for a query with judgements and an empty list, which pytrec_eval must not meet."""
-    if column.family == "num_q":
-        return 1.0
-    if column.family == "num_rel":
-        return float(sum(grade > 0 for grade in relevance.values()))
-    return math.log(_FLOOR) if column.family.startswith("gm_") else 0.0
+def _fill_empty(
+    values: dict[str, Floats],
+    lists: Lists,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    empty: Ints,
+) -> None:
+    """Values of queries with an empty list, which pytrec_eval must not meet."""
+    view = View(lists, options)
+    for column in columns:
+        values[column.name][empty] = own_values(view, column)[empty].astype(np.float64)
 
 
 def _call(

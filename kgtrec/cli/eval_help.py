@@ -1,0 +1,41 @@
+"""Help of ``kgtrec eval``: the overview with every measure, and the text of single measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from kgtrec.trec.table import NICKNAMES, TABLE, help_text, resolve
+
+__all__ = ["measure_help", "overview"]
+
+
+def measure_help(measures: Sequence[str]) -> str:
+    """What each measure is; a nickname stands for its measures."""
+    names = [name for name in measures if name in NICKNAMES]
+    heads = [f"{name}: {', '.join(NICKNAMES[name])}\n" for name in names]
+    return "\n".join([*heads, help_text(resolve(measures, command_line=True))]).rstrip("\n")
+
+
+def overview(context: click.Context) -> str:
+    """The command's help, then the measures."""
+    formatter = context.make_formatter()
+    context.command.format_help(context, formatter)
+    with formatter.section("Measures (-h -m NAME explains one)"):
+        for names in _by_parameters().values():
+            formatter.write_text(names)
+    return formatter.getvalue().rstrip("\n")
+
+
+def _by_parameters() -> dict[str, str]:
+    """Names of the measures by the kind of parameters that they take, as text."""
+    heads = {
+        "": "without parameters", "rank": "at ranks, as P.5,10", "point": "at decimals",
+        "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",
+        "p": "with p, as rbp.p=0.8", "p,gains": "with p, as rbp.p=0.8",
+    }  # fmt: skip
+    found: dict[str, list[str]] = {}
+    for name, family in TABLE.items():
+        found.setdefault(heads[family.kind], []).append(name)
+    return {head: f"{', '.join(names)} ({head})" for head, names in found.items()}

@@ -1,0 +1,221 @@
+"""A run file scored against qrels: read, valued, summarised, and standardised if asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import InputError
+from kgtrec.trec.feed import can_supply
+from kgtrec.trec.lists import Lists
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.reading import Judgements, read_judgements, read_lists
+from kgtrec.trec.table import Column, depth_needed
+from kgtrec.trec.values import Values, summary, values
+from kgtrec.trec.zscores import Reference, standardise
+
+__all__ = ["Judgements", "NothingShared", "Scored", "read_judgements", "score"]
+
+Array = NDArray[Any]
+PathName = str | os.PathLike[str]
+
+
+class NothingShared(InputError):
+    """No query is in both files (trec_eval's exit code: 7)."""
+
+    exit_code = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What a run is worth.
+
+    Attributes
+    ----------
+    file : str
+        The run file as the user named it.
+    queries : sequence of str, length n_queries
+        In byte order.
+    values : mapping of str to ndarray, shape (n_queries,)
+        Column name to its value for every query; float64, or str for relstring.
+    summary : mapping of str to float, int or str
+        Column name to its value over all queries.
+    n_asked, n_answered : int
+        Queries of the qrels, and of the run.
+    unanswered, unasked : int
+        Queries of the qrels that the run does not hold, and of the run that the qrels do not.
+    from_pytrec_eval : tuple of str
+        Columns that pytrec_eval computed; kgtrec computed the others.
+    for_size : tuple of str
+        Columns that pytrec_eval has, but kgtrec computed for the size of the lists.
+    is_zscored : bool
+        The values are z-scores: all of them floats, printed with a ``Z`` before their names.
+    missing : int
+        Values without a mean and deviation to make a z-score of.
+    """
+
+    file: str
+    queries: Sequence[str]
+    values: Mapping[str, Array]
+    summary: Mapping[str, float | int | str]
+    n_asked: int
+    n_answered: int
+    unanswered: int
+    unasked: int
+    from_pytrec_eval: tuple[str, ...] = ()
+    for_size: tuple[str, ...] = ()
+    is_zscored: bool = False
+    missing: int = 0
+
+
+def score(
+    qrels: Judgements,
+    run: PathName,
+    columns: Sequence[Column],
+    options: EvalOptions | None = None,
+    *,
+    reference: Reference | None = None,
+    only: str | None = None,
+) -> Scored:
+    """Values of a run for every query and over all of them.
+
+    Parameters
+    ----------
+    qrels : Judgements
+        From `read_judgements`.
+    run : str or path-like
+        The file; ``-`` is standard input.
+    columns : sequence of Column
+        From `kgtrec.trec.table.resolve`.
+    options : EvalOptions, optional
+        trec_eval's defaults if not given.
+    reference : Reference, optional
+        Makes the values z-scores; from `kgtrec.trec.zscores.read_reference`.
+    only : str, optional
+        A query: all others are left out.
+
+    Returns
+    -------
+    Scored
+
+    Raises
+    ------
+    FileError
+        A file cannot be read or is malformed; `DuplicateDocument` where a document comes twice.
+    NothingShared
+        No query is in both files, or `only` is not.
+    """
+    options = options or EvalOptions()
+    lists = _lists(qrels, run, columns, options)
+    shared = len(lists) - (lists.unanswered if options.complete else 0)
+    if not shared:
+        raise NothingShared(
+            f"{_named(qrels.path)} and {_named(run)} share no query; give the qrels of the same "
+            "questions"
+        )
+    if only is not None:
+        lists = _one(lists, only, f"{_named(qrels.path)} and {_named(run)}")
+    found = values(lists, columns, options)
+    scored = Scored(
+        file=os.fspath(run),
+        queries=lists.queries,
+        values=found,
+        summary=summary(found, columns, options, lists),
+        n_asked=shared + lists.unanswered,
+        n_answered=shared + lists.unasked,
+        unanswered=lists.unanswered,
+        unasked=lists.unasked,
+        from_pytrec_eval=_from_pytrec_eval(columns, options, found),
+        for_size=found.native,
+    )
+    if reference is not None:
+        scored = _standardised(scored, columns, options, lists, reference)
+    return _without_absent(scored, options, lists)
+
+
+def _lists(
+    qrels: Judgements, run: PathName, columns: Sequence[Column], options: EvalOptions
+) -> Lists:
+    """What the measures can see of the run."""
+    return read_lists(
+        qrels,
+        run,
+        limit=options.most,
+        depth=depth_needed(columns),
+        judged_only=options.judged_only,
+        single=options.compat < 10,
+        absent=options.complete,
+    )
+
+
+def _one(lists: Lists, query: str, files: str) -> Lists:
+    """The lists of one query."""
+    if query not in lists.queries:
+        raise NothingShared(f"{files} do not share query {query!r}; name one that both have")
+    place = lists.queries.index(query)
+    documents = slice(lists.offsets[place], lists.offsets[place + 1])
+    judgements = slice(lists.judged_offsets[place], lists.judged_offsets[place + 1])
+    return replace(
+        lists,
+        queries=[query],
+        offsets=lists.offsets[place : place + 2] - documents.start,
+        relevance=lists.relevance[documents],
+        scores=lists.scores[documents],
+        retrieved=lists.retrieved[place : place + 1],
+        judged_offsets=lists.judged_offsets[place : place + 2] - judgements.start,
+        judged=lists.judged[judgements],
+    )
+
+
+def _from_pytrec_eval(
+    columns: Sequence[Column], options: EvalOptions, found: Values
+) -> tuple[str, ...]:
+    able = (column for column in columns if column.name in found and can_supply(column, options))
+    return tuple(column.name for column in able if column.name not in found.native)
+
+
+def _standardised(
+    scored: Scored,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    lists: Lists,
+    reference: Reference,
+) -> Scored:
+    """The same in standard scores: num_* are sums of them, and num_q stays what it is."""
+    numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
+    found, missing = standardise(numbers, scored.queries, reference)
+    rows: dict[str, Array] = {name: found.get(name, row) for name, row in scored.values.items()}
+    total = summary(rows, columns, options, lists)
+    there = np.flatnonzero(_counted(options, lists))
+    for column in columns:
+        counted = column.family == "num_q" or (column.family == "num_rel" and options.complete)
+        if column.is_count and not counted:
+            total[column.name] = float(np.cumsum(rows[column.name][there])[-1])
+    return replace(scored, values=rows, summary=total, is_zscored=True, missing=missing)
+
+
+def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Scored:
+    """Without rows of absent queries where they count in the averages only."""
+    counted = _counted(options, lists)
+    if counted.all():
+        return scored
+    there = np.flatnonzero(counted)
+    return replace(
+        scored,
+        queries=[scored.queries[place] for place in there.tolist()],
+        values={name: row[there] for name, row in scored.values.items()},
+    )
+
+
+def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
+    """Queries that have a row: in trec_eval 9 those that the run holds, also with -c."""
+    return (lists.retrieved > 0) | (options.compat >= 10)
+
+
+def _named(path: PathName) -> str:
+    return "standard input" if os.fspath(path) == "-" else os.fspath(path)

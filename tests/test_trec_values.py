@@ -1,0 +1,407 @@
+"""Values over judged lists: own against slow definitions, and against pytrec_eval to the bit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trec_oracle import measures as slow_measures
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.trec import feed
+from kgtrec.trec import values as room
+from kgtrec.trec.dicts import lists_from_dicts
+from kgtrec.trec.families import ELSEWHERE, nickname
+from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.table import (
+    TABLE,
+    BadCutoff,
+    Column,
+    depth_needed,
+    help_text,
+    ignored_parameters,
+    resolve,
+)
+from kgtrec.trec.values import summary, values
+
+CUTS = ",".join(map(str, (1, 2, 3, 5, 10, 20)))
+GAINED = ("dcg", "ideal_dcg", "ndcg", "ndcg_rel", "Rndcg", "G", "rbp")
+GAINS = ("1=3,2=9,4=4.5", "0=0.25,1=0.5", "-1=1,-2=2", "1=-2,3=0")
+WITH_PARAMETERS = [
+    *(f"{f}.{CUTS}" for f in ("P", "recall", "success", "relative_P", "map_cut", "ndcg_cut",
+                              "recip_rank_cut", "judged", "unj")),
+    "set_F.0.5", "utility.2,-1,0.5,3", "11pt_avg..25,.5,.75", "rbp.p=0.5", "rbp_resid.p=0.5",
+    "relstring.3", *(f"{family}.{gains}" for family in GAINED for gains in GAINS),
+]  # fmt: skip
+PLAIN = [name for name in TABLE if name != "runid"]
+COLUMNS = [
+    *resolve(WITH_PARAMETERS),
+    *(c for c in resolve(PLAIN) if c.row.kind != "rank"),
+]
+FED = [c for c in resolve(nickname("all_trec", 9)) if feed.can_supply(c, EvalOptions(compat=9))]
+
+Query = tuple[Sequence[int | None], Sequence[int]]
+
+
+def lists_of(queries: Sequence[Query]) -> Lists:
+    """Lists of queries that are given as relevances in order and those of all judged."""
+    shown = [UNJUDGED if r is None else r for one, _ in queries for r in one]
+    levels = [r for _, judged in queries for r in sorted(judged, reverse=True)]
+    lengths = np.array([len(one) for one, _ in queries], np.int64)
+    counts = np.array([len(judged) for _, judged in queries], np.int64)
+    return Lists(
+        queries=[f"q{i:03}" for i in range(len(queries))],
+        offsets=np.concatenate(([0], np.cumsum(lengths))),
+        relevance=np.array(shown, np.int64),
+        scores=np.zeros(len(shown)),
+        retrieved=lengths,
+        judged_offsets=np.concatenate(([0], np.cumsum(counts))),
+        judged=np.array(levels, np.int64),
+        tag="run",
+        unanswered=0,
+        unasked=0,
+    )
+
+
+@st.composite
+def queries(draw: st.DrawFn, highest: int = 5) -> Query:
+    """All unjudged, none retrieved, graded and negative ones, one document, many documents."""
+    grade = draw(st.sampled_from([st.integers(-3, highest), st.integers(0, 1), st.just(1),
+                                  st.integers(-2, 0)]))  # fmt: skip
+    some = draw(st.sampled_from([st.none(), grade, st.none() | grade]))
+    shown = draw(st.lists(some, max_size=draw(st.sampled_from([1, 4, 40]))))
+    missed = draw(st.lists(grade, max_size=8))
+    judged = [r for r in shown if r is not None] + missed
+    return (shown, judged) if judged else (shown, [0])
+
+
+many = st.lists(queries(), min_size=1, max_size=4)
+
+
+@settings(max_examples=150)
+@given(
+    some=many,
+    level=st.integers(0, 7),
+    compat=st.sampled_from([9, 10]),
+    collection=st.integers(0, 99),
+)
+def test_own_measures_against_definitions(some, level, compat, collection) -> None:
+    options = EvalOptions(level, collection, compat, native=True)
+    got = values(lists_of(some), COLUMNS, options)
+    for i, (shown, judged) in enumerate(some):
+        due = slow_measures(shown, judged, level, compat, collection)
+        assert {column.name for column in COLUMNS} <= due.keys()
+        for name, column in got.items():
+            if isinstance(due[name], str):
+                assert column[i] == due[name]
+            else:
+                assert column[i] == pytest.approx(due[name], rel=1e-12, abs=1e-12, nan_ok=True), (
+                    name
+                )
+
+
+@settings(max_examples=150)
+@given(some=many, level=st.integers(0, 7))
+def test_native_takeover_has_the_bits_of_pytrec_eval(some, level) -> None:
+    lists = lists_of(some)
+    ours = values(lists, FED, EvalOptions(level, compat=9, native=True))
+    theirs = values(lists, FED, EvalOptions(level, compat=9, native=False))
+    assert {"map", "bpref", "infAP", "G", "ndcg_cut_5", "iprec_at_recall_0.30"} <= {*ours.native}
+    assert not theirs.native
+    for name, column in theirs.items():
+        np.testing.assert_array_equal(ours[name], column, name)
+
+
+@given(some=st.lists(queries().filter(lambda q: q[0] and max(q[1]) >= 0), min_size=1, max_size=3))
+def test_both_have_the_bits_of_plain_pytrec_eval(some) -> None:
+    qrels, run = {}, {}
+    for i, (shown, judged) in enumerate(some):
+        rest = [*judged]
+        run[f"q{i:03}"] = {f"d{j}": -float(j) for j in range(len(shown))}
+        qrels[f"q{i:03}"] = {f"d{j}": r for j, r in enumerate(shown) if r is not None}
+        for r in qrels[f"q{i:03}"].values():
+            rest.remove(r)
+        qrels[f"q{i:03}"].update({f"m{j}": r for j, r in enumerate(rest)})
+    due = pytrec_eval.RelevanceEvaluator(qrels, {c.family for c in FED}).evaluate(run)
+    for native in (False, True):
+        got = values(lists_of(some), FED, EvalOptions(compat=9, native=native))
+        for name, column in got.items():
+            assert column.tolist() == [due[f"q{i:03}"][name] for i in range(len(some))], name
+
+
+def large(n_queries: int = 40, depth: int = 300) -> Lists:
+    rng = np.random.default_rng(7)
+    some = []
+    for _ in range(n_queries):
+        row = rng.integers(-2, 4, rng.integers(0, depth))
+        shown = [
+            None if x else int(r) for r, x in zip(row, rng.random(len(row)) < 0.6, strict=True)
+        ]
+        judged = [r for r in shown if r is not None] + rng.integers(-2, 4, 30).tolist()
+        some.append((shown, judged))
+    return lists_of(some)
+
+
+def test_long_lists_and_printed_digits() -> None:
+    lists, options = large(), EvalOptions(compat=9, native=True)
+    ours, theirs = (values(lists, FED, replace(options, native=n)) for n in (True, False))
+    for name, column in theirs.items():
+        np.testing.assert_array_equal(ours[name], column, name)
+    assert summary(ours, FED) == summary(theirs, FED)
+
+
+def test_parts_and_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = large()
+    whole = values(lists, COLUMNS)
+    monkeypatch.setattr(room, "_PART_DOCUMENTS", 100)
+    monkeypatch.setattr(feed, "_PIECE_DOCUMENTS", 100)
+    for name, column in values(lists, COLUMNS).items():
+        np.testing.assert_array_equal(column, whole[name])
+
+
+def test_size_decides_who_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists, columns = large(), resolve(["map", "P_5", "rbp", "num_ret"])
+    assert values(lists, columns).native == ()
+    monkeypatch.setattr(room, "NATIVE_DOCUMENTS", 1000)
+    monkeypatch.setattr(feed, "_call", None)  # nobody asks pytrec_eval
+    assert values(lists, columns).native == ("map", "P_5")  # the others it does not have
+
+
+def test_relevances_of_millions_cost_nothing() -> None:
+    lists = lists_of([([5_000_000, None, 3_000_000], [5_000_000, 3_000_000, 1])])
+    start = time.perf_counter()
+    got = values(lists, resolve(["all_trec"]), EvalOptions(compat=9))
+    assert time.perf_counter() - start < 1
+    assert set(got.native) >= {"ndcg", "G", "Rndcg", "ndcg_rel", "ndcg_cut_5"}
+    assert "map" not in got.native
+    due = slow_measures([50, None, 30], [50, 30, 0])
+    assert got["ndcg"][0] == pytest.approx(due["ndcg"], rel=1e-6)
+    assert got["map"][0] == pytest.approx((1 + 2 / 3) / 3)
+
+
+def test_recall_points_of_both_versions() -> None:
+    lists = lists_of([([1, None, 1, None, 1], [1, 1, 1])])
+    columns = resolve(["iprec_at_recall.0.4", "11pt_avg"])
+    # .4 of 3 is 1.2: rounded 1, with .9 added and cut off 2.
+    ten, nine = values(lists, columns), values(lists, columns, EvalOptions(compat=9))
+    assert ten["iprec_at_recall_0.40"].tolist() == [1.0]
+    assert nine["iprec_at_recall_0.40"].tolist() == [2 / 3]
+    assert ten["11pt_avg"][0] > nine["11pt_avg"][0]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_queries_with_nothing(native: bool) -> None:
+    lists = lists_of([([], [1, 0]), ([], [-1]), ([None], [0]), ([-1], [-1])])
+    got = values(lists, COLUMNS, EvalOptions(native=native))
+    for name, column in got.items():
+        if name.split("_")[0] in ("relstring", "num", "judged", "unj", "utility") or any(
+            name.startswith(start) for start in ("rbp_resid", "yaap", "ideal_dcg", "dcg", "gm_")
+        ):
+            continue
+        assert all(value == 0 for value, gain in zip(column, [0, 0, 1, 1], strict=True)
+                   if not ("-1=" in name and gain) and "0=" not in name), name  # fmt: skip
+    assert got["yaap"].tolist() == [math.log(1 / 2), 0, 0, 0]
+    assert got["gm_map"].tolist() == [math.log(1e-5)] * 4
+    assert got["relstring"].tolist() == ["", "", "-", "."]
+    assert got["unj_5"].tolist() == [0, 0, 0.2, 0.2]
+    assert got["rbp_resid"].tolist() == pytest.approx([0, 0, 1, 1])
+    assert got["num_rel"].tolist() == [1, 0, 0, 0]
+    assert values(lists_of([]), COLUMNS)["map"].shape == (0,)
+
+
+# -- Options ------------------------------------------------------------------------------------
+
+
+def test_most_cuts_before_judged_only_drops() -> None:
+    lists = lists_of([([None, 1, -1, 0, 1], [1, -1, 0, 1, 1])])
+    columns = resolve(["num_ret", "relstring", "map", "num_nonrel_judged_ret"])
+
+    def row(**options: object) -> list[object]:
+        found = values(lists, columns, EvalOptions(**options))  # type: ignore[arg-type]
+        return [found[name][0] for name in ("num_ret", "relstring", "num_nonrel_judged_ret")]
+
+    assert row() == [5, "-1.01", 1]
+    assert row(most=4) == [4, "-1.0", 1]
+    assert row(judged_only=True) == [3, "101", 1]
+    assert row(most=4, judged_only=True) == [2, "10", 1]
+    assert row(most=0) == [0, "", 0]
+    assert values(lists, columns, EvalOptions(judged_only=True))["map"].tolist() == pytest.approx(
+        [(1 + 2 / 3) / 3]
+    )
+
+
+def test_the_row_for_all_queries() -> None:
+    lists = lists_of([([1, None], [1, 0, 1]), ([None, 1], [1])])
+    columns = resolve(["official", "utility", "relstring", "gm_bpref"])
+    found = values(lists, columns)
+    got = summary(found, columns, lists=lists)
+    assert list(got) == [c.name for c in columns if c.family != "relstring"]
+    assert got["runid"] == "run"
+    assert (got["num_q"], got["num_ret"], got["num_rel"], got["num_rel_ret"]) == (2, 4, 3, 2)
+    assert all(type(got[n]) is int for n in ("num_q", "num_ret", "num_rel", "num_rel_ret"))
+    assert got["map"] == 0.5
+    assert got["gm_map"] == pytest.approx(0.5)
+    assert got["utility"] == 0
+    with pytest.raises(UsageError, match="runid"):
+        summary(found, columns)
+    with pytest.raises(InputError, match="no query to average"):
+        summary({"map": np.zeros(0)}, resolve(["map"]))
+
+
+def test_averages_over_all_queries_of_the_qrels() -> None:
+    lists = lists_of([([1, None], [1]), ([], [1, 2, 0, -1])])
+    columns = resolve(["num_q", "num_ret", "num_rel", "map", "gm_map", "gm_bpref", "yaap",
+                       "utility.0,0,1,0"])  # fmt: skip
+    rows = {}
+    for compat in (9, 10):
+        options = EvalOptions(level=2, compat=compat, complete=True)
+        rows[compat] = summary(values(lists, columns, options), columns, options, lists)
+    for row in rows.values():
+        assert (row["num_q"], row["num_ret"]) == (2, 2)
+        assert row["num_rel"] == 3  # relevance from 1, whatever the level
+        assert row["map"] == 0
+        assert row["gm_map"] == pytest.approx(1e-5)
+    # trec_eval 9 knows nothing of a query that the run lacks but that it is there.
+    assert (rows[9]["yaap"], rows[10]["yaap"]) == pytest.approx((0, math.log(1 / 2) / 2))
+    assert (rows[9]["utility_0,0,1,0"], rows[10]["utility_0,0,1,0"]) == (0, 0.5)
+    with pytest.raises(UsageError, match="need the lists"):
+        summary(values(lists, columns), columns, EvalOptions(complete=True))
+
+
+def test_lists_that_were_cut_are_refused() -> None:
+    lists = replace(lists_of([([1] * 10, [1] * 20)]), retrieved=np.array([30]))
+    got = values(lists, resolve(["P_5", "P_10", "num_ret", "set_F", "relstring"][:3]))
+    assert got["num_ret"].tolist() == [30]
+    with pytest.raises(UsageError, match=r"cut at 10 documents.* for map, P_15;"):
+        values(lists, resolve(["map", "P_10", "P_15"]))
+    assert values(lists, resolve(["map"]), EvalOptions(most=10))["map"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("wrong", [{"level": -1}, {"compat": 8}, {"most": -1}, {"collection": -5}])
+def test_options_that_cannot_be(wrong: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=str(*wrong.values())):
+        EvalOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_lists_from_dicts() -> None:
+    qrels = {"b": {"x": 1, "z": 2**53}, "a": {"x": -7}, "none": {}, "c": {"y": 1}}
+    lists = lists_from_dicts(
+        qrels, {"b": {"x": 1, "y": 2, "z": 1}, "a": {"x": 0}, "d": {}}, depth=2
+    )
+    assert lists.queries == ["a", "b"]
+    assert lists.relevance.tolist() == [-7, UNJUDGED, 2**53]
+    assert lists.retrieved.tolist() == [1, 3]
+    assert lists.judged.tolist() == [-7, 2**53, 1]
+    assert (lists.unanswered, lists.unasked) == (1, 1)
+    assert lists_from_dicts(qrels, {}, absent=True).offsets.tolist() == [0, 0, 0, 0]
+
+
+# -- Names --------------------------------------------------------------------------------------
+
+
+def names(*asked: str, **how: object) -> list[str]:
+    return [column.name for column in resolve(asked, **how)]  # type: ignore[arg-type]
+
+
+def test_nicknames_of_both_versions() -> None:
+    nine, ten = names("all_trec", compat=9), names("all_trec")
+    assert [name for name in ten if name in nine] == nine
+    assert [n for n in ten if n not in nine] == ["rbp", "rbp_resid", "unj_5", "unj_10", "unj_20"]
+    assert "relstring" in nine
+    for name in pytrec_eval.supported_nicknames:
+        if name in ("official", "set", "all_trec"):
+            assert {*nickname(name, 9)} == pytrec_eval.supported_nicknames[name]
+
+
+def test_order_of_the_table() -> None:
+    asked = ["unj.5", "rbp_resid", "rbp", "yaap", "num_nonrel_judged_ret", "ndcg", "ideal_dcg",
+             "dcg", "G", "recall.5", "relstring", "P.5", "RR@5", "recip_rank"]  # fmt: skip
+    assert names(*asked) == ["recip_rank", "recip_rank_cut_5", "P_5", "relstring", "recall_5", "G",
+                             "dcg", "ideal_dcg", "ndcg", "num_nonrel_judged_ret", "yaap", "rbp",
+                             "rbp_resid", "unj_5"]  # fmt: skip
+
+
+def test_names_repeat_parameters_as_typed() -> None:
+    assert names("utility.2,-1,0,0", "11pt_avg..25,.5", "ndcg.1=3,2=9", "rbp.p=.80", "set_F.1.0",
+                 "relstring.20", "iprec_at_recall..1,0.25") == [
+        "iprec_at_recall_0.10", "iprec_at_recall_0.25", "relstring_20", "utility_2,-1,0,0",
+        "11pt_avg_.25,.5", "ndcg_1=3,2=9", "set_F_1.0", "rbp_p=.80",
+    ]  # fmt: skip
+    for typed in ("utility_2,-1,0,0", "ndcg_1=3,2=9", "rbp_p=.80", "set_F_1.0", "relstring_20"):
+        assert names(typed) == [typed]
+
+
+def test_first_parameters_win_on_the_command_line() -> None:
+    def line(*asked: str) -> list[str]:
+        return names(*asked, command_line=True)
+
+    assert line("P", "P.5,10") == line("P.10,5", "P.7") == line("P.5,10", "P") == ["P_5", "P_10"]
+    assert line("official.3", "P.5")[-1] == "P_5"
+    assert line("ndcg_cut.10,20,23.4") == ["ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_23"]
+    assert line("P.5", "P_7", "P@8") == ["P_5", "P_7", "P_8"]  # not trec_eval's, they add up
+    assert names("P.5", "P.7", "P") == ["P_5", "P_7"]
+    assert names("P.5,5") == ["P_5"]
+    assert ignored_parameters(["P.5", "P.7", "P_9", "official.3", "map"]) == ["P.7", "official.3"]
+    for wrong in ("P.5,5", "P.5,05", "P.0", "P.5,", "Rprec_mult.1,1.0"):
+        with pytest.raises(BadCutoff):
+            line(wrong)
+    for unknown in ("P.", ".5", "mapp", "", "P_"):
+        with pytest.raises(UsageError) as caught:
+            line(unknown)
+        assert caught.value.exit_code == 1
+
+
+def test_spellings_of_ir_measures_and_of_knowledge_graphs() -> None:
+    spelled = {
+        "AP@20": "map_cut_20", "nDCG@20": "ndcg_cut_20", "P@10": "P_10", "R@100": "recall_100",
+        "RR": "recip_rank", "Success@5": "success_5", "AP": "map", "nDCG": "ndcg",
+        "Bpref": "bpref", "Rprec": "Rprec", "infAP": "infAP", "RBP(p=0.5)": "rbp_p=0.5",
+        "RBP": "rbp_p=0.8", "Judged@10": "judged_10", "NumRet": "num_ret", "RR@10":
+        "recip_rank_cut_10", "Hits@3": "success_3", "MRR@10": "recip_rank_cut_10",
+        "hits@1": "success_1", "IPrec@0.2": "iprec_at_recall_0.20", "SetAP": "set_map",
+    }  # fmt: skip
+    for spelling, name in spelled.items():
+        assert names(spelling) == [name]
+    with pytest.raises(UsageError, match="hold for all measures"):
+        resolve(["AP(rel=2)@20"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["P@0", "P@x", "utility.1,2", "utility.1,2,3,x", "rbp.p=1", "rbp.q=.5", "rbp.p=.5,p=.6",
+     "rbp_resid.1=2", "ndcg.1", "ndcg.p=.5", "ndcg.1=2,1=3", "ndcg.1=inf", "set_F.-1", "set_F.x",
+     "relstring.-1", "relstring.1.5", "11pt_avg.2", "num_q.3", "P.٣", "iprec_at_recall.1.1",
+     "Rprec_mult.1e300"],
+)  # fmt: skip
+def test_wrong_parameters(name: str) -> None:
+    with pytest.raises(UsageError, match=r"'") as caught:
+        resolve([name], command_line=True)
+    assert caught.value.exit_code == (1 if name == "P@x" else 2)
+
+
+def test_formats_that_are_not_read_are_named() -> None:
+    for name in ELSEWHERE:
+        with pytest.raises(UsageError, match="does not read"):
+            resolve([name])
+
+
+def test_help_of_every_measure() -> None:
+    text = help_text(resolve(TABLE))
+    assert [line for line in text.splitlines() if not line.startswith(" ")] == list(TABLE)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Default: -m utility.1,-1,0,0" in text
+    assert "Printed in the summary only" in help_text([Column("gm_map")])
+
+
+def test_depth_that_columns_need() -> None:
+    assert depth_needed(resolve(["P.5,10", "num_ret", "relstring.30", "num_rel"])) == 30
+    assert depth_needed(resolve(["P.5", "map"])) is None
+    assert depth_needed(resolve(["num_q"])) == 1
