@@ -14,7 +14,8 @@ from rank_cases import KINDS, Case, cases, columns, make_ranks, places, question
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import METRICS, RANK_TYPES, TREC_FAMILIES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.ties import Ties, hits, mean_rank, reciprocal_rank
+from kgtrec.measures.ties import Ties
+from kgtrec.measures.values import hits, mean_rank, reciprocal_rank
 
 ALL_KINDS = (*KINDS, "expected")
 F = {
@@ -226,6 +227,7 @@ def test_unscored_answers_do_not_tie_with_each_other() -> None:
 
 sides = st.sampled_from(["head", "tail", "both"])
 kinds = st.sampled_from(sorted(RANK_TYPES))
+exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
 beta = st.floats(-1, 1).map(lambda x: x + 0.0)
 
 
@@ -239,8 +241,9 @@ def measures(draw: st.DrawFn) -> Measure:
     row = draw(st.sampled_from(METRICS))
     averaging = draw(st.sampled_from(row.averagings))
     params = (draw(beta), draw(beta)) if averaging == "stratified" else ()
-    name = row.name.replace("@k", f"@{draw(st.integers(1, 10**9))}")
-    return Measure(side, draw(kinds), averaging, name, params)
+    parameter = draw(st.integers(1, 10**9) if row.takes_cutoff else exponents)
+    side = "both" if averaging == "triple" else side
+    return Measure(side, draw(kinds), averaging, row.named(parameter), params)
 
 
 @given(measures())
@@ -277,7 +280,7 @@ def test_spellings(written: str, key: str) -> None:
     ("key", "hint"),
     [
         ("mrr", "did you mean both.realistic.micro.mrr"),
-        ("both.realistic.mrr", "both.realistic.micro.mrr"),
+        ("both.mrr", "both.realistic.micro.mrr"),
         ("bth.micro.mrr", "'bth' is no side; did you mean both"),
         ("both.realistc.micro.mrr", "did you mean realistic"),
         ("both.realistic.mico.mrr", "none of micro, macro"),

@@ -2,20 +2,36 @@
 
 A tie holds ``size`` candidates below ``greater`` others; ``answers`` of them are right (always 1
 for an instance, and 1 or more for a question, whose rank is that of its first answer). All orders
-of the tie are equally likely. The sums are native, see ``csrc/expected.c``.
+of the tie are equally likely. The named sums are native, see ``csrc/expected.c``; `sums_over` adds
+up any other smooth function.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
 
-__all__ = ["expected_hits", "expected_log_rank", "expected_rank", "expected_reciprocal"]
+__all__ = [
+    "expected_hits",
+    "expected_log_rank",
+    "expected_rank",
+    "expected_reciprocal",
+    "sums_over",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Smooth = Callable[[Floats, NDArray[np.intp]], Floats]
+
+# Terms that are added one by one; from there on differences of order 7 are below 1e-14.
+_PEELED = 64
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+_CELLS = 1 << 19  # terms at a time: a few megabytes
 
 
 def expected_rank(greater: Ints, size: Ints, answers: Ints) -> Floats:
@@ -69,3 +85,65 @@ def expected_log_rank(greater: Ints, size: Ints) -> Floats:
     _core.expected_log(greater[tied], size[tied], means)
     out[tied] = means
     return out
+
+
+def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
+    """``sum of f(x) for x = first .. first + count - 1``, for every row.
+
+    Parameters
+    ----------
+    f : function (x, rows) -> float64 array
+        Defined on x > 0, and as smooth as powers and logarithms of x are. ``x`` is (m, terms);
+        ``rows`` (m, 1) says which row each line is of.
+    first : int64 array (n,)
+        1 or more.
+    count : int64 array (n,)
+        0 or more.
+
+    Returns
+    -------
+    float64 array (n,). The cost of a row does not grow with its count beyond 64 terms; relative
+    error below 1e-12 for sums whose terms have one sign.
+
+    Notes
+    -----
+    The sum over whole numbers is the integral between half numbers, less a series of central
+    differences at both ends (Gauss's form of Euler and Maclaurin's formula). The integral is taken
+    in ln x, in which powers and logarithms are tame.
+    """
+    out = np.zeros(len(first))
+    for low, high in pairwise((0, 1, 4, 16, _PEELED)):
+        top = np.inf if high == _PEELED else high
+        steps = np.arange(high)
+        for part in _parts(np.flatnonzero((count > low) & (count <= top)), high):
+            x = (first[part, None] + steps).astype(np.float64)
+            terms = np.where(steps < count[part, None], f(x, part[:, None]), 0.0)
+            out[part] = terms.sum(axis=1)
+    for part in _parts(np.flatnonzero(count > _PEELED), len(_NODES)):
+        start = (first[part] + (_PEELED - 1)).astype(np.float64)[:, None]
+        length = (count[part] - _PEELED).astype(np.float64)[:, None]
+        out[part] += _long_sums(f, start, length, part[:, None])
+    return out
+
+
+def _parts(rows: NDArray[np.intp], width: int) -> list[NDArray[np.intp]]:
+    at_once = _CELLS // width
+    return [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
+
+
+def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp]) -> Floats:
+    """Sums over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
+    half = np.log1p(length / (start + 0.5)) / 2
+    x = (start + 0.5) * np.exp(half * (_NODES + 1))
+    integral = (f(x, rows) * x * _NODE_WEIGHTS).sum(axis=1) * half[:, 0]
+    ends = _end_terms(f, start + length, rows) - _end_terms(f, start, rows)
+    return np.asarray(integral - ends)
+
+
+def _end_terms(f: Smooth, end: Floats, rows: NDArray[np.intp]) -> Floats:
+    """What the midpoint rule misses at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
+    values = f(end + np.arange(-2, 4), rows)
+    first = np.diff(values, axis=1)
+    third = np.diff(first, n=2, axis=1)
+    fifth = np.diff(third, n=2, axis=1)
+    return np.asarray(first[:, 2] / 24 - 17 / 5760 * third[:, 1] + 367 / 967680 * fifth[:, 0])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures.ties import Ties, Values
+from kgtrec.measures.ties import Ties
 
 if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
@@ -83,11 +83,11 @@ class Cells:
         """Sum of `values` (n,) per cell; int64 sums are exact, float64 sums pairwise."""
         return np.add.reduceat(values[self._order], self._starts)
 
-    def mean(self, values: Values, groups: list[NDArray[np.intp]]) -> NDArray[np.float64]:
-        """Mean per group of cells, where `values.scaled` are sums per cell (see `sums`)."""
-        totals = np.array([values.scaled[cells].sum() for cells in groups])
-        counts = np.array([self.count[cells].sum() for cells in groups])
-        return np.asarray(totals / (counts * values.scale), np.float64)
+    def rows(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The items of a group of cells, in the order of the cells."""
+        ends = self._starts + self.count
+        parts = [self._order[self._starts[cell] : ends[cell]] for cell in group.tolist()]
+        return np.concatenate(parts) if parts else self._order[:0]
 
     def of_side(self, side: str) -> list[NDArray[np.intp]]:
         """One group: all cells of the side."""

@@ -13,7 +13,7 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.measure import Measure, parse_all
 from kgtrec.measures.sample import SIDES, instance_ties, require_side, sides_present
-from kgtrec.measures.ties import Ties
+from kgtrec.measures.ties import Ranked
 
 if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
@@ -48,7 +48,8 @@ def stratified_grid(
     beta_e, beta_r : array_like of float, shapes (e,) and (r,)
         Exponents for entities and for relations, in [-1, 1], in any order.
     metrics : iterable of str
-        Metrics with a stratified average: "mr", "mrr", "hits@k" or an alias of one.
+        Metrics with a stratified average: "mr", "mrr", "hits@10", "log_mrr", "p_mrr@0.5" or an
+        alias of one.
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
         How ties count; "expected" is each metric's exact expectation.
     side : {"head", "tail", "both"}
@@ -105,11 +106,11 @@ def _exponents(name: str, given: ArrayLike) -> Floats:
     return np.ascontiguousarray(betas)
 
 
-def values_of(measure: Measure, ties: Ties) -> Floats:
+def values_of(measure: Measure, ties: Ranked) -> Floats:
     """The metric of a measure per instance, float64 (n,)."""
-    metric, k = measure.row
+    metric, parameter = measure.row
     assert measure.rank_type is not None
-    values = metric.value(ties, measure.rank_type, k)
+    values = metric.value(ties, measure.rank_type, parameter)
     return np.asarray(values.scaled / values.scale)
 
 
@@ -131,6 +132,8 @@ class Strata:
         Distinct numbers of triples in which predicted entities stand, ascending.
     relation_popularity : float64 array (relations,)
         Triples of each relation.
+    counted_on : tuple of str
+        Where the triples of entities, and those of relations, were counted, in words.
     """
 
     rows: Ints
@@ -139,6 +142,7 @@ class Strata:
     popularity_of: NDArray[np.int32]
     popularity: Floats
     relation_popularity: Floats
+    counted_on: tuple[str, str] = ("all splits", "the evaluated split")
 
     @classmethod
     def of(cls, ranks: Ranks, side: str) -> Strata:
@@ -159,7 +163,15 @@ class Strata:
             place.astype(np.int32),
             popularity.astype(np.float64),
             ranks.relation_popularity[owners].astype(np.float64),
+            _counted_on(ranks),
         )
+
+
+def _counted_on(ranks: Ranks) -> tuple[str, str]:
+    """The splits that the manifest names where popularity was counted anew."""
+    named = ranks.manifest.get("popularity", {})
+    entities, relations = (" and ".join(named.get(what, ())) for what in ("entities", "relations"))
+    return entities or "all splits", relations or "the evaluated split"
 
 
 def _offsets(changes: NDArray[np.bool_]) -> Ints:
@@ -214,9 +226,10 @@ def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Flo
 def _check_weights(strata: Strata, beta_e: Floats, beta_r: Floats) -> None:
     entity = strata.popularity[strata.popularity_of] > 0
     in_every_triple = np.logical_or.reduceat(entity, strata.triples[:-1]).all()
-    _refuse(entity, bool(in_every_triple), beta_e, "answer entities", "all splits")
+    entities, relations = strata.counted_on
+    _refuse(entity, bool(in_every_triple), beta_e, "answer entities", entities)
     relation = strata.relation_popularity > 0
-    _refuse(relation, bool(relation.any()), beta_r, "relations", "the evaluated split")
+    _refuse(relation, bool(relation.any()), beta_r, "relations", relations)
 
 
 def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, splits: str) -> None:
@@ -226,5 +239,6 @@ def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, sp
     if missing and len(refused):
         raise InputError(
             f"{missing:,} {what} have popularity 0, which has no usable weight N^{-refused[0]:g}; "
-            f"it was counted on {splits}: count it on splits in which they stand, or take beta 0"
+            f"it was counted on {splits}: count it on splits in which they stand (the evaluated "
+            "split, or all of them), or take beta 0"
         )

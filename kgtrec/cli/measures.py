@@ -1,0 +1,48 @@
+"""``kgtrec measures``: what can be asked, and what it means."""
+
+from __future__ import annotations
+
+import click
+
+from kgtrec.errors import UsageError
+
+
+@click.command(short_help="What can be measured: the list, or one measure explained.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="json has the same fields.",
+)  # fmt: skip
+def command(names: tuple[str, ...], form: str) -> None:
+    """List every measure, or explain some: formula, range, direction, caveats, keys and aliases.
+
+    NAME is a measure by any of its names, a whole key, an averaging, a rank type or a side.
+
+    \b
+    kgtrec measures
+    kgtrec measures amri
+    kgtrec measures adjusted_inverse_harmonic_mean_rank
+    kgtrec measures both.realistic.question.p_mrr@0.5
+    kgtrec measures triple expected
+    kgtrec measures --format json
+    """
+    from kgtrec.measures.catalogue import describe, explained, listed, overview
+    from kgtrec.tables import dump_json
+    from kgtrec.trec.table import TABLE
+
+    families = {name: family.text for name, family in TABLE.items()}
+    if not names:
+        click.echo(dump_json(overview(families)) if form == "json" else listed(families))
+        return
+    found, problems = [], []
+    for name in names:
+        try:
+            found.append(describe(name, families) if form == "json" else explained(name, families))
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("; ".join(problems))
+    if form == "json":
+        click.echo(dump_json(found[0] if len(found) == 1 else found))
+    else:
+        click.echo("\n\n".join(map(str, found)))

@@ -1,0 +1,280 @@
+"""The table as people see it: names, keys that never collide, the list and the explanations."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, TREC_FAMILIES, Measure
+from kgtrec.measures.catalogue import describe, explained, listed, overview
+from kgtrec.measures.metric import Metric
+
+# What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
+PYKEEN = {
+    "adjusted_arithmetic_mean_rank": "amr",
+    "adjusted_arithmetic_mean_rank_index": "amri",
+    "adjusted_geometric_mean_rank_index": "agmri",
+    "adjusted_inverse_harmonic_mean_rank": "adjusted_mrr",
+    "arithmetic_mean_rank": "mr",
+    "count": "count",
+    "geometric_mean_rank": "gmr",
+    "harmonic_mean_rank": "hmr",
+    "inverse_arithmetic_mean_rank": "imr",
+    "inverse_geometric_mean_rank": "igmr",
+    "inverse_harmonic_mean_rank": "mrr",
+    "inverse_median_rank": "inverse_median_rank",
+    "median_absolute_deviation": "mad",
+    "median_rank": "median_rank",
+    "standard_deviation": "std",
+    "variance": "var",
+    "z_arithmetic_mean_rank": "z_mr",
+    "z_geometric_mean_rank": "z_gmr",
+    "z_inverse_harmonic_mean_rank": "z_mrr",
+    "hits_at_1": "hits@1",
+    "hits_at_10": "hits@10",
+    "hits.5": "hits@5",
+    "adjusted_hits_at_5": "adjusted_hits@5",
+    "z_hits_at_3": "z_hits@3",
+    "mean_reciprocal_rank": "mrr",
+    "mean_rank": "mr",
+    "adjusted_mean_rank_index": "amri",
+    "amrr": "adjusted_mrr",
+    "gmri": "agmri",
+}
+
+
+@pytest.mark.parametrize("name", PYKEEN)
+def test_pykeen_keys_are_micro(name: str) -> None:
+    for side, kind in product(("head", "tail", "both"), RANK_TYPES):
+        assert Measure.parse(f"{side}.{kind}.{name}").key == f"{side}.{kind}.micro.{PYKEEN[name]}"
+    for kind, ours in (("best", "optimistic"), ("avg", "realistic"), ("worst", "pessimistic")):
+        assert Measure.parse(f"both.{kind}.{name}").rank_type == ours
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("both.realistic.z_hits_at_k", "needs a cutoff above 0, as in z_hits_at_10"),
+        ("both.realistic.adjusted_hits_at_k", "needs a cutoff above 0"),
+        ("both.realistic.micro.p_mrr", "needs an exponent in (0, 1), as in p_mrr@0.5"),
+        ("both.realistic.micro.p_mrr@1.5", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@0", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@nan", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr(2)", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@0.5(0.5)", "take no parameters"),
+        ("both.stratified.p_mrr(0.5)", "needs an exponent"),
+        ("both.realistic.micro.mrr(0.5)", "take no parameters"),
+        ("both.realistic.macro.log_mrr", "not defined for macro"),
+        ("both.realistic.triple.z_mr", "not defined for triple"),
+        ("both.realistic.macro_relation.z_mrr", "not defined for macro_relation"),
+        ("both.realistic.stratified.amri(0,0)", "not defined for stratified"),
+        ("both.best.micro.mrr", "'best' is no rank type"),
+        ("both.realistic.adjusted_mr", "did you mean"),
+    ],
+)
+def test_bad_keys_of_measures_with_parameters(key: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Measure.parse(key)
+    assert hint in str(caught.value)
+    assert repr(key) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("both.realistic.micro.p_mrr(0.5)", "both.realistic.micro.p_mrr@0.5"),
+        ("both.realistic.p_mrr(.50)", "both.realistic.micro.p_mrr@0.5"),
+        ("both.question.p-MRR@0.25", "both.realistic.question.p_mrr@0.25"),
+        ("both.stratified.pmrr@0.5(1,0)", "both.stratified.p_mrr@0.5(1,0)"),
+        ("tail.expected.question.log-mrr", "tail.expected.question.log_mrr"),
+        ("both.micro.adjusted_gmr", "both.realistic.micro.agmr"),
+        ("both.triple.median", "both.realistic.triple.median_rank"),
+    ],
+)
+def test_spellings_of_measures_with_parameters(written: str, key: str) -> None:
+    assert Measure.parse(written).key == key
+    assert Measure.parse(key) == Measure.parse(written)
+
+
+cutoffs = st.integers(1, 10**6)
+exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
+
+
+def keys_of(metric: Metric, parameter: float) -> list[str]:
+    """Every key of a row."""
+    found = []
+    for side, kind, averaging in product(("head", "both"), RANK_TYPES, metric.averagings):
+        if averaging == "triple" and side != "both":
+            continue
+        tail = "(0.5,0)" if averaging == "stratified" else ""
+        found.append(f"{side}.{kind}.{averaging}.{metric.named(parameter)}{tail}")
+    return found
+
+
+@given(st.lists(st.tuples(cutoffs, exponents), min_size=2, max_size=2, unique=True))
+def test_keys_never_collide(parameters: list[tuple[int, float]]) -> None:
+    written = set()
+    for cutoff, exponent in parameters:
+        for metric in METRICS:
+            written |= set(keys_of(metric, cutoff if metric.takes_cutoff else exponent))
+    measures = {Measure.parse(key) for key in written}
+    assert len(measures) == len(written)
+    assert len({measure.key for measure in measures}) == len(written)
+
+
+def test_cutoffs_do_not_overwrite_each_other() -> None:
+    """Each adjusted Hits@k has a key and a value of its own."""
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 3]], n_entities=30, n_relations=1)
+    scores = np.random.default_rng(0).random((4, 30))
+    keys = [f"both.realistic.{name}_hits_at_{k}" for name in ("adjusted", "z") for k in (3, 20)]
+    result = kgtrec.Result(kgtrec.evaluate(scores, graph.questions()).ranks, measures=keys)
+    assert len(set(result.to_dict())) == 4
+    assert len(set(result.to_dict().values())) == 4
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_names_are_nobodys_twice() -> None:
+    names = [name for row in METRICS for name in (row.name, *row.aliases)]
+    assert len(names) == len(set(names))
+    families = {family.lower() for family in TREC_FAMILIES}
+    assert not families & set(names)
+
+
+@pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
+def test_every_row_is_complete(row: Metric) -> None:
+    assert row.help.endswith((".", "."))
+    assert row.formula
+    assert row.range[0] in "[("
+    assert row.range[-1] in "])"
+    assert all(caveat.endswith(".") for caveat in row.caveats)
+    assert set(row.averagings) <= set(AVERAGINGS)
+    assert row.averagings[0] == "micro"
+    assert all(name == name.lower() for name in row.aliases)
+
+
+@pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
+def test_every_alias_explains_its_row(row: Metric) -> None:
+    for name in (row.name, *row.aliases):
+        assert describe(name)["name"] == row.name
+        filled = name[:-1] + ("10" if row.takes_cutoff else "0.5") if row.parameter else name
+        assert describe(filled.upper())["name"] == row.name
+    text = explained(row.name)
+    assert max(map(len, text.splitlines())) <= 80
+    assert row.reference in text
+    for key in describe(row.name)["keys"]:
+        assert Measure.parse(key).row[0] == row
+
+
+@pytest.mark.parametrize("name", [*TREC_FAMILIES, "MAP@20", "p_5", "ndcg_cut"])
+def test_trec_measures_are_explained(name: str) -> None:
+    found = describe(name)
+    assert found["kind"] == "trec_eval measure"
+    assert all(Measure.parse(key).is_trec for key in found["keys"])
+
+
+@pytest.mark.parametrize("name", [*AVERAGINGS, *RANK_TYPES, "head", "tail", "both"])
+def test_the_words_of_a_key_are_explained(name: str) -> None:
+    assert describe(name)["name"] == name
+    assert all(name in Measure.parse(key).key or name == "realistic" for key in
+               describe(name)["keys"])  # fmt: skip
+
+
+def test_a_key_is_explained_with_itself_first() -> None:
+    assert describe("tail.best.hits_at_3")["keys"][0] == "tail.optimistic.micro.hits@3"
+    assert describe("both.macro.MAP@20")["keys"][0] == "both.macro.map_cut_20"
+    with pytest.raises(UsageError, match=r"no measure 'both\.realistic\.micro\.mmr'"):
+        describe("both.realistic.micro.mmr")
+
+
+def test_the_list_has_everything() -> None:
+    text = listed({"dcg": "Gain.", "map": "Precision."})
+    assert max(map(len, text.splitlines())) <= 80
+    words = text.split()
+    for name in (*(row.name for row in METRICS), *AVERAGINGS, *RANK_TYPES, "bpref", "map_cut_k"):
+        assert name in words
+    assert "dcg." in words
+    found = overview({"dcg": "Gain.", "map": "Precision."})
+    assert [row["name"] for row in found["metrics"]] == [row.name for row in METRICS]
+    assert found["of_run_files_only"] == ["dcg"]
+    assert describe("dcg", {"dcg": "Gain."})["help"] == "Gain."
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(cli, ["measures", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_lists_and_explains() -> None:
+    assert "adjusted_hits@k" in run()
+    text = run("amri", "p_mrr")
+    assert "1 - (MR - 1) / (E[MR] - 1)" in text
+    assert "higher is better" in text
+    assert "both.realistic.micro.p_mrr@0.5" in text
+    assert "kgtrec eval -m dcg" in run("dcg")
+
+
+def test_the_command_gives_json() -> None:
+    found = json.loads(run("--format", "json"))
+    assert len(found["metrics"]) == len(METRICS)
+    assert {"P_k", "map", "bpref"} <= {row["name"] for row in found["trec_eval"]}
+    assert json.loads(run("amri", "--format", "json"))["range"] == "[-1, 1]"
+    both = json.loads(run("amri", "amr", "--format", "json"))
+    assert [row["direction"] for row in both] == ["higher is better", "lower is better"]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["amrx"], "no measure 'amrx'; did you mean amr or amri"),
+        (["mean_recirocal_rank"], "did you mean mean_reciprocal_rank"),
+        (["questoin"], "did you mean question"),
+        (["xyzzy", "amri", "qqqq"], "`kgtrec measures` lists all; no measure 'qqqq'"),
+        ([""], "no measure ''"),
+    ],
+)
+def test_the_command_offers_near_misses(names: list[str], says: str) -> None:
+    done = CliRunner().invoke(cli, ["measures", *names], standalone_mode=False)
+    assert isinstance(done.exception, KgtrecError)
+    assert done.exception.exit_code == 1
+    assert says in str(done.exception)
+    assert done.output == ""
+
+
+def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 3]], n_entities=30, n_relations=1)
+    ranks = kgtrec.evaluate(np.zeros((4, 30)), graph.questions()).ranks
+    file = tmp_path / "constant.parquet"
+    ranks.save(file)
+
+    def report(*arguments: str) -> str:
+        words = ["report", str(file), "--rank-types", *arguments]
+        done = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    text = report()
+    assert [line.split()[0] for line in text.splitlines()[1:6]] == list(RANK_TYPES)
+    assert "Ties: 100 % of the instances are tied" in text
+    found = json.loads(report("--format", "json", "-m", "both.micro.amri"))
+    assert found["rank_types"]["optimistic"] == {"both.micro.amri": 1}
+    assert found["rank_types"]["realistic"] == {"both.micro.amri": 0}
+    assert found["ties"] == ranks.tie_report()
+    assert report("--format", "csv").count("\n") == 6
+    done = CliRunner().invoke(cli, ["report", str(file), "--rank-types", "--by", "side"])
+    assert "a report of its own" in str(done.exception)
