@@ -211,6 +211,12 @@ class Graph:
         sides: str = "both",
         filter_splits: Iterable[str] | None = None,
         extra_known: npt.ArrayLike | None = None,
+        *,
+        filter: str | Iterable[str] | None = None,
+        known: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        unknown: str = "error",
+        entities: npt.ArrayLike | None = None,
+        relations: npt.ArrayLike | None = None,
     ) -> Questions:
         """Questions that the triples of a split ask, with their answers and known entities.
 
@@ -221,26 +227,41 @@ class Graph:
         sides : {"both", "head", "tail"}
             Which entity is asked for.
         filter_splits : iterable of str, optional
-            Splits whose triples count as known. Default: every split of the graph. An empty
-            tuple gives raw (unfiltered) ranking.
+            Splits whose triples count as known, one by one: the long form of `filter`, which
+            knows no protocols (here "valid" is that split alone). An empty tuple gives raw
+            (unfiltered) ranking.
         extra_known : array-like of int, shape (n, 3), optional
             More triples that count as known.
+        filter : {"all", "test", "valid", "raw"} or iterable of str, optional
+            Which splits' triples count as known, by protocol: "all", the default, is every split;
+            "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
+            as when a model is chosen on its validation scores; "raw" (or "none") is unfiltered.
+            An iterable names splits.
+        known : path or sequence of paths, optional
+            Files with more triples that count as known, with lines as in a split.
+        unknown : {"error", "skip"}
+            A triple of `known` with a label that the graph lacks: an error, or passed over and
+            counted.
+        entities, relations : sequence of int, optional
+            Evaluate only triples with head and tail among these entities, and a relation among
+            these; the entities are also the candidates (PyKEEN's restriction).
 
         Raises
         ------
         UsageError
-            On a split or side that does not exist, or a split without triples.
+            On a split, filter or side that does not exist, or a split without triples.
         InputError
-            If `extra_known` is malformed.
+            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple.
 
         Warns
         -----
         FilterWarning
             If a split is left out of a filter that is not empty.
         """
-        from kgtrec.questions import build_questions
+        from kgtrec.asking import Filter, build_questions
 
-        return build_questions(self, split, sides, filter_splits, extra_known)
+        how = Filter(filter, filter_splits, extra_known, known, unknown)
+        return build_questions(self, split, sides, how, entities, relations)
 
     def summary(self) -> str:
         """A few lines for people: sizes, and duplicates dropped."""

@@ -1,60 +1,27 @@
-"""Questions of a split: what is asked, the answers, and what else is known.
-
-Everything is computed on sorted int64 keys ``question * n_entities + entity``: a sorted,
-duplicate-free key array is a set of (question, entity) pairs, and cuts into CSR form at once.
-"""
+"""Questions of a split: what is asked, the answers, and what else is known."""
 
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import FilterWarning, UsageError
-from kgtrec.triples import as_triples, checked_ids, hash_array
+from kgtrec.csr import Csr, contains, inverse, to_keys
+from kgtrec.triples import hash_array
 
 if TYPE_CHECKING:
     from kgtrec.domains import Domain
     from kgtrec.graph import Graph
 
-__all__ = ["Csr", "Questions", "build_questions"]
-
-_SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
+__all__ = ["Csr", "Questions"]
 
 Int64 = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Csr:
-    """Entity ids per question, ascending and without repeats.
-
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (m + 1,)
-        Question i owns ``ids[offsets[i]:offsets[i + 1]]``.
-    ids : ndarray of int32, shape (offsets[-1],)
-    """
-
-    offsets: Int64
-    ids: npt.NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: int) -> npt.NDArray[np.int32]:
-        row = range(len(self))[index]  # IndexError and negative indices as everywhere
-        return self.ids[self.offsets[row] : self.offsets[row + 1]]
-
-    @property
-    def lengths(self) -> Int64:
-        """Number of ids of each question, shape (m,)."""
-        return np.diff(self.offsets)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +41,7 @@ class Questions:
     filter_splits : tuple of str
         Splits whose triples count as known.
     n_extra_known : int
-        Rows of `extra_known` that were given.
+        Further known triples: rows of `extra_known`, and triples of the files of `known`.
     side : ndarray of int64, shape (Q,)
         0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
     entity, relation : ndarray of int64, shape (Q,)
@@ -82,19 +49,26 @@ class Questions:
     answers : Csr
         Entities that answer the question in the evaluated split.
     known : Csr
-        Entities that answer it in any filter split or in `extra_known` (micro filtering).
+        Entities that answer it in any filter split or further known triple (micro filtering).
     removed : Csr
-        Entities that answer it in a filter split other than the evaluated one, or in
-        `extra_known`, but not in the evaluated split (macro filtering).
+        Entities that answer it in a filter split other than the evaluated one, or in a further
+        known triple, but not in the evaluated split (macro filtering).
     instance_question, instance_triple : ndarray of int64, shape (n_instances,)
         Question of each instance, and row of its triple in ``graph.splits[split]``.
     triple_rows : ndarray of int64, shape (n_instances,)
-        Instance of each (side, triple): all triples in split order with the head asked, then
+        Instance of each (side, triple): all kept triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).
+    kept : ndarray of int64, shape (n,), or None
+        Rows of the split that are evaluated; None: all of them.
     domain : Domain or None
         Candidate lists, if the candidates are restricted.
     outside : ndarray of bool, shape (n_instances,), or None
         Instances whose answer is not in its list; None if there is no such instance.
+    full_candidates : ndarray of int64, shape (n_instances,), or None
+        Micro candidates of each instance before it was given a list of its own to be ranked
+        among, its answer included; None if it was not.
+    details : dict
+        What else there is to tell of filter and restriction, in plain JSON types.
     """
 
     graph: Graph
@@ -111,8 +85,11 @@ class Questions:
     instance_question: Int64
     instance_triple: Int64
     triple_rows: Int64
+    kept: Int64 | None = None
     domain: Domain | None = None
     outside: npt.NDArray[np.bool_] | None = None
+    full_candidates: Int64 | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.side)
@@ -134,6 +111,12 @@ class Questions:
         """Number of (question, answer) pairs."""
         return len(self.answers.ids)
 
+    @property
+    def triples(self) -> npt.NDArray[np.int32]:
+        """The evaluated triples in split order, shape (n, 3)."""
+        rows = self.graph.splits[self.split]
+        return rows if self.kept is None else rows[self.kept]
+
     @cached_property
     def ids(self) -> list[str]:
         """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ..."""
@@ -147,8 +130,8 @@ class Questions:
         others = self._sizes_without(self.known)[self.instance_question]
         if self.split in self.filter_splits:
             return others + 1  # every answer is among the known, and is kept by id
-        answers, known = (_to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
-        kept = _contains(known, answers)
+        answers, known = (to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
+        kept = contains(known, answers)
         return others + (kept if self.outside is None else kept | self.outside)
 
     @cached_property
@@ -166,33 +149,93 @@ class Questions:
         taken = np.bincount(question[inside], minlength=len(self))
         return self.domain.sizes(self.n_entities) - taken
 
+    def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
+        """Where the rows of scores of these questions stand among those of the whole split.
+
+        Parameters
+        ----------
+        rows : {"questions", "instances"}
+            What a row of scores stands for; of "questions", equal ones have one row.
+
+        Returns
+        -------
+        positions : ndarray of int64
+            Of this ranking's rows.
+        total : int
+            Rows that the split has with every triple evaluated.
+        """
+        triples = self.graph.splits[self.split]
+        asked = {"head": (0,), "tail": (1,), "both": (0, 1)}[self.sides]
+        if rows == "instances":
+            kept = np.arange(len(triples)) if self.kept is None else self.kept
+            parts = [kept + len(triples) * number for number in range(len(asked))]
+            return np.concatenate(parts), len(triples) * len(asked)
+        parts, total = [], 0
+        for side in asked:
+            given = triples[:, 2 - 2 * side].astype(np.int64)
+            pairs = given * self.graph.n_relations + triples[:, 1]
+            pairs, first = np.unique(pairs, return_index=True)
+            own = self.side == side
+            wanted = self.entity[own] * self.graph.n_relations + self.relation[own]
+            place = inverse(np.argsort(first))[np.searchsorted(pairs, wanted)]
+            parts.append(place + total)
+            total += len(pairs)
+        return np.concatenate(parts), total
+
+    def separate(self) -> Questions:
+        """One question per (side, triple), equal ones apart: each has a single answer.
+
+        Rows of scores are those of ``rows="instances"``. The other answers of an equal question
+        are known to each if the evaluated split is in the filter, so that micro and macro
+        candidates are the same.
+        """
+        from kgtrec.domains import separate
+
+        return separate(self)
+
     def restrict(
         self,
         *,
         entities: npt.ArrayLike | None = None,
         heads: Mapping[int, npt.ArrayLike] | None = None,
         tails: Mapping[int, npt.ArrayLike] | None = None,
-        candidates: Sequence[npt.ArrayLike] | npt.ArrayLike | None = None,
+        type_constraints: str | PathLike[str] | None = None,
+        candidates: Any = None,
         columns: str = "entities",
         outside: str = "error",
+        unknown: str = "error",
     ) -> Questions:
         """The same questions with their answers ranked among given candidates only.
+
+        Lists by relation or by question meet a list of entities that was given before: what
+        stands in both is a candidate.
 
         Parameters
         ----------
         entities : sequence of int, optional
-            Entities that are candidates of every question.
+            Entities that are candidates of every question. (To leave out triples with other
+            entities as well, give `entities` to `Graph.questions`.)
         heads, tails : mapping of int to sequence of int, optional
             Candidates by relation where the head, and where the tail is asked, such as type
             constraints. Relations without a list keep every entity.
+        type_constraints : path, optional
+            The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
+            ``relation2id.txt`` beside it.
         candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
             Candidates of each question, such as its answer and sampled negatives. Results are
-            labelled as sampled.
+            labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
+            (triples, m), in split order, as OGB has them: every triple and side becomes a question
+            of its own (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
+            with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
+            question.
         columns : {"entities", "candidates"}
             What the columns of score rows stand for: every entity, in id order, or (with
-            `candidates`, lists of one length) a question's own candidates as they are listed.
+            `candidates`, lists of one length) a question's own candidates as they are listed; with
+            negatives the answer comes first.
         outside : {"error", "worst"}
             An answer that is not among its candidates: an error, or ranked behind them all.
+        unknown : {"error", "skip"}
+            A label in a file that the graph lacks: an error, or passed over and counted.
 
         Returns
         -------
@@ -201,13 +244,25 @@ class Questions:
         Raises
         ------
         InputError
-            Unknown ids, a wrong number of lists, or an answer outside (which is named).
+            Unknown ids or labels, a wrong number of lists, or an answer outside (which is named).
         UsageError
-            More or less than one kind of restriction.
+            More or less than one kind of restriction, or one upon another that it can't meet.
         """
         from kgtrec.domains import restrict
 
-        return restrict(self, entities, heads, tails, candidates, columns, outside)
+        return restrict(
+            self,
+            {
+                "entities": entities,
+                "heads": heads,
+                "tails": tails,
+                "type_constraints": type_constraints,
+                "candidates": candidates,
+            },
+            columns,
+            outside,
+            unknown,
+        )
 
     @property
     def n_columns(self) -> int:
@@ -247,187 +302,9 @@ class Questions:
             "n_instances": self.n_instances,
             "n_entities": graph.n_entities,
             "n_relations": graph.n_relations,
+            **self.details,
             "triples": {name: len(rows) for name, rows in graph.splits.items()},
             "duplicates_dropped": dict(graph.duplicates),
             "graph_hash": graph.fingerprint,
             "questions_hash": self.fingerprint,
         }
-
-
-def build_questions(
-    graph: Graph,
-    split: str = "test",
-    sides: str = "both",
-    filter_splits: Iterable[str] | None = None,
-    extra_known: npt.ArrayLike | None = None,
-) -> Questions:
-    """Questions of a split; see `Graph.questions` for the parameters."""
-    if not isinstance(sides, str) or sides not in _SIDES:
-        raise UsageError(
-            f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, _SIDES))}"
-        )
-    if not len(graph.split(split)):
-        raise UsageError(
-            f"split {split!r} holds no triples, so it asks no questions; choose another"
-        )
-    filters = _resolve_filter(graph, filter_splits)
-    others = [graph.splits[name] for name in filters if name != split]
-    if extra_known is not None:
-        extra = as_triples("extra_known", extra_known)
-        others.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
-    parts = [_ask(graph, split, side, others, split in filters) for side in _SIDES[sides]]
-    instances = _instances(parts)
-    return Questions(
-        graph=graph,
-        split=split,
-        sides=sides,
-        filter_splits=filters,
-        n_extra_known=0 if extra_known is None else len(others[-1]),
-        side=np.repeat(np.array(_SIDES[sides]), [len(part.entity) for part in parts]),
-        entity=np.concatenate([part.entity for part in parts]),
-        relation=np.concatenate([part.relation for part in parts]),
-        answers=_stack([part.answers for part in parts]),
-        known=_stack([part.known for part in parts]),
-        removed=_stack([part.removed for part in parts]),
-        instance_question=instances["instance_question"],
-        instance_triple=instances["instance_triple"],
-        triple_rows=instances["triple_rows"],
-    )
-
-
-def _resolve_filter(graph: Graph, asked: Iterable[str] | None) -> tuple[str, ...]:
-    if asked is None:
-        return tuple(graph.splits)
-    if not isinstance(asked, Iterable):
-        raise UsageError(
-            f"filter_splits={asked!r} names no splits; give a tuple such as ('train',)"
-        )
-    wanted = {asked} if isinstance(asked, str) else set(asked)
-    for name in sorted(wanted, key=str):
-        graph.split(name)  # raises, naming the splits that exist
-    left_out = [name for name in graph.splits if name not in wanted]
-    if wanted and left_out:
-        names = ", ".join(map(repr, left_out))
-        warnings.warn(
-            f"filter leaves out {names}: answers known only from there count as wrong; "
-            "leave filter_splits (--filter) out to filter by every split",
-            FilterWarning,
-            stacklevel=4,  # the caller of Graph.questions
-        )
-    return tuple(name for name in graph.splits if name in wanted)
-
-
-class _Part(NamedTuple):
-    """Questions of one side; instances and triples numbered within it."""
-
-    entity: Int64
-    relation: Int64
-    answers: Csr
-    known: Csr
-    removed: Csr
-    instance_triple: Int64
-
-
-def _ask(
-    graph: Graph,
-    split: str,
-    side: int,
-    others: list[npt.NDArray[np.int32]],
-    evaluated_is_known: bool,
-) -> _Part:
-    """Questions of one side, with what the other triples say about them."""
-    given, asked = (2, 0) if side == 0 else (0, 2)
-    triples, n_entities = graph.splits[split], graph.n_entities
-    pairs = triples[:, given].astype(np.int64) * graph.n_relations + triples[:, 1]
-    pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
-    appearance = np.argsort(first)
-    rank = _inverse(appearance)
-    # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_entities + triples[:, asked]
-    del number, first
-    order = np.argsort(keys)
-    answers = keys[order]
-    found = [_look_up(pairs, rank, rows, given, graph) for rows in others]
-    elsewhere = _distinct(found)
-    known = _distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
-    removed = elsewhere[~_contains(answers, elsewhere)]
-    entity, relation = np.divmod(pairs[appearance], graph.n_relations)
-    return _Part(
-        entity,
-        relation,
-        answers=_to_csr(answers, len(pairs), n_entities),
-        known=_to_csr(known, len(pairs), n_entities),
-        removed=_to_csr(removed, len(pairs), n_entities),
-        instance_triple=order.astype(np.int64, copy=False),
-    )
-
-
-def _look_up(
-    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], given: int, graph: Graph
-) -> Int64:
-    """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
-    # Few of many million triples touch an asked entity: a table look-up drops the rest before
-    # the binary search.
-    touched = np.zeros(graph.n_entities, dtype=bool)
-    touched[pairs // graph.n_relations] = True
-    rows = np.flatnonzero(touched[triples[:, given]])
-    wanted = triples[rows, given].astype(np.int64) * graph.n_relations + triples[rows, 1]
-    at = np.searchsorted(pairs, wanted)
-    at[at == len(pairs)] = 0
-    hit = pairs[at] == wanted
-    keys: Int64 = rank[at[hit]] * graph.n_entities + triples[rows[hit], 2 - given]
-    return keys
-
-
-def _distinct(parts: list[Int64]) -> Int64:
-    """Sorted union of key arrays."""
-    keys = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
-    first = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return keys[first]
-
-
-def _contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
-    """Whether each key is in a sorted array."""
-    if not len(ordered):
-        return np.zeros(len(keys), dtype=bool)
-    at = np.searchsorted(ordered, keys)
-    at[at == len(ordered)] = 0
-    found: npt.NDArray[np.bool_] = ordered[at] == keys
-    return found
-
-
-def _inverse(permutation: Int64) -> Int64:
-    """Position of each number in a permutation."""
-    inverse = np.empty(len(permutation), dtype=np.int64)
-    inverse[permutation] = np.arange(len(permutation))
-    return inverse
-
-
-def _to_csr(keys: Int64, n_questions: int, n_entities: int) -> Csr:
-    bounds = np.arange(n_questions + 1, dtype=np.int64) * n_entities
-    offsets = np.searchsorted(keys, bounds).astype(np.int64, copy=False)
-    return Csr(offsets, (keys % n_entities).astype(np.int32))
-
-
-def _to_keys(csr: Csr, n_entities: int) -> Int64:
-    return np.repeat(np.arange(len(csr)), csr.lengths) * n_entities + csr.ids
-
-
-def _stack(parts: list[Csr]) -> Csr:
-    starts = np.cumsum([0] + [len(part.ids) for part in parts])
-    tails = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
-    zero = np.zeros(1, dtype=np.int64)
-    return Csr(np.concatenate([zero, *tails]), np.concatenate([part.ids for part in parts]))
-
-
-def _instances(parts: list[_Part]) -> dict[str, Int64]:
-    """How instances, questions and triples of all sides refer to one another."""
-    lengths = np.concatenate([part.answers.lengths for part in parts])
-    n_triples = len(parts[0].instance_triple)
-    rows = [_inverse(part.instance_triple) + n_triples * i for i, part in enumerate(parts)]
-    return {
-        "instance_question": np.repeat(np.arange(len(lengths)), lengths),
-        "instance_triple": np.concatenate([part.instance_triple for part in parts]),
-        "triple_rows": np.concatenate(rows),
-    }

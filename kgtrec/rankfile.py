@@ -132,6 +132,10 @@ def _fault(ranks: Ranks) -> str | None:
                 f"in row {row}, {kind}greater {greater[row]}, {kind}equal {equal[row]}, "
                 f"{kind}tied_ahead {tied_ahead[row]} of {candidates[row]} {kind}candidates"
             )
+    full = ranks.full_candidates
+    if full is not None and (full < ranks.candidates).any():
+        row = int(np.flatnonzero(full < ranks.candidates)[0])
+        return f"in row {row}, {ranks.candidates[row]} candidates of {full[row]} in all"
     labels, used = ranks.relation_labels, ranks.relation
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
         return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"

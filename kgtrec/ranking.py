@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError, InputError
 from kgtrec.progress import progress_bar
 from kgtrec.ranker import Ranker
-from kgtrec.scores import Factors, Source, as_source
+from kgtrec.scores import Factors, Source, as_source, selected
 
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
@@ -43,7 +44,9 @@ def rank(
         a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz``
         with a factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
         (which implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable
-        of matrices. Rows in question order, columns in entity-id order.
+        of matrices. Rows in question order, columns in entity-id order. For questions of a part of
+        the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
+        files or `Factors` may also have the rows of all questions of the split.
     questions : Questions
     run_depth, threads, rows, higher_is_better, nan
         As for `Ranker`.
@@ -68,6 +71,7 @@ def rank(
         questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
     )
     found = as_source(source, questions, ranker.batches, ranker.n_rows)
+    found = _wanted_rows(found, ranker)
     try:
         if isinstance(found, Factors):
             ranker.rank_factors(found, progress)
@@ -79,6 +83,27 @@ def rank(
         place = getattr(found, "place", "") or source
         raise InputError(f"{place}: {error}") from None
     return ranker.finish()
+
+
+def _wanted_rows(found: Source | Factors, ranker: Ranker) -> Source | Factors:
+    """Of scores for the whole split, the rows of questions that are a part of it or separate."""
+    questions = ranker.questions
+    separate = bool(questions.details.get("separate"))
+    given = len(found.queries) if isinstance(found, Factors) else found.n_rows
+    if given == ranker.n_rows or (questions.kept is None and not separate):
+        return found
+    rows, total = questions.rows_among("instances" if separate else ranker.rows)
+    if given == total:
+        return selected(found, rows)
+    by_entity = isinstance(found, Factors) or questions.n_columns == questions.n_entities
+    if separate and by_entity:
+        rows, total = questions.rows_among("questions")
+        if given == total:
+            return selected(found, rows)
+        used, rows = np.unique(rows, return_inverse=True)  # of the kept triples alone
+        if given == len(used):
+            return selected(found, rows.reshape(-1))
+    return found
 
 
 def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
@@ -128,7 +153,8 @@ def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: 
 
 def _wrong_columns(questions: Questions, block: Array) -> str:
     text = (
-        f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per entity"
+        f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per "
+        f"{'entity' if questions.n_columns == questions.n_entities else 'listed candidate'}"
     )
     if block.ndim != 2:
         return (

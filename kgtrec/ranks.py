@@ -66,6 +66,9 @@ class Ranks:
     answer_popularity, relation_popularity : ndarray of int64
         Triples of all splits in which the answer stands; triples of the evaluated split with the
         relation: the default popularities of the stratified metrics.
+    full_candidates : ndarray of int64, or None
+        Micro candidates of each instance without its list of sampled ones, the answer included;
+        None if candidates are not sampled.
     relation_labels : list of str or None
         Label of every relation id.
     manifest : dict
@@ -106,7 +109,9 @@ class Ranks:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
         for name in _FLAGS:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
-        lengths = {name: len(getattr(self, name)) for name in _COLUMNS}
+        full = columns.get("full_candidates")
+        self.full_candidates = None if full is None else np.ascontiguousarray(full, dtype=np.int64)
+        lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
         self.manifest = {} if manifest is None else manifest
@@ -117,7 +122,17 @@ class Ranks:
         return len(self.triple)
 
     def __repr__(self) -> str:
-        return f"Ranks({len(self)} instances of {len(np.unique(self.question))} questions)"
+        among = " among sampled candidates" if self.sampled else ""
+        return f"Ranks({len(self)} instances of {len(np.unique(self.question))} questions{among})"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _COLUMNS if self.full_candidates is None else (*_COLUMNS, "full_candidates")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether each question had its own list of candidates, as sampled ones are."""
+        return bool(self.manifest.get("questions", {}).get("sampled"))
 
     def rank(self, kind: str = "realistic") -> Float64:
         """Filtered rank of every instance, float64, shape (n,), from 1 to ``candidates``.
@@ -136,7 +151,7 @@ class Ranks:
 
     def subset(self, rows: npt.NDArray[Any]) -> Ranks:
         """The instances of a boolean mask or an index array."""
-        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        columns = {name: getattr(self, name)[rows] for name in self._names}
         # What was checked of all questions says nothing of some.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
         return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
@@ -212,7 +227,8 @@ class Ranks:
         for number, part in enumerate(parts[1:], start=1):
             _check_same_evaluation(parts[0], part, number)
         columns = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in parts[0]._names
         }
         joined = cls(
             columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels
@@ -313,8 +329,12 @@ def assemble_ranks(
         "given": questions.entity[question],
         "answer": answer,
         "answer_popularity": graph.entity_counts()[answer],
-        "relation_popularity": graph.relation_counts(questions.split)[relation],
+        "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
+            relation
+        ],
     }
+    if questions.full_candidates is not None:
+        columns["full_candidates"] = questions.full_candidates
     heads = int(np.count_nonzero(questions.side == 0))
     manifest = {
         "questions": questions.describe() | {"n_head_questions": heads},

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores import Factors, JoinedSource, MatrixSource, Source
 
-__all__ = ["load_scores"]
+__all__ = ["load_matrix", "load_scores"]
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
@@ -44,6 +44,16 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
         if path.suffix == ".npz":
             return _load_factors(path)
         return _load_matrix(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
+    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else."""
+    path = Path(path)
+    try:
+        os.stat(path)
+        return _load_matrix(path).matrix
     except OSError as error:
         raise _unreadable(path, error) from None
 

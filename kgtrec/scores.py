@@ -18,7 +18,7 @@ from kgtrec.errors import InputError, UsageError
 if TYPE_CHECKING:
     from kgtrec.questions import Questions
 
-__all__ = ["Factors", "Source", "as_array", "as_source", "score_dtype"]
+__all__ = ["Factors", "Source", "as_array", "as_source", "score_dtype", "selected"]
 
 Array = npt.NDArray[Any]
 
@@ -227,6 +227,35 @@ class JoinedSource:
         self.place = ""
 
 
+class SelectedSource:
+    """Some rows of matrices, in an order of their own."""
+
+    def __init__(self, source: MatrixSource | JoinedSource, rows: npt.NDArray[np.int64]) -> None:
+        parts = source.parts if isinstance(source, JoinedSource) else [source]
+        self.parts, self.rows, self.place = parts, rows, source.place
+        self.n_rows: int | None = len(rows)
+
+    def blocks(self) -> Iterator[Array]:
+        first = self.parts[0].matrix
+        for part in self.parts:
+            if (part.matrix.shape[1], part.matrix.dtype) != (first.shape[1], first.dtype):
+                self.place = part.place
+                raise InputError(
+                    f"scores have {part.matrix.shape[1]} columns of {part.matrix.dtype} here, and "
+                    f"{first.shape[1]} of {first.dtype} before; write all shards alike"
+                )
+        starts = np.cumsum([0] + [len(part.matrix) for part in self.parts])
+        height = max(1, BLOCK_BYTES // max(1, first.shape[1] * first.itemsize))
+        for start in range(0, len(self.rows), height):
+            rows = self.rows[start : start + height]
+            block = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
+            owner = np.searchsorted(starts, rows, side="right") - 1
+            for number in np.unique(owner).tolist():
+                mine = owner == number
+                block[mine] = self.parts[number].matrix[rows[mine] - starts[number]]
+            yield block
+
+
 class StreamSource:
     """Chunks from an iterator, each a matrix of consecutive rows."""
 
@@ -255,6 +284,15 @@ class CalledSource:
                     f"it must return ({len(batch)}, entities)"
                 )
             yield block
+
+
+def selected(source: Source | Factors, rows: npt.NDArray[np.int64]) -> Source | Factors:
+    """Some rows of a source that has them at hand; any other source as it is."""
+    if isinstance(source, Factors):
+        return Factors(source.queries[rows], *source.table)
+    if isinstance(source, (MatrixSource, JoinedSource)):
+        return SelectedSource(source, rows)
+    return source
 
 
 def as_source(
@@ -306,7 +344,9 @@ def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
             f"a mapping of scores has the keys {list(scores)}; these questions need {list(asked)}"
         )
     parts = {side: MatrixSource(as_array(scores[side])) for side in asked}
-    wanted = len(questions.graph.split(questions.split))
+    wanted = len(questions.triples)
+    if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):
+        return JoinedSource(list(parts.values()))
     for side, part in parts.items():
         if part.n_rows != wanted:
             raise InputError(

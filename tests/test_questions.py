@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgtrec.csr import Csr, contains
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph import Graph, read_graph
-from kgtrec.questions import Csr, Questions, _contains
+from kgtrec.questions import Questions
 
 Triple = tuple[int, int, int]
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
@@ -200,6 +201,8 @@ def test_fingerprint_and_description() -> None:
         "restricted": None,
         "sampled": False,
         "outside": 0,
+        "filter": "all",
+        "filter_left_out": [],
         "n_questions": 3,
         "n_instances": 4,
         "n_entities": 3,
@@ -223,7 +226,7 @@ def test_csr() -> None:
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)))
 def test_contains(haystack: list[int], needles: list[int]) -> None:
-    found = _contains(np.array(sorted(haystack), np.int64), np.array(needles, np.int64))
+    found = contains(np.array(sorted(haystack), np.int64), np.array(needles, np.int64))
     assert found.tolist() == [needle in haystack for needle in needles]
 
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from kgtrec.graph import Graph
+    from kgtrec.questions import Questions
+    from kgtrec.result import Result
+
+    Int64 = npt.NDArray[np.int64]
 
 
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
@@ -28,8 +40,48 @@ from kgtrec.errors import UsageError
     help="Which entity of a triple is asked.",
 )  # fmt: skip
 @click.option(
-    "--filter", "filter_splits", metavar="SPLITS",
-    help="Splits whose answers are known, as train,valid; 'none' ranks unfiltered. Default: all.",
+    "--filter", "filtered", metavar="NAME", default="all", show_default=True,
+    help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
+    "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test.",
+)  # fmt: skip
+@click.option(
+    "--known", multiple=True, metavar="FILE",
+    help="More known triples to filter, with lines as in a split; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--entities", metavar="FILE",
+    help="Labels, one a line: only triples of these entities are evaluated, and only they are "
+    "candidates.",
+)  # fmt: skip
+@click.option(
+    "--relations", metavar="FILE",
+    help="Labels, one a line: only triples of these relations are evaluated. Scores have the "
+    "rows of all questions, or of those that are left.",
+)  # fmt: skip
+@click.option(
+    "--type-constraints", metavar="FILE",
+    help="Candidates by relation and side: OpenKE's type_constrain.txt, beside its entity2id.txt "
+    "and relation2id.txt.",
+)  # fmt: skip
+@click.option(
+    "--candidates", metavar="FILE",
+    help="Candidates by question, lines question<TAB>entity<TAB>entity...; or an .npz with "
+    "head_neg and tail_neg, shape (triples, negatives), as OGB has them, entities by number: a "
+    "question for each triple and side then. Results are sampled ones.",
+)  # fmt: skip
+@click.option(
+    "--columns", type=click.Choice(["entities", "candidates"]), default="entities",
+    show_default=True,
+    help="What the columns of scores are: all entities, or a question's --candidates in their "
+    "order (of an .npz: the answer, then its negatives).",
+)  # fmt: skip
+@click.option(
+    "--outside", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+    help="An answer that is not among its candidates is an error, or ranks worst.",
+)  # fmt: skip
+@click.option(
+    "--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+    help="A label in these files that the graph lacks is an error, or passed over and counted.",
 )  # fmt: skip
 @click.option(
     "--rows", type=click.Choice(["questions", "instances"]), default="questions", show_default=True,
@@ -53,7 +105,15 @@ def command(
     tag: str,
     split: str,
     sides: str,
-    filter_splits: str | None,
+    filtered: str,
+    known: tuple[str, ...],
+    entities: str | None,
+    relations: str | None,
+    type_constraints: str | None,
+    candidates: str | None,
+    columns: str,
+    outside: str,
+    unknown: str,
     rows: str,
     lower_is_better: bool,
     nan: str,
@@ -68,17 +128,29 @@ def command(
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
     kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
+    kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
+    kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
     """
-    from kgtrec.cli.outputs import check_outputs
+    from kgtrec.cli.outputs import check_outputs, keep_inputs
     from kgtrec.evaluation import evaluate
     from kgtrec.graph import read_graph
-    from kgtrec.trec.run import check_tag, write_qrels
+    from kgtrec.trec.run import check_tag
 
     check_tag(tag)
-    check_outputs({"--output": output, "--run": run, "--qrels": qrels}, graph, scores)
+    outputs = {"--output": output, "--run": run, "--qrels": qrels}
+    check_outputs(outputs, graph, scores)
+    keep_inputs((*known, entities, relations, type_constraints, candidates), outputs)
     show = False if quiet else None
     loaded = read_graph(graph, progress=show)
-    questions = loaded.questions(split, sides, _filter(filter_splits))
+    lists = [
+        None if path is None else read_ids(path, loaded, kind, unknown)
+        for kind, path in (("entities", entities), ("relations", relations))
+    ]
+    questions = loaded.questions(
+        split, sides, filter=_filter(filtered), known=known, unknown=unknown,
+        entities=lists[0], relations=lists[1],
+    )  # fmt: skip
+    questions = _restricted(questions, type_constraints, candidates, columns, outside, unknown)
     result = evaluate(
         scores,
         questions,
@@ -89,15 +161,7 @@ def command(
         nan=nan,
         progress=show,
     )
-    written = [output]
-    result.ranks.save(output)
-    if run:
-        assert result.run is not None  # it comes from scores, not from saved ranks
-        result.run.cut(run_depth).write(run, tag)
-        written.append(run)
-    if qrels:
-        write_qrels(questions, qrels)
-        written.append(qrels)
+    written = write_result(result, questions, output, run, run_depth, tag, qrels)
     if quiet:
         return
     click.echo(str(result).encode("utf-8", "surrogateescape"))
@@ -109,12 +173,69 @@ def command(
         )
 
 
-def _filter(splits: str | None) -> tuple[str, ...] | None:
-    if splits is None:
-        return None
-    names = tuple(name.strip() for name in splits.split(","))
+def read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
+    """Ids of the labels in a file; those passed over are counted on stderr."""
+    from kgtrec.listfiles import read_labels
+
+    ids, missed = read_labels(path, getattr(graph, kind), unknown)
+    if missed:
+        click.echo(f"kgtrec: {path}: {missed:,} {kind} that the graph lacks", err=True)
+    return ids
+
+
+def write_result(
+    result: Result,
+    questions: Questions,
+    output: str,
+    run: str | None,
+    run_depth: int,
+    tag: str,
+    qrels: str | None,
+) -> list[str]:
+    """Write ranks, run and qrels as far as asked for; the names of the files."""
+    from kgtrec.trec.run import write_qrels
+
+    written = [output]
+    result.ranks.save(output)
+    if run:
+        assert result.run is not None  # it comes from scores, not from saved ranks
+        result.run.cut(run_depth).write(run, tag)
+        written.append(run)
+    if qrels:
+        write_qrels(questions, qrels)
+        written.append(qrels)
+    return written
+
+
+def _restricted(
+    questions: Questions,
+    type_constraints: str | None,
+    candidates: str | None,
+    columns: str,
+    outside: str,
+    unknown: str,
+) -> Questions:
+    if type_constraints and candidates:
+        raise UsageError("--type-constraints and --candidates each list candidates; give one")
+    if columns == "candidates" and not candidates:
+        raise UsageError("--columns candidates needs --candidates FILE")
+    if not type_constraints and not candidates:
+        return questions
+    return questions.restrict(
+        type_constraints=type_constraints,
+        candidates=candidates,
+        columns=columns,
+        outside=outside,
+        unknown=unknown,
+    )
+
+
+def _filter(text: str) -> str | tuple[str, ...]:
+    """The name of a protocol as it is; several names are splits."""
+    names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(
-            f"--filter {splits!r} names no split; write for example train,valid, or none"
+            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
+            "train,valid"
         )
-    return () if names == ("none",) else names
+    return names[0] if len(names) == 1 else names

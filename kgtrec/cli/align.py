@@ -1,0 +1,203 @@
+"""``kgtrec align``: entity alignment, ranked in both directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.labels import Labels
+
+SIMILARITIES = ("cosine", "dot", "l2", "l1")
+
+
+@click.command(short_help="Entity alignment: embeddings or similarities to ranks and metrics.")
+@click.option("--left", metavar="FILE", help="Embeddings of the left graph, .npy (entities, dim).")
+@click.option("--right", metavar="FILE", help="Embeddings of the right graph, likewise.")
+@click.option(
+    "--matrix", metavar="FILE",
+    help="In place of embeddings: similarities, .npy (left, right), higher for more alike.",
+)  # fmt: skip
+@click.option(
+    "--pairs", required=True, metavar="FILE",
+    help="Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
+)  # fmt: skip
+@click.option(
+    "--left-labels", metavar="FILE", help="Labels of the left entities, one a line, in row order."
+)
+@click.option("--right-labels", metavar="FILE", help="Labels of the right entities, likewise.")
+@click.option(
+    "--similarity", type=click.Choice(SIMILARITIES), default="cosine", show_default=True,
+    help="Of embeddings; l2 and l1 are minus the distance.",
+)  # fmt: skip
+@click.option(
+    "--csls", type=click.IntRange(0), default=0, show_default=True, metavar="K",
+    help="Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is none.",
+)  # fmt: skip
+@click.option(
+    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
+    help="head: the left entity is asked for; tail: the right one.",
+)  # fmt: skip
+@click.option("-o", "--output", metavar="FILE", help="Ranks, as Parquet.")
+@click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
+@click.option("--qrels", metavar="FILE", help="Also write the alignments as TREC qrels.")
+@click.option(
+    "--run-depth", type=click.IntRange(1), default=1000, show_default=True,
+    help="Candidates per question in the run.",
+)  # fmt: skip
+@click.option("--tag", default="kgtrec", show_default=True, help="Name of the run in its file.")
+@click.option(
+    "--sizes", metavar="N,N,...",
+    help="Instead: the same model on random parts of the test alignments, of these sizes, as "
+    "100,1000,all; 'auto' chooses eight.",
+)  # fmt: skip
+@click.option(
+    "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Parts of each size."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the parts.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table",
+    show_default=True, help="Of what is printed.",
+)  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+def command(
+    left: str | None,
+    right: str | None,
+    matrix: str | None,
+    pairs: str,
+    left_labels: str | None,
+    right_labels: str | None,
+    similarity: str,
+    csls: int,
+    sides: str,
+    output: str | None,
+    run: str | None,
+    qrels: str | None,
+    run_depth: int,
+    tag: str,
+    sizes: str | None,
+    repeats: int,
+    seed: int,
+    form: str,
+    threads: int | None,
+    quiet: bool,
+) -> None:
+    """Rank test alignments in both directions, among the entities of the test alignments.
+
+    The candidates are as many as the test alignments have entities, and MR and Hits@k move with
+    them: between test sets, compare AMR. --sizes shows how much.
+
+    \b
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
+    """
+    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.study.alignment import align, size_experiment
+    from kgtrec.trec.run import check_tag
+
+    check_tag(tag)
+    inputs = (left, right, matrix, pairs, left_labels, right_labels)
+    _check(inputs[:3], output, run, qrels, sizes)
+    check_writable(output, run, qrels)
+    keep_inputs(inputs, {"--output": output, "--run": run, "--qrels": qrels})
+    given = _load(inputs[:3], (left_labels, right_labels), pairs)
+    model: dict[str, Any] = {
+        "left": given["left"], "right": given["right"], "csls": csls, "sides": sides,
+        "similarity": similarity if given["matrix"] is None else given["matrix"],
+        "threads": threads,
+    }  # fmt: skip
+    if sizes is not None:
+        chosen = _sizes(sizes, len(given["pairs"]))
+        found = size_experiment(given["pairs"], sizes=chosen, repeats=repeats, seed=seed, **model)
+        _print(found.table(), form)
+        return
+    result = align(
+        given["pairs"], **model, left_labels=given["left_labels"],
+        right_labels=given["right_labels"], run_depth=run_depth if run else 20,
+        progress=False if quiet else None,
+    )  # fmt: skip
+    assert output is not None  # checked above
+    written = [output]
+    result.ranks.save(output)
+    if run:
+        assert result.run is not None
+        result.run.cut(run_depth).write(run, tag)
+        written.append(run)
+    if qrels:
+        _write_qrels(given, sides, qrels)
+        written.append(qrels)
+    if not quiet:
+        _print(result, form)
+        click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
+
+
+def _write_qrels(given: dict[str, Any], sides: str, path: str) -> None:
+    from kgtrec.study.alignment import alignment_questions
+    from kgtrec.trec.run import write_qrels
+
+    labels = {name: given[name] for name in ("left_labels", "right_labels")}
+    write_qrels(alignment_questions(given["pairs"], *given["sizes"], sides=sides, **labels), path)
+
+
+def _check(
+    arrays: tuple[str | None, ...],
+    output: str | None,
+    run: str | None,
+    qrels: str | None,
+    sizes: str | None,
+) -> None:
+    left, right, matrix = arrays
+    if matrix is None and (left is None or right is None):
+        raise UsageError("name --left and --right embeddings, or a --matrix of similarities")
+    if matrix is not None and (left is not None or right is not None):
+        raise UsageError("--left and --right are for embeddings, --matrix stands for itself")
+    if sizes is None and output is None:
+        raise UsageError("name the file for the ranks: -o FILE (or --sizes for the experiment)")
+    if sizes is not None and (output or run or qrels):
+        raise UsageError("--sizes writes no files; leave -o, --run and --qrels out")
+
+
+def _load(
+    arrays: tuple[str | None, ...], label_files: tuple[str | None, ...], pairs: str
+) -> dict[str, Any]:
+    """Everything the files hold."""
+    from kgtrec.labels import Labels
+    from kgtrec.listfiles import read_names, read_pairs
+    from kgtrec.scorefiles import load_matrix
+
+    found: dict[str, Any] = {
+        name: None if path is None else load_matrix(path)
+        for name, path in zip(("left", "right", "matrix"), arrays, strict=True)
+    }
+    matrix = found["matrix"]
+    sizes = matrix.shape if matrix is not None else (len(found["left"]), len(found["right"]))
+    found["sizes"] = sizes
+    names: list[Labels] = []
+    for side, path, size in zip(("left", "right"), label_files, sizes, strict=True):
+        names.append(Labels.decimal(size) if path is None else read_names(path, size))
+        found[f"{side}_labels"] = None if path is None else names[-1]
+    found["pairs"] = read_pairs(pairs, *names)
+    return found
+
+
+def _sizes(text: str, n_pairs: int) -> list[int] | None:
+    if text == "auto":
+        return None
+    chosen = []
+    for part in text.split(","):
+        word = part.strip()
+        if word != "all" and not word.isdigit():
+            raise UsageError(f"--sizes {text!r}: {word!r} is no number; write as 100,1000,all")
+        chosen.append(n_pairs if word == "all" else int(word))
+    return chosen
+
+
+def _print(found: Any, form: str) -> None:
+    text = {"table": lambda: str(found), "csv": found.to_csv, "json": found.to_json}[form]()
+    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))

@@ -1,0 +1,96 @@
+"""Lists of entity ids per question in CSR form, and the sorted keys that they are cut from.
+
+A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` is a set of
+(question, entity) pairs, and cuts into CSR form at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Csr", "contains", "distinct", "inverse", "stack", "take", "to_csr", "to_keys"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """Entity ids per question, ascending and without repeats.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (m + 1,)
+        Question i owns ``ids[offsets[i]:offsets[i + 1]]``.
+    ids : ndarray of int32, shape (offsets[-1],)
+    """
+
+    offsets: Int64
+    ids: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int32]:
+        row = range(len(self))[index]  # IndexError and negative indices as everywhere
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> Int64:
+        """Number of ids of each question, shape (m,)."""
+        return np.diff(self.offsets)
+
+
+def distinct(parts: list[Int64]) -> Int64:
+    """Sorted union of key arrays."""
+    keys = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+    first = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return keys[first]
+
+
+def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
+    """Whether each key is in a sorted array."""
+    if not len(ordered):
+        return np.zeros(len(keys), dtype=bool)
+    at = np.searchsorted(ordered, keys)
+    at[at == len(ordered)] = 0
+    found: npt.NDArray[np.bool_] = ordered[at] == keys
+    return found
+
+
+def inverse(permutation: Int64) -> Int64:
+    """Position of each number in a permutation."""
+    position = np.empty(len(permutation), dtype=np.int64)
+    position[permutation] = np.arange(len(permutation))
+    return position
+
+
+def to_csr(keys: Int64, n_questions: int, n_entities: int) -> Csr:
+    """Sorted, duplicate-free keys as lists of entities."""
+    bounds = np.arange(n_questions + 1, dtype=np.int64) * n_entities
+    offsets = np.searchsorted(keys, bounds).astype(np.int64, copy=False)
+    return Csr(offsets, (keys % n_entities).astype(np.int32))
+
+
+def to_keys(csr: Csr, n_entities: int) -> Int64:
+    """Sorted keys of all lists."""
+    return np.repeat(np.arange(len(csr)), csr.lengths) * n_entities + csr.ids
+
+
+def stack(parts: list[Csr]) -> Csr:
+    """The lists of several, one after another."""
+    starts = np.cumsum([0] + [len(part.ids) for part in parts])
+    tails = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+    zero = np.zeros(1, dtype=np.int64)
+    return Csr(np.concatenate([zero, *tails]), np.concatenate([part.ids for part in parts]))
+
+
+def take(csr: Csr, rows: Int64) -> Csr:
+    """The lists of some questions, in the order asked for, repeats allowed."""
+    lengths = csr.lengths[rows]
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    at = np.arange(offsets[-1]) + np.repeat(csr.offsets[rows] - offsets[:-1], lengths)
+    return Csr(offsets, csr.ids[at])

@@ -1,0 +1,1 @@
+"""Studies: experiments on ranks and judgements that papers report."""

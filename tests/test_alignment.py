@@ -1,0 +1,373 @@
+"""Entity alignment against plain loops: candidates, similarities, CSLS, sizes, the command."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec.cli.align import SIMILARITIES as OFFERED
+from kgtrec.cli.align import command
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.study.alignment import align, alignment_questions, size_experiment
+from kgtrec.study.similarities import SIMILARITIES
+
+
+def similarity(name: str, a: list[float], b: list[float]) -> float:
+    pairs = list(zip(a, b, strict=True))
+    if name == "dot":
+        return sum(x * y for x, y in pairs)
+    if name == "l2":
+        return -sum((x - y) ** 2 for x, y in pairs)
+    if name == "l1":
+        return -sum(abs(x - y) for x, y in pairs)
+    lengths = [math.sqrt(sum(x * x for x in v)) for v in (a, b)]
+    return sum(x * y for x, y in pairs) / lengths[0] / lengths[1]
+
+
+def csls(
+    values: dict[tuple[int, int], float], lefts: list[int], rights: list[int], k: int
+) -> dict[tuple[int, int], float]:
+    """Conneau et al.: 2 sim(x, y) - r(x) - r(y), r the mean of the k largest."""
+
+    def mean(scores: list[float]) -> float:
+        best = sorted(scores, reverse=True)[:k]
+        return sum(best) / len(best)
+
+    of_left = {x: mean([values[x, y] for y in rights]) for x in lefts}
+    of_right = {y: mean([values[x, y] for x in lefts]) for y in rights}
+    return {(x, y): 2 * values[x, y] - of_left[x] - of_right[y] for x in lefts for y in rights}
+
+
+def slow_ranks(
+    pairs: list[tuple[int, int]], values: dict[tuple[int, int], float]
+) -> dict[tuple[int, int, int], tuple[int, int, int]]:
+    """(left, right, side) -> greater, equal, candidates."""
+    lefts, rights = {x for x, _ in pairs}, {y for _, y in pairs}
+    found = {}
+    for x, y in pairs:
+        heads = [o for o in lefts if o != x and (o, y) not in pairs]
+        tails = [o for o in rights if o != y and (x, o) not in pairs]
+        for side, others in ((0, [(o, y) for o in heads]), (1, [(x, o) for o in tails])):
+            own = values[x, y]
+            found[x, y, side] = (
+                sum(values[o] > own for o in others),
+                sum(values[o] == own for o in others),
+                len(others) + 1,
+            )
+    return found
+
+
+def fast_ranks(ranks: kgtrec.Ranks, n_left: int) -> dict[tuple[int, int, int], tuple[int, ...]]:
+    left = np.where(ranks.side == 0, ranks.answer, ranks.given)
+    right = np.where(ranks.side == 0, ranks.given, ranks.answer) - n_left
+    keys = zip(left.tolist(), right.tolist(), ranks.side.tolist(), strict=True)
+    counts = zip(ranks.greater.tolist(), ranks.equal.tolist(), ranks.candidates.tolist(),
+                 strict=True)  # fmt: skip
+    return dict(zip(keys, counts, strict=True))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
+    n_left, n_right = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    pair = st.tuples(st.integers(0, n_left - 1), st.integers(0, n_right - 1))
+    pairs = draw(st.lists(pair, min_size=1, max_size=9, unique=True))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return pairs, *(rng.integers(-3, 4, (n, 3)).astype("f4") for n in (n_left, n_right))
+
+
+def all_values(name: str, left: np.ndarray, right: np.ndarray) -> dict[tuple[int, int], float]:
+    return {
+        (x, y): similarity(name, a, b)
+        for x, a in enumerate(left.tolist())
+        for y, b in enumerate(right.tolist())
+    }
+
+
+@given(case=cases(), name=st.sampled_from(["dot", "l2", "l1"]), half=st.booleans())
+def test_ranks_of_embeddings_with_all_their_ties(case: tuple, name: str, half: bool) -> None:
+    pairs, left, right = case
+    values = all_values(name, left, right)
+    kind = np.float16 if half else np.float32
+    result = align(pairs, left.astype(kind), right.astype(kind), similarity=name)
+    assert fast_ranks(result.ranks, len(left)) == slow_ranks(pairs, values)
+
+
+@given(case=cases(), seed=st.integers(0, 999), dtype=st.sampled_from(["f2", "f4", "f8"]))
+def test_ranks_of_a_matrix(case: tuple, seed: int, dtype: str) -> None:
+    pairs, left, right = case
+    matrix = np.random.default_rng(seed).integers(0, 3, (len(left), len(right))).astype(dtype)
+    result = align(pairs, similarity=matrix)
+    values = dict(np.ndenumerate(matrix.astype(float)))
+    assert fast_ranks(result.ranks, len(left)) == slow_ranks(pairs, values)
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("k", [0, 1, 3, 50])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -> None:
+    rng = np.random.default_rng(8)
+    left, right = rng.normal(size=(12, 4)).astype(dtype), rng.normal(size=(15, 4)).astype(dtype)
+    pairs = [(int(x), int(y)) for x, y in zip(rng.permutation(12)[:8], rng.permutation(15)[:8],
+                                              strict=True)]  # fmt: skip
+    lefts, rights = sorted(x for x, _ in pairs), sorted(y for _, y in pairs)
+    values = all_values(name, left, right)
+    scaled = csls(values, lefts, rights, k) if k else values
+    table = np.array([[scaled[x, y] for y in rights] for x in lefts])
+    gaps = [np.diff(np.sort(table, axis=axis), axis=axis).min() for axis in (0, 1)]
+    assert min(gaps) > (1e-6 if dtype == "f4" else 1e-12)  # rounding can't matter
+    expected = slow_ranks(pairs, scaled)
+    result = align(pairs, left, right, similarity=name, csls=k)
+    assert fast_ranks(result.ranks, 12) == expected
+    matrix = np.array([[values[x, y] for y in range(15)] for x in range(12)])
+    other = align(pairs, similarity=matrix, csls=k)
+    assert fast_ranks(other.ranks, 12) == expected
+    assert result.ranks.manifest["alignment"] == {
+        "similarity": name, "csls": k, "n_left": 12, "n_right": 15,
+    }  # fmt: skip
+    assert other.ranks.manifest["alignment"]["similarity"] == "matrix"
+
+
+def test_csls_changes_an_order_that_hubs_spoil() -> None:
+    # Right 0 is near everything; CSLS makes up for that.
+    matrix = np.array([[0.9, 0.1, 0.1], [0.8, 0.7, 0.1], [0.8, 0.1, 0.7]])
+    pairs = [(0, 0), (1, 1), (2, 2)]
+    plain, scaled = (align(pairs, similarity=matrix, csls=k, sides="tail") for k in (0, 2))
+    assert plain["tail.realistic.micro.hits@1"] == pytest.approx(1 / 3)
+    assert scaled["tail.realistic.micro.hits@1"] == 1
+
+
+def test_all_measures_and_files_are_those_of_link_prediction(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(0, 4, (6, 7)).astype("f4")
+    pairs = [(i, 6 - i) for i in range(5)]
+    result = align(pairs, similarity=matrix, run_depth=30)
+    realistic = [g + 1 + e / 2 for g, e, _ in slow_ranks(pairs, dict(np.ndenumerate(matrix)))
+                 .values()]  # fmt: skip
+    assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(realistic))
+    assert result["both.realistic.micro.amr"] == pytest.approx(np.mean(realistic) / 3)
+    assert result.sides == ("head", "tail", "both")
+    assert result.run.offsets.tolist() == list(range(0, 55, 5))  # candidates alone, five of each
+    result.ranks.save(tmp_path / "r.parquet")
+    again = kgtrec.Result(kgtrec.Ranks.load(tmp_path / "r.parquet"))
+    assert again.to_dict() == result.to_dict()
+    assert again.ranks.relation_labels == ["sameAs"]
+
+
+def test_labels_are_told_apart_where_they_must_be() -> None:
+    pairs = [(0, 1), (1, 0)]
+    asked = alignment_questions(pairs, left_labels=["Rom", "Paris"], right_labels=["Roma", "Lyon"])
+    assert list(asked.graph.entities) == ["Rom", "Paris", "Roma", "Lyon"]
+    asked = alignment_questions(pairs, left_labels=["Rom", "Paris"], right_labels=["Paris", "x"])
+    assert list(asked.graph.entities) == ["left:Rom", "left:Paris", "right:Paris", "right:x"]
+    assert list(alignment_questions(pairs).graph.entities) == [
+        "left:0", "left:1", "right:0", "right:1",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="'left:a' stands twice"):
+        alignment_questions(pairs, left_labels=["a", "a"])
+
+
+V = np.eye(3, dtype="f4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"left": V}, UsageError, "left and right embeddings"),
+        ({"left": V, "right": V, "similarity": V}, UsageError, "not both"),
+        ({"left": V, "right": V, "similarity": "euclid"}, UsageError, "cosine, dot, l2, l1"),
+        ({"left": V, "right": V, "csls": -1}, UsageError, "csls=-1"),
+        ({"left": V, "right": V, "csls": True}, UsageError, "csls=True"),
+        ({"left": V, "right": V[:, :2]}, InputError, "3 dimensions and right ones 2"),
+        ({"left": V, "right": V[0]}, InputError, r"right embeddings have shape \(3,\)"),
+        ({"left": V, "right": V.astype(int)}, InputError, "dtype int64"),
+        ({"left": V * np.nan, "right": V}, InputError, "left embeddings: nan in row 0, column 0"),
+        ({"left": V, "right": np.where(V > 0, np.inf, V)}, InputError, "right embeddings: inf"),
+        ({"left": V, "right": V * 0}, InputError, "right embeddings: row 0 is zero"),
+        ({"similarity": V * np.nan}, InputError, r"NaN for question head0 \(\?, sameAs, right:0\)"),
+        ({"similarity": V * np.nan, "csls": 1}, InputError, "NaN for left 0 and right 0"),
+        ({"similarity": V.astype(int)}, InputError, "dtype int64"),
+        ({"similarity": V[0]}, InputError, r"shape \(3,\)"),
+        ({"left": V, "right": V, "pairs": [(0, 0), (0, 3)]}, InputError, "row 1: right id 3"),
+        ({"left": V, "right": V, "pairs": [(-1, 0)]}, InputError, "row 0: left id -1"),
+        ({"left": V, "right": V, "pairs": [(0, 0), (0, 0)]}, InputError, "row 1 .* there before"),
+        ({"left": V, "right": V, "pairs": []}, InputError, "shape"),
+        ({"left": V, "right": V, "pairs": [(0.0, 1.0)]}, InputError, "float64"),
+        ({"left": V, "right": V, "left_labels": ["a"]}, InputError, "1 left labels for 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments: dict, error: type, message: str) -> None:
+    arguments = {"pairs": [(0, 0), (1, 1), (2, 2)]} | arguments
+    with pytest.raises(error, match=message):
+        align(**arguments)
+
+
+# -- Test sets of growing size -----------------------------------------------------------------
+
+
+def noisy_world(n: int, noise: float) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=(n, 8))
+    left, right = (base + noise * rng.normal(size=base.shape) for _ in range(2))
+    order = rng.permutation(n)
+    return left, right[order], [(int(order[i]), i) for i in range(n)]
+
+
+def test_amr_is_flat_where_mr_and_hits_move() -> None:
+    """Figure 1: one model, and test sets from 50 to 1,200 alignments."""
+    left, right, pairs = noisy_world(1200, 1.5)
+    found = size_experiment(pairs, left, right, sizes=[1200, 50, 200], repeats=4, seed=3)
+    assert found.sizes.tolist() == [50, 200, 1200]
+    mean = {name: values.mean(axis=1) for name, values in found.values.items()}
+    assert all(values.shape == (3, 4) for values in found.values.values())
+    assert mean["mr"][2] / mean["mr"][0] > 15  # 24 times the candidates
+    assert mean["hits@1"][0] > 3 * mean["hits@1"][2]
+    assert mean["mrr"][0] > 2 * mean["mrr"][2]
+    assert np.ptp(mean["amr"]) < 0.15 * mean["amr"][2]
+    assert np.ptp(mean["amri"]) < 0.1 * mean["amri"][2]
+    assert np.ptp(found.values["mr"][2]) == 0  # all alignments, whatever the order
+    whole = align(pairs, left, right)
+    for name, values in mean.items():
+        assert values[2] == pytest.approx(whole[f"both.realistic.micro.{name}"], rel=1e-12)
+
+
+def test_the_experiment_is_that_of_its_parts() -> None:
+    left, right, pairs = noisy_world(40, 0.8)
+    found = size_experiment(pairs, left, right, sizes=[7], repeats=2, seed=9, csls=2,
+                            metrics=["mr", "hits@3"], sides="head", similarity="l2")  # fmt: skip
+    assert list(found.values) == ["mr", "hits@3"]
+    for repeat in range(2):
+        chosen = np.random.default_rng([9, repeat]).permutation(40)[:7]
+        part = align([pairs[i] for i in chosen], left, right, csls=2, sides="head",
+                     similarity="l2")  # fmt: skip
+        assert found.values["mr"][0, repeat] == part["head.realistic.micro.mr"]
+    again = size_experiment(pairs, left, right, sizes=[7], repeats=2, seed=9, csls=2,
+                            metrics=["mr"], sides="head", similarity="l2")  # fmt: skip
+    np.testing.assert_array_equal(found.values["mr"], again.values["mr"])
+    table = found.table()
+    assert table.keys == ("pairs", "mr", "mr.sd", "hits@3", "hits@3.sd")
+    assert table.rows[0][2] == pytest.approx(found.values["mr"][0].std(ddof=1))
+    assert size_experiment(pairs, left, right, repeats=1).sizes.tolist() == [
+        10, 12, 15, 18, 22, 27, 33, 40,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [{"sizes": [0]}, {"sizes": [41]}, {"sizes": []}, {"repeats": 0}])
+def test_sizes_that_are_none(how: dict) -> None:
+    left, right, pairs = noisy_world(40, 0.8)
+    with pytest.raises(UsageError, match=r"between 1 and 40|repeat at least once"):
+        size_experiment(pairs, left, right, **how)
+
+
+# -- The command -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    left, right, pairs = noisy_world(30, 0.8)
+    np.save("l.npy", left)
+    np.save("r.npy", right)
+    np.save("m.npy", left @ right.T)
+    Path("p.tsv").write_text("".join(f"{x}\t{y}\n" for x, y in pairs))
+    Path("ll.txt").write_text("".join(f"zh {i}\n" for i in range(30)))
+    Path("rl.txt").write_text("".join(f"en{i}\n" for i in range(30)))
+    Path("named.tsv").write_text("".join(f"zh {x}\ten{y}\n" for x, y in pairs))
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+TABLES = ("--left", "l.npy", "--right", "r.npy")
+
+
+def test_the_command_writes_and_prints(home: Path) -> None:
+    left, right, pairs = noisy_world(30, 0.8)
+    shown = run(*TABLES, "--pairs", "p.tsv", "-o", "o.parquet", "--run", "o.run", "--qrels",
+                "o.qrels", "--csls", "3")  # fmt: skip
+    result = align(pairs, left, right, csls=3)
+    assert shown == f"{result}\n"
+    saved = kgtrec.Ranks.load("o.parquet")
+    np.testing.assert_array_equal(saved.rank(), result.ranks.rank())
+    assert len(Path("o.qrels").read_text().splitlines()) == 60
+    assert len(Path("o.run").read_text().splitlines()) == 60 * 30
+    found = json.loads(run(*TABLES, "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json"))
+    assert (
+        found["both.realistic.micro.amr"] == align(pairs, left, right)["both.realistic.micro.amr"]
+    )
+    by_matrix = json.loads(
+        run("--matrix", "m.npy", "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json")
+    )
+    dot = align(pairs, left, right, similarity="dot")
+    assert by_matrix["both.realistic.micro.mr"] == dot["both.realistic.micro.mr"]
+
+
+def test_pairs_may_be_labels(home: Path) -> None:
+    labels = ("--left-labels", "ll.txt", "--right-labels", "rl.txt")
+    one = run(*TABLES, "--pairs", "named.tsv", *labels, "-o", "a.parquet", "--qrels", "q.txt")
+    other = run(*TABLES, "--pairs", "p.tsv", "-o", "b.parquet")
+    assert one == other
+    assert "zh%2029" in Path("q.txt").read_text()
+
+
+def test_the_experiment_on_the_command_line(home: Path) -> None:
+    left, right, pairs = noisy_world(30, 0.8)
+    shown = run(*TABLES, "--pairs", "p.tsv", "--sizes", "5,all", "--repeats", "2", "--seed", "4")
+    expected = size_experiment(pairs, left, right, sizes=[5, 30], repeats=2, seed=4)
+    assert shown == f"{expected.table()}\n"
+    assert run(*TABLES, "--pairs", "p.tsv", "--sizes", "auto", "--format", "csv").startswith(
+        "pairs,mr,mr.sd,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--left", "l.npy", "--pairs", "p.tsv", "-o", "o"), "--left and --right"),
+        ((*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"), "stands for itself"),
+        ((*TABLES, "--pairs", "p.tsv"), "-o FILE"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave -o"),
+        ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is no number"),
+        ((*TABLES, "--pairs", "p.tsv", "--sizes", "31"), "between 1 and 30"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--run", "o"), "would overwrite --output"),
+        ((*TABLES, "--pairs", "named.tsv", "-o", "o"), "named.tsv:1: 'zh "),
+        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "no such file"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--left-labels", "p.tsv"), None),
+        (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "no score matrix"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    home: Path, arguments: tuple[str, ...], message: str | None
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kgtrec", "align", *arguments], capture_output=True, text=True
+    )
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("kgtrec: ")
+    assert done.stderr.count("\n") == 1
+    assert message is None or message in done.stderr
+    assert not Path("o").exists()
+
+
+def test_the_command_offers_every_similarity() -> None:
+    assert OFFERED == SIMILARITIES
+
+
+def test_pairs_are_checked_with_their_line(home: Path) -> None:
+    Path("twice.tsv").write_text("0\t0\n1\t1\n0\t0\n")
+    with pytest.raises(FileError, match=r"twice\.tsv:3: .* again \(line 1 has it\)"):
+        run(*TABLES, "--pairs", "twice.tsv", "-o", "o")

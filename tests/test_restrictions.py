@@ -1,0 +1,583 @@
+"""Restricted evaluation by files and by arguments, against sets; what falls outside is counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from brute_force import assert_counts, expected_best, expected_counts
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from test_domains import DEPTH, N, R, random_questions, run_lists, some_scores
+
+import kgtrec
+from kgtrec.cli.rank import command as rank_command
+from kgtrec.cli.report import command as report_command
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.listfiles import read_candidates, read_labels, read_names, read_negatives, read_pairs
+from kgtrec.openke import read_openke_ids, read_type_constraints
+from kgtrec.study.comparable import comparable
+
+Lists = list[set[int]]
+
+
+# -- Entity and relation subsets ---------------------------------------------------------------
+
+
+def subset(rng: np.random.Generator, size: int, share: float) -> list[int]:
+    return np.flatnonzero(rng.random(size) < share).tolist()
+
+
+@given(seed=st.integers(0, 10**6), sides=st.sampled_from(["both", "head", "tail"]))
+def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
+    rng = np.random.default_rng(seed)
+    graph = random_questions(rng).graph
+    entities, relations = set(subset(rng, N, 0.8)), set(subset(rng, R, 0.8))
+    rows = [tuple(row) for row in graph.splits["test"].tolist()]
+    kept = [
+        i for i, (h, r, t) in enumerate(rows)
+        if h in entities and t in entities and r in relations
+    ]  # fmt: skip
+    how = {"entities": list(entities), "relations": list(relations), "sides": sides}
+    if not kept:
+        with pytest.raises(InputError, match="none of the"):
+            graph.questions(**how)
+        return
+    questions = graph.questions(**how)
+    every = graph.questions(sides=sides)
+    asked = [(0, 1), (0,), (1,)][("both", "head", "tail").index(sides)]
+    wanted = {(s, rows[i][2 - 2 * s], rows[i][1]) for i in kept for s in asked}
+    keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
+    all_keys = list(zip(every.side, every.entity, every.relation, strict=True))
+    assert keys == [key for key in all_keys if key in wanted]  # in the order of all questions
+    got = set(zip(questions.instance_triple.tolist(), questions.side[questions.instance_question],
+                  strict=True))  # fmt: skip
+    assert got == {(i, s) for i in kept for s in asked}
+    for row, instance in enumerate(questions.triple_rows):
+        assert questions.instance_triple[instance] == kept[row % len(kept)]
+    scores = some_scores(rng, (len(questions), N))
+    ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH)
+    lists = [entities] * len(questions)
+    assert_counts(ranks, expected_counts(questions, scores, lists))
+    assert run_lists(run) == expected_best(questions, scores, DEPTH, lists)
+    n_relation = [sum(rows[i][1] == r for i in kept) for r in range(R)]
+    assert ranks.relation_popularity.tolist() == [n_relation[r] for r in ranks.relation]
+    assert ranks.manifest["questions"]["subset"] == {
+        "entities": len(entities),
+        "relations": len(relations),
+        "triples_kept": len(kept),
+        "triples_dropped": len(rows) - len(kept),
+    }
+
+
+@given(seed=st.integers(0, 10**6), rows=st.sampled_from(["questions", "instances"]))
+def test_scores_of_all_questions_will_do(seed: int, rows: str) -> None:
+    rng = np.random.default_rng(seed)
+    every = random_questions(rng)
+    relations = sorted({int(every.relation[0]), *subset(rng, R, 0.4)})
+    part = every.graph.questions(relations=relations)
+    n_rows = len(every) if rows == "questions" else every.n_instances
+    scores = some_scores(rng, (n_rows, N))
+    ranks, run = kgtrec.rank(scores, part, rows=rows, run_depth=5)
+    full, _ = kgtrec.rank(scores, every, rows=rows)
+    chosen = np.isin(full.relation, relations)
+    found = {(t, s): (g, e) for t, s, g, e in zip(*columns(full, chosen), strict=True)}
+    assert {
+        (t, s): (g, e) for t, s, g, e in zip(*columns(ranks, slice(None)), strict=True)
+    } == found
+    at, total = part.rows_among(rows)
+    assert total == n_rows
+    narrow, again = kgtrec.rank(scores[at], part, rows=rows, run_depth=5)
+    np.testing.assert_array_equal(narrow.greater, ranks.greater)
+    assert run_lists(run) == run_lists(again)
+
+
+def columns(ranks: kgtrec.Ranks, rows: object) -> list[list[int]]:
+    names = ("triple", "side", "greater", "equal")
+    return [getattr(ranks, name)[rows].tolist() for name in names]
+
+
+def test_shards_factors_and_sides_of_all_questions(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    every = random_questions(rng)
+    part = every.graph.questions(relations=[int(every.relation[0])])
+    factors = kgtrec.Factors(rng.normal(size=(len(every), 4)), rng.normal(size=(N, 4)))
+    scores = factors.scores()
+    expected = kgtrec.rank(scores, part)[0].greater
+    np.testing.assert_array_equal(kgtrec.rank(factors, part)[0].greater, expected)
+    for number, start in enumerate(range(0, len(scores), 5)):
+        np.save(tmp_path / f"{number}.npy", scores[start : start + 5])
+    np.testing.assert_array_equal(kgtrec.rank(tmp_path, part)[0].greater, expected)
+    rows = scores[every.instance_question[every.triple_rows]]
+    sides = dict(zip(("head", "tail"), np.split(rows, 2), strict=True))
+    np.testing.assert_array_equal(kgtrec.rank(sides, part)[0].greater, expected)
+    np.save(tmp_path / "1.npy", scores[:5].astype("f4"))
+    with pytest.raises(InputError, match=r"1\.npy.*write all shards alike"):
+        kgtrec.rank(tmp_path, part)
+    with pytest.raises(InputError, match="expected"):
+        kgtrec.rank(scores[:-1], part)
+
+
+# -- Negatives as OGB has them -----------------------------------------------------------------
+
+
+def negatives(rng: np.random.Generator, questions: kgtrec.Questions, m: int) -> dict:
+    shape = len(questions.graph.splits["test"]), m
+    return {"head_neg": rng.integers(0, N, shape), "tail_neg": rng.integers(0, N, shape)}
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(1, 9), raw=st.booleans())
+def test_each_triple_is_ranked_among_its_own_negatives(seed: int, m: int, raw: bool) -> None:
+    rng = np.random.default_rng(seed)
+    graph = random_questions(rng).graph
+    questions = graph.questions(filter="raw" if raw else "all")
+    given_arrays = negatives(rng, questions, m)
+    sampled = questions.restrict(candidates=given_arrays)
+    triples = graph.splits["test"].tolist()
+    assert len(sampled) == sampled.n_instances == 2 * len(triples)
+    scores = some_scores(rng, (len(questions), N))  # a row per question serves all its triples
+    ranks = kgtrec.rank(scores, sampled)[0]
+    known = set() if raw else {tuple(t) for s in graph.splits.values() for t in s.tolist()}
+    asked = list(zip(questions.side, questions.entity, questions.relation, strict=True))
+    for row in range(len(ranks)):
+        i, side = int(ranks.triple[row]), int(ranks.side[row])
+        h, r, t = triples[i]
+        answer = t if side else h
+        line = scores[asked.index((side, h if side else t, r))]
+        listed = set(given_arrays[("head_neg", "tail_neg")[side]][i].tolist())
+        others = {
+            e for e in listed - {answer} if ((h, r, e) if side else (e, r, t)) not in known
+        }  # fmt: skip
+        counts = (sum(line[e] > line[answer] for e in others),
+                  sum(line[e] == line[answer] for e in others), len(others) + 1)  # fmt: skip
+        assert (ranks.greater[row], ranks.equal[row], ranks.candidates[row]) == counts
+        assert (ranks.macro_greater[row], ranks.macro_candidates[row]) == (counts[0], counts[2])
+        full = {e for e in range(N) if ((h, r, e) if side else (e, r, t)) not in known}
+        assert ranks.full_candidates[row] == len(full | {answer})
+
+
+def test_columns_of_negatives_are_the_answer_and_them() -> None:
+    rng = np.random.default_rng(2)
+    questions = random_questions(rng)
+    arrays = negatives(rng, questions, 6)
+    arrays["head_neg"][0, :2] = 5  # twice
+    wide = questions.restrict(candidates=arrays)
+    narrow = questions.restrict(candidates=arrays, columns="candidates")
+    assert narrow.n_columns == 7
+    scores = some_scores(rng, (len(wide), N))
+    answers = np.concatenate([questions.triples[:, [0]], questions.triples[:, [2]]])
+    lists = np.concatenate([answers, np.concatenate(list(arrays.values()))], axis=1)
+    one, _ = kgtrec.rank(scores, wide)
+    other, _ = kgtrec.rank(np.take_along_axis(scores, lists, axis=1), narrow)
+    for name in ("greater", "equal", "candidates"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    with pytest.raises(InputError, match="expected 7 columns, one per listed candidate"):
+        kgtrec.rank(np.zeros((len(narrow), N), "f4"), narrow)
+    factors = kgtrec.Factors(rng.normal(size=(len(questions), 3)), rng.normal(size=(N, 3)))
+    np.testing.assert_array_equal(
+        kgtrec.rank(factors, narrow)[0].greater, kgtrec.rank(factors.scores(), wide)[0].greater
+    )
+    expected = sum(len(row) - len(set(row)) for row in lists.tolist())
+    assert one.manifest["questions"]["lists"]["repeats"] == expected > 0
+
+
+def test_separate_questions_keep_every_answer_and_its_filter() -> None:
+    questions = random_questions(np.random.default_rng(3))
+    apart = questions.separate()
+    assert len(set(apart.ids)) == len(apart) == questions.n_instances
+    assert apart.candidates.tolist() == questions.candidates[questions.triple_rows].tolist()
+    assert apart.macro_candidates.tolist() == apart.candidates.tolist()
+    assert apart.separate().fingerprint == apart.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.pop("head_neg"), "'head_neg' and 'tail_neg' must be there"),
+        (lambda a: a.update(tail_neg=a["tail_neg"][:-1]), "a row per evaluated triple"),
+        (lambda a: a.update(tail_neg=a["tail_neg"].astype(float)), "dtype float64"),
+        (lambda a: a.update(tail_neg=a["tail_neg"][:, :-1]), "as many negatives for both"),
+        (lambda a: a.update(tail_neg=a["tail_neg"] + N), r"negatives\[12\] holds"),
+        (lambda a: a.update(extra=a["tail_neg"]), "'extra'"),
+    ],
+)
+def test_negatives_that_do_not_fit(change: object, message: str) -> None:
+    rng = np.random.default_rng(2)
+    questions = random_questions(rng)
+    assert len(questions.triples) == 12
+    arrays = negatives(rng, questions, 3)
+    change(arrays)
+    with pytest.raises(InputError, match=message):
+        questions.restrict(candidates=arrays)
+
+
+# -- One restriction upon another --------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 10**6))
+def test_lists_meet_the_entities_given_before(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    kept = subset(rng, N, 0.6)
+    first = questions.restrict(entities=kept, outside="worst")
+    scores = some_scores(rng, (len(questions), N))
+    tails = {r: subset(rng, N, 0.5) for r in range(R) if rng.random() < 0.7}
+    lists: Lists = [
+        set(kept) & set(tails.get(int(r), range(N)) if s else range(N))
+        for s, r in zip(questions.side, questions.relation, strict=True)
+    ]
+    ranks, _ = kgtrec.rank(scores, first.restrict(tails=tails, outside="worst"))
+    assert_counts(ranks, expected_counts(questions, scores, lists))
+    own = np.stack([rng.permutation(N)[:8] for _ in range(len(questions))])
+    for how in ("entities", "candidates"):
+        sampled = first.restrict(candidates=own, columns=how, outside="worst")
+        source = scores if how == "entities" else np.take_along_axis(scores, own, axis=1)
+        met = [set(kept) & set(ids) for ids in own.tolist()]
+        assert_counts(kgtrec.rank(source, sampled)[0], expected_counts(questions, scores, met))
+    with pytest.raises(UsageError, match="restricted by candidates already"):
+        sampled.restrict(entities=kept)
+    assert [first.candidates.tolist()] == [sampled.full_candidates.tolist()]
+
+
+# -- Files -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def openke(tmp_path: Path) -> Path:
+    """A graph in TSV and, under other numbers, OpenKE's files."""
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "train.txt").write_text("a\tr\tb\nc\ts\td\n")
+    (tmp_path / "g" / "test.txt").write_text("a\tr\td\nc\ts\ta\n")
+    (tmp_path / "entity2id.txt").write_bytes(b"5\r\nd\t0\r\nc\t1\r\nb\t2\r\na\t3\r\nzz\t4\r\n")
+    (tmp_path / "relation2id.txt").write_text("2\ns\t0\nr\t1\n")
+    (tmp_path / "type_constrain.txt").write_text("2\n1\t2\t3\t2\n1\t1\t0\n0\t1\t1\n0\t2\t0\t3\n")
+    return tmp_path
+
+
+def test_type_constraints_by_their_labels(openke: Path) -> None:
+    graph = kgtrec.read_graph(openke / "g")
+    heads, tails, details = read_type_constraints(
+        openke / "type_constrain.txt", graph.entities, graph.relations
+    )
+    named = [
+        {graph.relations[r]: {graph.entities[int(e)] for e in ids} for r, ids in side.items()}
+        for side in (heads, tails)
+    ]
+    assert named == [{"r": {"a", "b"}, "s": {"c"}}, {"r": {"d"}, "s": {"d", "a"}}]
+    assert details["relations"] == 2
+    assert details["unknown"] == 0  # zz is in no list
+    questions = graph.questions().restrict(type_constraints=openke / "type_constrain.txt")
+    assert questions.candidates.tolist() == [2, 1, 1, 1]
+    assert questions.describe()["lists"]["questions_without_list"] == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("type_constrain.txt", "two\n", r"type_constrain.txt:1: 'two' in place of a number"),
+        ("type_constrain.txt", "1\n1\t2\t3\n1\t0\n", r":2: 1 ids where 2 are announced"),
+        ("type_constrain.txt", "1\n1\t1\t9\n1\t0\n", r":2: entity 9 of 5"),
+        ("type_constrain.txt", "1\n7\t1\t3\n7\t0\n", r":2: relation 7 of 2"),
+        ("type_constrain.txt", "1\n1\t1\t3\n0\t0\n", r":3: relation 0 after the heads of relat"),
+        ("type_constrain.txt", "2\n1\t0\n1\t0\n1\t0\n1\t0\n", r":4: relation 1 again \(line 2"),
+        ("type_constrain.txt", "2\n1\t0\n1\t0\n", r"2 lists where 2 relations are announced"),
+        ("type_constrain.txt", "1\n1\tx\n", r":2: '1\\tx'"),
+        ("type_constrain.txt", "1\n1\t1\t4\n1\t0\n", r"entity2id.txt:6: 'zz' is not in the graph"),
+        ("entity2id.txt", "2\na\t0\nb\t0\n", r"entity2id.txt:3: id 0 again \(line 2"),
+        ("entity2id.txt", "2\na\t0\nb\t2\n", r"entity2id.txt:3: 'b\\t2' among 2 ids"),
+        ("entity2id.txt", "2\na\t0\n", r"no line for id 1, of 2"),
+    ],
+)
+def test_bad_lines_of_type_constraints(openke: Path, file: str, text: str, message: str) -> None:
+    (openke / file).write_text(text)
+    graph = kgtrec.read_graph(openke / "g")
+    with pytest.raises(FileError, match=message):
+        graph.questions().restrict(type_constraints=openke / "type_constrain.txt")
+
+
+def test_type_constraints_with_labels_that_the_graph_lacks(openke: Path) -> None:
+    (openke / "type_constrain.txt").write_text("1\n1\t3\t3\t2\t4\n1\t1\t0\n")
+    questions = kgtrec.read_graph(openke / "g").questions()
+    part = questions.restrict(type_constraints=openke / "type_constrain.txt", unknown="skip")
+    assert part.describe()["lists"]["unknown"] == 1
+    assert part.describe()["lists"]["questions_without_list"] == 2  # those of relation s
+    (openke / "entity2id.txt").unlink()
+    with pytest.raises(FileError, match=r"entity2id\.txt: there is no such file"):
+        questions.restrict(type_constraints=openke / "type_constrain.txt")
+
+
+def test_candidates_of_a_text_file(openke: Path) -> None:
+    questions = kgtrec.read_graph(openke / "g").questions()
+    assert questions.ids == ["head0", "head1", "tail0", "tail1"]
+    path = openke / "c.tsv"
+    path.write_text("tail1\ta\tb\ta\nhead0\ta\tb\tc\nhead1\tc\ntail0\td\n")
+    part = questions.restrict(candidates=path)
+    names = [{questions.graph.entities[int(e)] for e in part.domain.lists[i]} for i in range(4)]
+    assert names == [{"a", "b", "c"}, {"c"}, {"d"}, {"a", "b"}]
+    assert part.describe()["lists"] == {"file": str(path), "unknown": 0, "repeats": 1}
+    assert part.describe()["sampled"] is True
+    path.write_text("tail1\ta\tx\nhead0\ta\nhead1\tc\ntail0\td\n")
+    assert questions.restrict(candidates=path, unknown="skip").describe()["lists"]["unknown"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("head0\ta\nhead1\tc\ntail0\td\n", "no line for 1 questions, the first is 'tail1'"),
+        ("head9\ta\n", "c.tsv:1: question 'head9' is not asked"),
+        ("head0\ta\nhead0\ta\n", r"c.tsv:2: question 'head0' again \(line 1"),
+        ("head0\ta\t\tb\n", "c.tsv:1: an empty label"),
+        ("head0\ta\nhead1\tc\ntail0\td\ntail1\tx\n", "c.tsv:4: 'x' is not in the graph"),
+        ("head0\tb\nhead1\tc\ntail0\td\ntail1\ta\n", "'a' for question head0"),
+    ],
+)
+def test_candidate_files_that_do_not_fit(openke: Path, text: str, message: str) -> None:
+    (openke / "c.tsv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        kgtrec.read_graph(openke / "g").questions().restrict(candidates=openke / "c.tsv")
+
+
+def test_other_list_files(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], entities=["a", "b b"], relations=["r"])
+    path = tmp_path / "list"
+    path.write_bytes(b"b b\r\na\r\nb b")
+    ids, missed = read_labels(path, graph.entities)
+    assert (ids.tolist(), missed) == ([1, 0, 1], 0)
+    path.write_text("")
+    with pytest.raises(FileError, match="no labels"):
+        read_labels(path, graph.entities)
+    path.write_text("a\tb b\n")
+    assert read_pairs(path, graph.entities, graph.entities).tolist() == [[0, 1]]
+    with pytest.raises(FileError, match="a tab"):
+        read_labels(path, graph.entities)
+    path.write_text("a\tb b\na\tb b\n")
+    with pytest.raises(FileError, match=r":2: .* again \(line 1"):
+        read_pairs(path, graph.entities, graph.entities)
+    path.write_text("a\n")
+    with pytest.raises(FileError, match=r":1: 1 column in place of 2"):
+        read_pairs(path, graph.entities, graph.entities)
+    with pytest.raises(FileError, match="1 labels for 2 rows"):
+        read_names(path, 2)
+    path.write_text("a\na\n")
+    with pytest.raises(FileError, match=r":2: 'a' again"):
+        read_names(path, 2)
+    path.write_text("x\n")
+    with pytest.raises(FileError, match="not a readable"):
+        read_negatives(path)
+    np.savez(tmp_path / "n.npz", neg=np.zeros(3))
+    with pytest.raises(FileError, match=r"arrays \['neg'\]"):
+        read_negatives(tmp_path / "n.npz")
+    np.savez(tmp_path / "p.npz", head_neg=np.array([object()], dtype=object))
+    with pytest.raises(FileError, match="not a readable"):
+        read_negatives(tmp_path / "p.npz")
+    with pytest.raises(FileError, match="a folder"):
+        read_candidates(tmp_path, [], graph.entities)
+    with pytest.raises(FileError, match="in place of a number"):
+        read_openke_ids(path)
+
+
+# -- The command line, and what may be compared ------------------------------------------------
+
+
+def run(command: object, *arguments: object) -> object:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture
+def home(openke: Path) -> Path:
+    np.save(openke / "s.npy", np.random.default_rng(0).normal(size=(4, 4)).astype("f4"))
+    np.savez(openke / "neg.npz", head_neg=[[0, 1], [1, 1]], tail_neg=[[0, 1], [2, 3]])
+    (openke / "e.txt").write_text("a\nc\n")
+    (openke / "r.txt").write_text("s\nq\n")
+    return openke
+
+
+def ranked(home: Path, name: str, *more: object) -> str:
+    common = ("--graph", home / "g", "--scores", home / "s.npy", "-o", home / name)
+    return " ".join(run(rank_command, *common, *more).output.split())
+
+
+def test_everything_that_falls_outside_is_said(home: Path) -> None:
+    text = ranked(home, "e.parquet", "--entities", home / "e.txt", "--relations", home / "r.txt",
+                  "--unknown", "skip")  # fmt: skip
+    assert "1 relations that the graph lacks" in text
+    assert "Restricted to 2 entities and 1 relations: 1 triples are evaluated, 1 are not." in text
+    types = home / "type_constrain.txt"
+    types.write_text("1\n1\t1\t2\n1\t1\t0\n")
+    common = ("--graph", home / "g", "--scores", home / "s.npy", "-o", home / "t.parquet")
+    arguments = [str(a) for a in (*common, "--type-constraints", types)]
+    failed = CliRunner().invoke(rank_command, arguments)
+    assert isinstance(failed.exception, InputError)
+    assert "(--outside worst)" in str(failed.exception)
+    text = ranked(home, "t.parquet", "--type-constraints", types, "--outside", "worst")
+    assert "1 answers were not among their candidates and count at the worst rank" in text
+    assert "2 questions have relations without a list" in text
+    ranks = kgtrec.Ranks.load(home / "t.parquet")
+    assert ranks.manifest["questions"]["outside"] == 1
+    outside = (ranks.side == 0) & (ranks.relation == 0)
+    assert ranks.rank()[outside].tolist() == ranks.candidates[outside].tolist() == [2.0]
+
+
+def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
+    text = ranked(home, "s.parquet", "--candidates", home / "neg.npz", "--filter", "raw")
+    assert "SAMPLED candidates: Micro" in text
+    assert "sampled side" in text
+    assert "sampled candidates: not comparable with full ranking" in text
+    path = home / "s.parquet"
+    assert kgtrec.Ranks.load(path).manifest["questions"]["sampled"] is True
+    found = json.loads(run(report_command, path, "--format", "json").stdout)
+    assert {key.split(".")[0] for key in found} == {"sampled", "full"}
+    result = kgtrec.Result(kgtrec.Ranks.load(path))
+    assert set(result.to_dict()) < set(found)
+    key = "both.realistic.micro.mrr"
+    assert result[key] == result[f"sampled.{key}"] == dict(result)[f"sampled.{key}"]
+    assert f"full.low.{key}" in found
+    for form in ("latex", "markdown"):
+        assert "sampled side" in run(report_command, path, "--format", form).stdout
+    assert f"sampled.{key}," in run(report_command, path, "--format", "csv").stdout
+    by_side = run(report_command, path, "--by", "side")
+    assert by_side.stdout.startswith("sampled side")
+    assert "not comparable with full ranking" in by_side.stderr
+    by_relation = json.loads(
+        run(report_command, path, "--by", "relation", "--format", "json").stdout
+    )
+    assert f"sampled.{key}" in by_relation["r"]
+    assert "Among all candidates" in run(report_command, path).stdout
+    ranked(home, "f.parquet")
+    assert "sampled" not in run(report_command, home / "f.parquet").stdout.lower()
+    with pytest.raises(UsageError):
+        kgtrec.Result(kgtrec.Ranks.load(home / "f.parquet"))[f"sampled.{key}"]
+
+
+def test_sampled_and_full_ranks_do_not_meet_in_silence(home: Path) -> None:
+    ranked(home, "s.parquet", "--candidates", home / "neg.npz")
+    ranked(home, "f.parquet")
+    for form in ("table", "json", "markdown"):
+        done = run(report_command, home / "s.parquet", home / "f.parquet", "--format", form)
+        assert "NOT COMPARABLE" in done.stderr
+        assert "sampled candidates against all candidates" in done.stderr
+    shown = run(report_command, home / "f.parquet", home / "s.parquet", "--format", "markdown")
+    assert f"| {home / 's.parquet'} (sampled) |" in shown.stdout
+    ranked(home, "g.parquet")
+    assert run(report_command, home / "f.parquet", home / "g.parquet").stderr == ""
+
+
+def test_reasons_not_to_compare() -> None:
+    rng = np.random.default_rng(1)
+    questions = random_questions(rng)
+    graph = questions.graph
+    scores = some_scores(rng, (len(questions), N))
+
+    def ranks(asked: kgtrec.Questions) -> kgtrec.Ranks:
+        return kgtrec.rank(scores, asked)[0]
+
+    base = ranks(questions)
+    assert comparable(base, ranks(graph.questions())) == []
+    assert comparable(base, kgtrec.rank(scores + 1, questions)[0]) == []
+    every = [range(N)] * len(questions)
+    cases = {
+        "candidates: all candidates against sampled": questions.restrict(candidates=every),
+        "candidates: all candidates against candidates restricted by entities": (
+            questions.restrict(entities=range(N))
+        ),
+        "filter: train, valid, test against unfiltered": graph.questions(filter="raw"),
+        "filter: train, valid, test against train, valid, test and 1": (
+            graph.questions(extra_known=[(0, 0, 0)])
+        ),
+        "evaluated: every triple against": graph.questions(relations=[int(questions.relation[0])]),
+    }
+    for reason, asked in cases.items():
+        found = comparable(base, ranks(asked))
+        assert len(found) == 1, found
+        assert found[0].startswith(reason)
+        assert len(comparable(ranks(asked), base)) == 1
+    tails = kgtrec.rank(scores[questions.side == 1], graph.questions(sides="tail"))[0]
+    assert comparable(base, tails) == ["sides: both against tail"]
+    other = kgtrec.rank(scores, random_questions(np.random.default_rng(1)).restrict(
+        heads={0: range(N)}))[0]  # fmt: skip
+    again = kgtrec.rank(scores, random_questions(np.random.default_rng(1)).restrict(
+        tails={0: range(N)}))[0]  # fmt: skip
+    assert comparable(other, again) == ["questions, answers or candidates differ (their hashes do)"]
+    assert comparable(base, base.subset(np.arange(3))) == [
+        "one of them is a part of the evaluation only"
+    ]
+    bare = base.subset(np.arange(3))
+    bare.manifest = {}
+    assert comparable(base, bare) == ["one of them does not say what was asked"]
+
+
+# -- Real data ---------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_type_constraints_of_fb15k_237(shared_data: Path) -> None:
+    """Every list by dictionaries; ranks of DistMult for a tenth of the relations by numpy."""
+    folder = shared_data / "openke-fb15k237"
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    questions = graph.questions(relations=np.arange(0, 237, 10))
+    restricted = questions.restrict(type_constraints=folder / "type_constrain.txt")
+    entity = plain_ids(folder / "entity2id.txt")
+    relation = plain_ids(folder / "relation2id.txt")
+    numbers = {label: number for number, label in enumerate(graph.entities)}
+    lists: dict[tuple[str, int], set[int]] = {}
+    for line in (folder / "type_constrain.txt").read_text().splitlines()[1:]:
+        number, _, *ids = line.split()
+        side = 1 if (relation[number], 0) in lists else 0
+        lists[relation[number], side] = {numbers[entity[i]] for i in ids}
+    assert len(lists) == 474
+    model = np.load(shared_data / "models" / "fb15k-237-distmult.npz")
+    table = model["entity"]
+    weight = model["relation"][np.where(questions.side == 0, questions.relation + 237,
+                                        questions.relation)]  # fmt: skip
+    queries = table[questions.entity] * weight
+    scores = queries @ table.T
+    ranks = kgtrec.rank(scores, restricted)[0]
+    known = {tuple(t) for rows in graph.splits.values() for t in rows.tolist()}
+    labels = list(graph.relations)
+    for row in range(0, len(ranks), 7):
+        side, r, given_id = (int(getattr(ranks, n)[row]) for n in ("side", "relation", "given"))
+        answer, line = int(ranks.answer[row]), scores[ranks.question[row]]
+        others = [
+            e for e in lists[labels[r], side]
+            if e != answer and ((given_id, r, e) if side else (e, r, given_id)) not in known
+        ]  # fmt: skip
+        assert ranks.greater[row] == int((line[others] > line[answer]).sum())
+        assert ranks.candidates[row] == len(others) + 1
+    assert ranks.candidates.mean() < 2000
+
+
+def plain_ids(path: Path) -> dict[str, str]:
+    rows = (line.split("\t") for line in path.read_text().splitlines()[1:])
+    return {number: name for name, number in rows}
+
+
+@pytest.mark.data
+def test_sampled_fb15k_237_estimates_the_full_mean_rank(shared_data: Path, tmp_path: Path) -> None:
+    from kgtrec.study.sampled import full_bounds
+
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    questions = graph.questions(relations=np.arange(0, 237, 6))
+    model = np.load(shared_data / "models" / "fb15k-237-distmult.npz")
+    table = model["entity"]
+    weight = model["relation"][np.where(questions.side == 0, questions.relation + 237,
+                                        questions.relation)]  # fmt: skip
+    factors = kgtrec.Factors(table[questions.entity] * weight, table)
+    full = kgtrec.evaluate(factors, questions)
+    rng = np.random.default_rng(5)
+    shape = len(questions.triples), 200
+    arrays = {side: rng.integers(0, len(table), shape) for side in ("head_neg", "tail_neg")}
+    np.savez(tmp_path / "neg.npz", **arrays)
+    sampled = kgtrec.rank(factors, questions.restrict(candidates=tmp_path / "neg.npz"))[0]
+    rows = {str(row[0]): row for row in full_bounds(sampled).rows}
+    for name in ("mr", "amr", "amri"):
+        value = full[f"both.realistic.micro.{name}"]
+        _, _, estimate, low, high = rows[name.upper()]
+        assert low <= value <= high
+        assert estimate == pytest.approx(value, rel=0.05)
+    for name, key in (("MRR", "mrr"), ("Hits@1", "hits@1"), ("Hits@10", "hits@10")):
+        assert rows[name][3] <= full[f"both.realistic.micro.{key}"] <= rows[name][4]
