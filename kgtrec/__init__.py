@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from kgtrec.ranks import Ranks as Ranks
     from kgtrec.result import Result as Result
     from kgtrec.scores import Factors as Factors
+    from kgtrec.study.alignment import align as align
+    from kgtrec.study.comparable import comparable as comparable
     from kgtrec.trec.run import Run as Run
     from kgtrec.trec.run import write_qrels as write_qrels
     from kgtrec.trec.run import write_questions as write_questions
@@ -61,6 +63,8 @@ _HOMES = {
     "Measure": "measures",
     "Result": "result",
     "evaluate": "evaluation",
+    "comparable": "study.comparable",
+    "align": "study.alignment",
     # TREC files
     "Run": "trec.run",
     "write_qrels": "trec.run",

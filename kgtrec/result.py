@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from kgtrec.tables import Cell, Table, dump_json
 if TYPE_CHECKING:
     import pandas
 
+    from kgtrec.graph import Graph
     from kgtrec.questions import Questions
     from kgtrec.ranks import Ranks
+    from kgtrec.study.triplelabels import TripleLabels
     from kgtrec.trec.run import Run
 
 __all__ = ["Result"]
@@ -36,6 +39,8 @@ PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@
 QUESTIONWISE = ("realistic.macro.mrr", "realistic.macro.hits@1", "realistic.macro.hits@10",
                 "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
 BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # 80 columns
+BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
+SAMPLED = "sampled."
 BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
                "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
 
@@ -44,7 +49,8 @@ class Result(Mapping[str, float]):
     """Numbers of one evaluation, by key: ``result["both.realistic.micro.mrr"]``.
 
     Any key that `Measure.parse` reads is computed on demand and kept. Iterating gives the keys
-    that were asked for, or else every key of the default selection.
+    that were asked for, or else every key of the default selection. Where candidates were sampled,
+    keys begin with ``sampled.`` and tables say so; keys without it are understood.
 
     Parameters
     ----------
@@ -84,7 +90,7 @@ class Result(Mapping[str, float]):
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
-        self._calculator = Calculator(ranks, self._per_question)
+        self._calculator = Calculator(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
             self[measure]  # an impossible wish is an error now, not when it is printed
@@ -97,6 +103,8 @@ class Result(Mapping[str, float]):
         UsageError
             The key is no measure, or its side was not asked.
         """
+        if isinstance(key, str) and self.ranks.sampled:
+            key = key.removeprefix(SAMPLED)
         measure = Measure.parse(key)
         if measure not in self._values:
             self._values[measure] = self._calculator.value(measure)
@@ -117,7 +125,7 @@ class Result(Mapping[str, float]):
         return True
 
     def __iter__(self) -> Iterator[str]:
-        return (measure.key for measure in self._listed())
+        return (self.label + measure.key for measure in self._listed())
 
     def __len__(self) -> int:
         return len(self._listed())
@@ -136,13 +144,18 @@ class Result(Mapping[str, float]):
         """Sides that can be asked for: ("head", "tail", "both") or the only one evaluated."""
         return self._calculator.sides
 
+    @property
+    def label(self) -> str:
+        """What keys begin with: "sampled." if candidates were sampled, else nothing."""
+        return SAMPLED if self.ranks.sampled else ""
+
     def count(self, side: str) -> tuple[int, int]:
         """Number of questions and of instances on a side."""
         return self._calculator.count(side)
 
     def to_dict(self) -> dict[str, float]:
         """Key -> value, for the listed keys."""
-        return {measure.key: self[measure] for measure in self._listed()}
+        return {self.label + measure.key: self[measure] for measure in self._listed()}
 
     def to_json(self) -> str:
         """`to_dict` as JSON; NaN becomes null."""
@@ -170,7 +183,8 @@ class Result(Mapping[str, float]):
         rows = []
         for measure in self._listed():
             metric = measure.key.partition(f"{measure.averaging}.")[2]
-            parts = (measure.key, measure.side, measure.rank_type or "", measure.averaging)
+            key, kind = self.label + measure.key, measure.rank_type or ""
+            parts = (key, measure.side, kind, measure.averaging)
             rows.append((*parts, metric, self[measure]))
         return Table(columns, columns, (4,) * len(columns), rows)
 
@@ -178,7 +192,8 @@ class Result(Mapping[str, float]):
         """A row per side, a column per published metric; a row per key if keys were asked for."""
         if self.measures is not None:
             rows: list[tuple[Cell, ...]] = [
-                (measure.key, f"{self[measure]:.{measure.digits}f}") for measure in self.measures
+                (self.label + measure.key, f"{self[measure]:.{measure.digits}f}")
+                for measure in self.measures
             ]
             return Table(("key", "value"), ("key", "value"), (0, 0), rows)
         macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
@@ -195,54 +210,105 @@ class Result(Mapping[str, float]):
         rows: list[tuple[Cell, ...]] = [
             (side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides
         ]
-        return _table("side", (), measures, rows)
+        return self.labelled(_table("side", (), measures, rows))
 
     def rank_type_table(self) -> Table:
-        """A row per rank type: what ties alone can do to a metric."""
-        side = self.sides[-1]
-        metrics = ("mrr", "hits@1", "hits@10", "mr", "amr")
-        measures = [Measure.parse(f"{side}.realistic.micro.{metric}") for metric in metrics]
-        rows: list[tuple[Cell, ...]] = [
-            (kind, *(self[f"{side}.{kind}.micro.{metric}"] for metric in metrics))
-            for kind in RANK_TYPES
-        ]
-        return _table("ranks", (), measures, rows)
+        """A row per rank type: what ties alone can do to the metrics that papers print."""
+        tails = ("mrr", "hits@1", "hits@10", "mr", "amr")
+        return self.rank_types([f"{self.sides[-1]}.micro.{tail}" for tail in tails])
 
-    def slice(self, by: str = "relation", measures: Sequence[str | Measure] | None = None) -> Table:
-        """The same metrics for every relation or side.
+    def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
+        """All rank types side by side, a row each; ``ranks.tie_report()`` says what they differ by.
+
+        A scorer that gives many candidates the same score (a constant, a sigmoid that is 1 to the
+        last bit) looks perfect by optimistic ranks, and random by realistic ones.
 
         Parameters
         ----------
-        by : {"relation", "side"}
+        measures : sequence of keys or Measure, optional
+            Columns; the keys' own rank types give way to the row's. By default MRR, Hits@1, 3, 10,
+            MR, GMR, median and AMRI of all instances.
+
+        Raises
+        ------
+        UsageError
+            A measure of trec_eval, which has no rank type, or a side that was not asked.
+        """
+        asked = parse_all(measures or [f"{self.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
+        for measure in asked:
+            if measure.rank_type is None:
+                raise UsageError(f"{measure} sees the order of the run and has no rank types")
+        rows: list[tuple[Cell, ...]] = [
+            (kind, *(self[replace(measure, rank_type=kind)] for measure in asked))
+            for kind in RANK_TYPES
+        ]
+        table = _table("ranks", (), asked, rows)
+        keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in asked]
+        return self.labelled(replace(table, keys=("ranks", *keys)))
+
+    def slice(
+        self,
+        by: str | Iterable[str] = "relation",
+        measures: Sequence[str | Measure] | None = None,
+        *,
+        graph: Graph | None = None,
+        labels: TripleLabels | None = None,
+    ) -> Table:
+        """The same metrics for parts of the instances.
+
+        Parameters
+        ----------
+        by : {"relation", "category", "side", "quartile", "label"}, or several
+            What makes the parts: "category,side" gives a row for every category on every side.
+            Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
+            triples of the graph the answer stands in, among all entities (Q1: the rarest).
         measures : sequence of keys or Measure, optional
             Columns; by default the metrics that papers print. By side, the keys' own sides give
             way to the row's.
+        graph : Graph, optional
+            The graph that the ranks were made on; categories and quartiles need it.
+        labels : path or sequence of str, optional
+            A file of lines head, relation, tail, label (tab-separated), or a label for each triple
+            of the evaluated split. Evaluated triples without a line are "(no label)".
 
         Returns
         -------
         Table
-            By relation: the relation's label, its number of instances, and the measures, largest
-            relations first. By side: the numbers of questions and instances, and the measures.
+            The names of the part, its numbers of questions and instances (by relation alone: of
+            instances), and the measures. Relations and labels come largest first. By quartile, also
+            the least and largest popularity in it. Parts without an instance have no row.
+
+        Raises
+        ------
+        UsageError
+            No such slices, a graph or labels are missing or others, or a measure of whole questions
+            where their answers fall into several parts.
+        InputError
+            Labels that cannot be used; the line is named.
         """
         if by == "side":
             asked = parse_all(measures) if measures is not None else None
             return self._by_side(asked)
-        if by != "relation":
-            raise UsageError(f"cannot slice by {by!r}; slices are by 'relation' or 'side'")
-        side = self.sides[-1]
-        return self._by_relation(parse_all(measures or [f"{side}.{tail}" for tail in BY_RELATION]))
+        if by == "relation":
+            side = self.sides[-1]
+            keys = measures or [f"{side}.{tail}" for tail in BY_RELATION]
+            return self._by_relation(parse_all(keys))
+        from kgtrec.study.slices import sliced
+
+        return self.labelled(sliced(self, by, measures, graph=graph, labels=labels))
 
     def _by_side(self, asked: Sequence[Measure] | None) -> Table:
         tails = [m.key.partition(".")[2] for m in asked] if asked else list(BY_SIDE)
         measured = self.side_table(list(dict.fromkeys(tails)))
         rows = [(row[0], *self.count(str(row[0])), *row[1:]) for row in measured.rows]
-        keys = [key.partition(".")[2] for key in measured.keys[1:]]
-        return Table(
+        keys = [key.removeprefix(self.label).partition(".")[2] for key in measured.keys[1:]]
+        table = Table(
             ("side", "questions", "instances", *measured.titles[1:]),
             ("side", "questions", "instances", *keys),
             (0, 0, 0, *measured.digits[1:]),
             rows,
         )
+        return self.labelled(table)
 
     def _by_relation(self, measures: Sequence[Measure]) -> Table:
         sides = {measure.side for measure in measures}
@@ -259,7 +325,15 @@ class Result(Mapping[str, float]):
         columns = [self._calculator.per_relation(measure).tolist() for measure in measures]
         found = zip(names, count.tolist(), *columns, strict=True)
         rows = sorted(found, key=lambda row: (-row[1], row[0]))
-        return _table("relation", ("count",), measures, rows)
+        return self.labelled(_table("relation", ("count",), measures, rows))
+
+    def labelled(self, table: Table) -> Table:
+        """A table of this result that says so, in its first heading, if candidates were sampled."""
+        if not self.ranks.sampled:
+            return table
+        titles = (f"sampled {table.titles[0]}", *table.titles[1:])
+        keys = [f"{SAMPLED}{key}" if "." in key else key for key in table.keys]
+        return replace(table, titles=titles, keys=keys)
 
     def _listed(self) -> list[Measure]:
         if self.measures is not None:
@@ -268,8 +342,19 @@ class Result(Mapping[str, float]):
         tails += [*MACRO, *OVER_RELATIONS]
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
-    def _per_question(self, name: str) -> Floats:
-        """A trec_eval measure per question: given, or from the run, or natively from the ranks."""
+    def per_question(self, name: str) -> Floats:
+        """A trec_eval measure per question: given, or from the run, or natively from the ranks.
+
+        Returns
+        -------
+        float64 array (questions,)
+            In ascending question number.
+
+        Raises
+        ------
+        UsageError
+            No trec_eval measure, or out of reach.
+        """
         if name not in self._trec:
             self._trec.update(self._from_run(name))
         values = np.asarray(self._trec[name], np.float64)

@@ -15,7 +15,7 @@ from kgtrec.tables import WIDTH
 if TYPE_CHECKING:
     from kgtrec.result import Result
 
-__all__ = ["summary"]
+__all__ = ["summary", "tie_note", "warnings_of"]
 
 AGREEMENT = 1e-12
 
@@ -28,7 +28,7 @@ def summary(result: Result) -> str:
     else:
         parts.append(result.wide_table().to_text())
     parts.append(_wrapped([_ties(result), *_trec_notes(result)]))
-    warnings = _warnings(result)
+    warnings = warnings_of(result)
     if warnings:
         parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings]))
     return "\n\n".join(parts)
@@ -37,12 +37,18 @@ def summary(result: Result) -> str:
 def _published(result: Result) -> list[str]:
     side = result.sides[-1]
     return [
-        "Micro (per instance, realistic ranks)\n" + result.side_table(PUBLISHED).to_text(),
-        f"What ties can do (micro, {side})\n" + result.rank_type_table().to_text(),
-        "Macro (per question; MRR and Hits of its first answer)\n"
+        f"{_sampled(result)}Micro (per instance, realistic ranks)\n"
+        + result.side_table(PUBLISHED).to_text(),
+        f"{_sampled(result)}What ties can do (micro, {side})\n"
+        + result.rank_type_table().to_text(),
+        f"{_sampled(result)}Macro (per question; MRR and Hits of its first answer)\n"
         + result.side_table(QUESTIONWISE).to_text(),
         _over_relations(result, side),
     ]
+
+
+def _sampled(result: Result) -> str:
+    return "SAMPLED candidates: " if result.ranks.sampled else ""
 
 
 def _over_relations(result: Result, side: str) -> str:
@@ -53,7 +59,7 @@ def _over_relations(result: Result, side: str) -> str:
         beta = "beta_e {:g}, beta_r {:g}".format(*measure.params) if measure.params else ""
         name = f"Stratified ({side}, {beta})" if beta else f"Relations equally ({side})"
         title = measure.title.removeprefix("strat-").partition("(")[0]
-        groups.setdefault(name, []).append(f"{title} {result[measure]:.4f}")
+        groups.setdefault(_sampled(result) + name, []).append(f"{title} {result[measure]:.4f}")
     return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
 
 
@@ -68,7 +74,51 @@ def _header(result: Result) -> str:
     if "n_entities" in facts:
         second.append(f"{facts['n_entities']:,} entities")
     first.append(_filter(facts))
-    return _wrapped([" · ".join(part for part in first if part), " · ".join(second)])
+    lines = [" · ".join(part for part in first if part), " · ".join(second)]
+    sizes = result.ranks.candidates
+    if facts.get("restricted") and len(sizes):
+        lines.append(
+            f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
+        )
+    return _wrapped([*lines, *_restrictions(facts)])
+
+
+def _restrictions(facts: Mapping[str, Any]) -> list[str]:
+    """What narrows questions and candidates, or widens the filter, a sentence each."""
+    found = []
+    subset = facts.get("subset") or {}
+    if subset:
+        sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
+        found.append(
+            f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
+            f"evaluated, {subset['triples_dropped']:,} are not."
+        )
+    lists = facts.get("lists") or {}
+    kind = facts.get("restricted")
+    if kind in _LISTS:
+        found.append(f"{_LISTS[kind]}{_from_file(lists)}.")
+    if lists.get("questions_without_list"):
+        found.append(
+            f"{lists['questions_without_list']:,} questions have relations without a list, and "
+            "every entity as a candidate."
+        )
+    if lists.get("repeats"):
+        found.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
+    for file in facts.get("known_files") or ():
+        found.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
+    return found
+
+
+_LISTS = {
+    "relations": "Candidates by relation and side",
+    "candidates": "A list of candidates for each question",
+}
+
+
+def _from_file(facts: Mapping[str, Any]) -> str:
+    place = f", from {facts['file']}" if "file" in facts else ""
+    skipped = facts.get("unknown")
+    return place + (f" ({skipped:,} with labels that the graph lacks)" if skipped else "")
 
 
 def _split(facts: Mapping[str, Any]) -> str:
@@ -89,6 +139,11 @@ def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             facts.update(value)
     return facts | dict(manifest)
+
+
+def tie_note(result: Result) -> str:
+    """The tie report as a paragraph."""
+    return _wrapped([_ties(result)])
 
 
 def _ties(result: Result) -> str:
@@ -130,7 +185,8 @@ def _trec_notes(result: Result) -> list[str]:
     return notes
 
 
-def _warnings(result: Result) -> list[str]:
+def warnings_of(result: Result) -> list[str]:
+    """What makes its numbers other than people take them for, a sentence each."""
     facts = _facts(result.ranks.manifest)
     found = []
     unscored = int(np.count_nonzero(result.ranks.answer_nan))
@@ -149,6 +205,11 @@ def _warnings(result: Result) -> list[str]:
             found.append(
                 f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
             )
+    outside = facts.get("outside")
+    if outside:
+        found.append(
+            f"{outside:,} answers were not among their candidates and count at the worst rank."
+        )
     if facts.get("sampled"):
         found.append("sampled candidates: not comparable with full ranking.")
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))

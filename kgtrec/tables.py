@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError
 
@@ -28,7 +28,7 @@ _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; the first column names the row.
+    """Rows under headings; the first columns name the row.
 
     Attributes
     ----------
@@ -39,12 +39,15 @@ class Table:
     digits : sequence of int
         Decimals of floats in print; CSV, JSON and frames keep every digit.
     rows : sequence of tuples
+    names : int
+        How many columns, the first ones, name a row together.
     """
 
     titles: Sequence[str]
     keys: Sequence[str]
     digits: Sequence[int]
     rows: Sequence[tuple[Cell, ...]]
+    names: int = 1
 
     def __post_init__(self) -> None:
         widths = {len(self.titles), len(self.keys), len(self.digits), *map(len, self.rows)}
@@ -64,31 +67,32 @@ class Table:
         ]
 
     def to_text(self, width: int = WIDTH) -> str:
-        """Aligned columns; the first is cut in its middle where the line would pass `width`."""
+        """Aligned columns; names are cut in their middle where the line would pass `width`."""
         lines = [list(self.titles), *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
-        room = width - sum(widths[1:]) - GAP * (len(widths) - 1)
-        widths[0] = min(widths[0], max(room, NARROWEST))
+        room = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
+        widths[: self.names] = _fitted(widths[: self.names], room)
         gap = " " * GAP
         return "\n".join(
             gap.join(
-                _shortened(cell, size).ljust(size) if i == 0 else cell.rjust(size)
+                _shortened(cell, size).ljust(size) if i < self.names else cell.rjust(size)
                 for i, (cell, size) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         )
 
-    def to_csv(self) -> str:
-        """Comma-separated, one header line, floats in full."""
+    def to_csv(self, separator: str = ",") -> str:
+        """Comma-separated, or otherwise; one header line, floats in full."""
         buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
         writer.writerow(self.keys)
         writer.writerows(self.rows)
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
         """A Markdown (GitHub) table."""
-        lines = [list(self.titles), ["---", *["---:"] * (len(self.titles) - 1)], *self.printed()]
+        rule = ["---"] * self.names + ["---:"] * (len(self.titles) - self.names)
+        lines = [list(self.titles), rule, *self.printed()]
         escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
         return "\n".join(f"| {' | '.join(line)} |" for line in escaped) + "\n"
 
@@ -96,13 +100,19 @@ class Table:
         r"""A ``tabular`` that needs no package."""
         lines = [list(self.titles), *self.printed()]
         body = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in lines]
-        columns = "l" + "r" * (len(self.titles) - 1)
+        columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
 
-    def to_dict(self) -> dict[str, dict[str, Cell]]:
-        """Row name -> column key -> value."""
-        return {str(row[0]): dict(zip(self.keys[1:], row[1:], strict=True)) for row in self.rows}
+    def to_dict(self) -> dict[str, Any]:
+        """Row name -> column key -> value; a level for each column that names a row."""
+        found: dict[str, Any] = {}
+        for row in self.rows:
+            level = found
+            for name in row[: self.names]:
+                level = level.setdefault(str(name), {})
+            level.update(zip(self.keys[self.names :], row[self.names :], strict=True))
+        return found
 
     def to_json(self) -> str:
         """`to_dict` as JSON; NaN becomes null."""
@@ -139,6 +149,14 @@ def _printed(cell: Cell, digits: int) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """The widest are cut to one width, so that together they fit."""
+    widest = max(widths)
+    while widest > NARROWEST and sum(min(width, widest) for width in widths) > room:
+        widest -= 1
+    return [min(width, widest) for width in widths]
+
+
 def _shortened(text: str, width: int) -> str:
     if len(text) <= width:
         return text
@@ -160,4 +178,5 @@ def stacked(tables: Mapping[str, Table]) -> Table:
         return parts[0]
     first = parts[0]
     rows = [(name, *row) for name, table in tables.items() for row in table.rows]
-    return Table(("file", *first.titles), ("file", *first.keys), (0, *first.digits), rows)
+    heads = ("file", *first.titles), ("file", *first.keys), (0, *first.digits)
+    return Table(*heads, rows, first.names + 1)

@@ -28,9 +28,14 @@ __all__ = ["cli", "main"]
 COMMANDS = {
     "demo": "Evaluate three baselines on an embedded graph, and learn to read the table.",
     "rank": "Scores of a model to ranks, metrics and TREC files.",
+    "align": "Entity alignment: embeddings or similarities to ranks and metrics.",
     "report": "The published table of saved ranks.",
+    "stratify": "Metrics by popularity: beta curves and grids of saved ranks.",
+    "openworld": "Can two models be told apart where answers are missing?",
+    "stats": "A graph at a glance: popularity, categories, leaks.",
     "convert": "A graph's questions and answers as TREC files.",
     "eval": "trec_eval's measures of a run file.",
+    "measures": "What can be measured: the list, or one measure explained.",
 }
 
 INTERRUPTED = 130

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.errors import UsageError
+
 if TYPE_CHECKING:
+    from kgtrec.measures import Measure
     from kgtrec.result import Result
     from kgtrec.tables import Table
 
@@ -16,8 +19,28 @@ FORMATS = ("table", "json", "csv", "latex", "markdown")
 @click.command(short_help="The published table of saved ranks.")
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...")
 @click.option(
-    "--by", type=click.Choice(["side", "relation"]), help="One row per side or per relation."
+    "--by", metavar="PARTS",
+    help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
+    "popularity, Q1 the rarest), label, or several: category,side.",
+)  # fmt: skip
+@click.option(
+    "--graph", metavar="DIR", help="The graph of the ranks, for --by category and quartile."
 )
+@click.option(
+    "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
+)
+@click.option(
+    "--spread", is_flag=True,
+    help="With --by: not the rows, but the quartiles of each measure over them.",
+)  # fmt: skip
+@click.option(
+    "--ratios", metavar="FILE",
+    help="Triples (TSV) whose relation ratios weigh the micro metrics, beside the ranks' own.",
+)  # fmt: skip
+@click.option(
+    "--rank-types", is_flag=True,
+    help="A row per rank type (optimistic, realistic, ...), and how many candidates tie.",
+)  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
     help="json maps keys to values, in full precision, as csv does.",
@@ -26,40 +49,141 @@ FORMATS = ("table", "json", "csv", "latex", "markdown")
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
     help="Only this measure, such as both.realistic.micro.hits@10; repeatable.",
 )  # fmt: skip
-def command(files: tuple[str, ...], by: str | None, form: str, keys: tuple[str, ...]) -> None:
+def command(
+    files: tuple[str, ...],
+    by: str | None,
+    graph: str | None,
+    labels: str | None,
+    spread: bool,
+    ratios: str | None,
+    rank_types: bool,
+    form: str,
+    keys: tuple[str, ...],
+) -> None:
     """Print the published table of one or more files of ranks.
 
     \b
     kgtrec report ranks.parquet
     kgtrec report a.parquet b.parquet --format json
     kgtrec report ranks.parquet --by relation -m both.realistic.micro.amri
+    kgtrec report ranks.parquet --by category,side --graph FB15k-237
+    kgtrec report ranks.parquet --by label --labels types.tsv
+    kgtrec report ranks.parquet --by relation --spread -m both.realistic.micro.mrr
+    kgtrec report ranks.parquet --ratios other-test.txt
+    kgtrec report ranks.parquet --rank-types -m both.micro.mrr -m both.micro.agmri
     """
+    from kgtrec.cli.notes import warn
     from kgtrec.measures import parse_all
     from kgtrec.ranks import Ranks
     from kgtrec.result import Result
 
     measures = parse_all(keys) if keys else None
-    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
-    if by is None:
-        text = _whole(results, form)
+    _check_options(by, graph, labels, spread, ratios)
+    # What is printed by parts or by other ratios leaves no other list of measures to check.
+    listed = measures if by is None and ratios is None and not rank_types else None
+    results = {file: Result(Ranks.load(file), measures=listed) for file in files}
+    warn(results, form if by is None and ratios is None else "parts")
+    if rank_types:
+        if by is not None or ratios is not None:
+            raise UsageError("--rank-types is a report of its own; leave out --by and --ratios")
+        text = _by_rank_type(results, measures, form)
+    elif ratios is not None:
+        text = _sliced(_reweighted(results, ratios, measures), form)
+    elif by is not None:
+        text = _sliced(_parts(results, by, measures, graph, labels, spread), form)
     else:
-        text = _sliced({file: result.slice(by, measures) for file, result in results.items()}, form)
+        text = _whole(results, form)
     # bytes: a label may hold bytes that are no UTF-8, and they come out as they went in
     click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
 
 
+def _check_options(
+    by: str | None, graph: str | None, labels: str | None, spread: bool, ratios: str | None
+) -> None:
+    """Refuse options that would have no effect, before any file is read."""
+    from kgtrec.study.slices import parse_by
+
+    parts = parse_by(by) if by is not None else ()
+    wrong = [
+        (labels is not None and "label" not in parts, "--labels goes with --by label"),
+        (labels is None and "label" in parts, "--by label needs --labels FILE"),
+        (
+            graph is None and not {"category", "quartile"}.isdisjoint(parts),
+            f"--by {by} needs --graph DIR, the graph of the ranks",
+        ),
+        (
+            graph is not None and {"category", "quartile"}.isdisjoint(parts),
+            "--graph goes with --by category or --by quartile",
+        ),
+        (spread and by is None, "--spread goes with --by, such as --by relation"),
+        (ratios is not None and by is not None, "--ratios and --by are two reports; ask for one"),
+    ]
+    problems = [problem for found, problem in wrong if found]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
+def _parts(
+    results: dict[str, Result],
+    by: str,
+    measures: list[Measure] | None,
+    graph: str | None,
+    labels: str | None,
+    spread: bool,
+) -> dict[str, Table]:
+    from kgtrec.graph import read_graph
+    from kgtrec.study.spread import spreads
+
+    read = None if graph is None else read_graph(graph)
+    tables = {
+        file: result.slice(by, measures, graph=read, labels=labels)
+        for file, result in results.items()
+    }
+    return {file: spreads(table) for file, table in tables.items()} if spread else tables
+
+
+def _reweighted(
+    results: dict[str, Result], path: str, measures: list[Measure] | None
+) -> dict[str, Table]:
+    from kgtrec.study.distribution import coverage_note, read_relation_counts, reweighted_table
+
+    counts = read_relation_counts(path)
+    for file, result in results.items():
+        if note := coverage_note(result, counts):
+            click.echo(f"kgtrec: {file}: {note}", err=True)
+    return {file: reweighted_table(result, counts, measures) for file, result in results.items()}
+
+
 def _whole(results: dict[str, Result], form: str) -> str:
+    from kgtrec.cli.notes import bounds_block, bounds_by_key
     from kgtrec.tables import dump_json, stacked
 
     if form == "table":
-        return _blocks({file: str(result) for file, result in results.items()})
+        return _blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
     if form == "json":
-        parts = {file: result.to_dict() for file, result in results.items()}
+        parts = {file: r.to_dict() | bounds_by_key(r) for file, r in results.items()}
         return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
     if form == "csv":
         tables = {file: result.long_table() for file, result in results.items()}
     else:
-        tables = {file: result.wide_table() for file, result in results.items()}
+        sampled = {file: " (sampled)" * r.ranks.sampled for file, r in results.items()}
+        tables = {file + sampled[file]: r.wide_table() for file, r in results.items()}
+    return _rendered(stacked(tables), form)
+
+
+def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, form: str) -> str:
+    from kgtrec.summary import tie_note
+    from kgtrec.tables import dump_json, stacked
+
+    tables = {file: result.rank_types(measures) for file, result in results.items()}
+    if form == "table":
+        return _blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
+    if form == "json":
+        parts = {
+            file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
+            for file, result in results.items()
+        }
+        return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
     return _rendered(stacked(tables), form)
 
 

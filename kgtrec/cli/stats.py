@@ -1,0 +1,33 @@
+"""``kgtrec stats``: a graph at a glance."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="A graph at a glance: popularity, categories, leaks.")
+@click.argument("graph", metavar="DIR")
+@click.option(
+    "--percentile", type=click.FloatRange(0, 100), default=90, show_default=True,
+    help="Entities and relations count as popular from this percentile of their counts on.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
+    help="json holds every table, in full precision.",
+)  # fmt: skip
+def command(graph: str, percentile: float, form: str) -> None:
+    """Describe the graph in DIR: its splits, how popular its entities and relations are, the
+    categories of its relations (1-1, 1-N, N-1, N-N), how the relation distributions of its splits
+    differ, and what its train split gives away of its test split.
+
+    \b
+    kgtrec stats FB15k-237
+    kgtrec stats FB15k-237 --format json > fb15k-237.json
+    kgtrec stats WN18RR --percentile 80
+    """
+    from kgtrec.graph import read_graph
+    from kgtrec.study.overview import overview
+
+    found = overview(read_graph(graph), percentile)
+    text = str(found) if form == "table" else found.to_json()
+    click.echo(text.encode("utf-8", "surrogateescape"))

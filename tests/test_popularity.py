@@ -1,0 +1,238 @@
+"""Popularity of entities and relations against counting by hand, and the paper's Table 1."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed, wn18
+
+import kgtrec
+from kgtrec.cli.stats import command
+from kgtrec.errors import FileError, UsageError
+from kgtrec.study.overview import overview
+from kgtrec.study.popularity import (
+    entity_frequencies,
+    entity_popularity,
+    popularity_correlations,
+    relation_frequencies,
+    relation_popularity,
+    triple_mix,
+)
+
+SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
+NAMES = [(), (), ("train",), ("train", "test"), ("valid", "test")]
+
+
+def percentile(counts: list[int], percent: float) -> float:
+    """Linear between the two order statistics around the place."""
+    ordered = sorted(counts)
+    place = (len(ordered) - 1) * percent / 100
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def roles(triples: list[tuple[int, int, int]]) -> list[int]:
+    return [sum((h == e) + (t == e) for h, _, t in triples) for e in range(N_ENTITIES)]
+
+
+@given(graphs(), st.integers(0, len(SPLITS) - 1))
+def test_counts(graph: kgtrec.Graph, case: int) -> None:
+    triples = listed(graph, *NAMES[case])
+    due = [sum(e in (h, t) for h, _, t in triples) for e in range(N_ENTITIES)]
+    assert entity_popularity(graph, SPLITS[case]).tolist() == due
+    assert entity_popularity(graph, SPLITS[case], per_role=True).tolist() == roles(triples)
+    due = [sum(r == q for _, r, _ in triples) for q in range(N_RELATIONS)]
+    assert relation_popularity(graph, SPLITS[case]).tolist() == due
+
+
+def test_the_default_is_what_ranks_hold() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 0], [0, 1, 1]], test=[[1, 0, 2]])
+    assert entity_popularity(graph).tolist() == graph.entity_counts().tolist() == [2, 2, 1]
+
+
+@given(graphs(), st.sampled_from([0, 50, 75, 80, 90, 100]))
+def test_table_1(graph: kgtrec.Graph, percent: float) -> None:
+    triples = listed(graph)
+    entity = roles(triples)
+    relation = [sum(r == q for _, r, _ in triples) for q in range(N_RELATIONS)]
+    limits = percentile(entity, percent), percentile(relation, percent)
+    kinds = [
+        (entity[h] >= limits[0]) + (relation[r] >= limits[1]) + (entity[t] >= limits[0])
+        for h, r, t in triples
+    ]
+    mix = triple_mix(graph, percent)
+    assert (mix.entity_threshold, mix.relation_threshold) == pytest.approx(limits)
+    assert mix.all_popular == kinds.count(3)
+    assert mix.all_unpopular == kinds.count(0)
+    assert mix.mixed == kinds.count(1) + kinds.count(2)
+    assert mix.triples == len(triples)
+    assert mix.popular_entities == sum(count >= limits[0] for count in entity)
+    assert mix.popular_relations == sum(count >= limits[1] for count in relation)
+    assert sum(row[2] for row in mix.table().rows) == pytest.approx(100)
+
+
+@pytest.mark.data
+def test_table_1_of_wn18(shared_data: Path) -> None:
+    graph = wn18(shared_data)
+    mix = triple_mix(graph)
+    assert (mix.all_popular, mix.all_unpopular, mix.mixed) == (7_612, 26_691, 117_139)
+    # "We tried different thresholds (e.g., 20 % and 25 %) and the same phenomenon persists."
+    for percent in (75, 80):
+        assert triple_mix(graph, percent).mixed > mix.triples / 2
+
+
+@given(graphs(), st.floats(0.5, 100))
+def test_figure_1(graph: kgtrec.Graph, percent: float) -> None:
+    triples = listed(graph)
+    ends = [{h, t} for h, _, t in triples]
+    for found, parts, size in (
+        (entity_frequencies(graph), ends, N_ENTITIES),
+        (relation_frequencies(graph), [{r} for _, r, _ in triples], N_RELATIONS),
+    ):
+        count = {x: sum(x in part for part in parts) for x in range(size)}
+        order = sorted(count, key=lambda x: (-count[x], x))
+        assert found.ids.tolist() == order
+        assert found.counts.tolist() == [count[x] for x in order]
+        items, share = found.top(percent)
+        assert items == math.ceil(size * percent / 100)
+        top = set(order[:items])
+        assert share == sum(bool(top & part) for part in parts) / len(triples)
+        assert found.top(100) == (size, 1.0)
+        rows = found.histogram().rows
+        assert sum(row[3] for row in rows) == size
+        for _, low, high, number in rows:
+            assert number == sum(low <= count[x] <= high for x in count)
+
+
+def test_figure_1_as_a_table() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1], [0, 0, 2], [0, 1, 3], [3, 1, 4]])
+    table = entity_frequencies(graph).table([20, 40])
+    assert table.rows == [("20 %", 1, 3, 75.0), ("40 %", 2, 2, 100.0)]
+    # 0.1 % of 1,000 items is one, although 0.1 is no binary number.
+    chain = kgtrec.Graph.from_arrays(train=[[i, 0, i + 1] for i in range(999)])
+    assert entity_frequencies(chain).top(0.1)[0] == 1
+
+
+def pearson(x: list[float], y: list[float]) -> float:
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    top = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    scale = sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y)
+    return top / math.sqrt(scale) if scale > 1e-12 else math.nan
+
+
+def mean_places(x: list[float]) -> list[float]:
+    return [sum(b < a for b in x) + (sum(b == a for b in x) + 1) / 2 for a in x]
+
+
+@given(graphs())
+def test_correlations(graph: kgtrec.Graph) -> None:
+    triples = listed(graph)
+    entity = roles(triples)
+    relation = [float(sum(r == q for _, r, _ in triples)) for _, q, _ in triples]
+    found = popularity_correlations(graph)
+    for place, value, ranked in (
+        (0, found.subject_relation, found.subject_relation_rank),
+        (2, found.object_relation, found.object_relation_rank),
+    ):
+        ends = [float(entity[triple[place]]) for triple in triples]
+        assert value == pytest.approx(pearson(ends, relation), abs=1e-9, nan_ok=True)
+        due = pearson(mean_places(ends), mean_places(relation))
+        assert ranked == pytest.approx(due, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.data
+def test_correlations_are_close_to_zero_as_the_paper_says(shared_data: Path) -> None:
+    for graph in (wn18(shared_data), kgtrec.read_graph(shared_data / "fb15k-237")):
+        found = popularity_correlations(graph)
+        assert abs(found.subject_relation) < 0.1
+        assert abs(found.object_relation) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda g: entity_popularity(g, "dev"), "no split 'dev'"),
+        (lambda g: entity_popularity(g, []), "no split is named"),
+        (lambda g: triple_mix(g, 101), "not between 0 and 100"),
+        (lambda g: triple_mix(g, math.nan), "not between 0 and 100"),
+        (lambda g: entity_frequencies(g).top(0), r"in \(0, 100\]"),
+        (lambda g: relation_frequencies(g).table([200]), r"in \(0, 100\]"),
+    ],
+)
+def test_wrong_arguments(call, hint: str) -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]])
+    with pytest.raises(UsageError, match=hint):
+        call(graph)
+
+
+# --- kgtrec stats ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = {
+        "train": ["a\tlikes\tb", "b\tlikes\tc", "c\tlikes\ta", "caf\udce9\tin\ta", "a\tin\ta"],
+        "test": ["b\tlikes\ta", "b\tlikes\ta", "d\tnew\ta"],
+    }
+    for name, rows in lines.items():
+        text = "".join(f"{row}\n" for row in rows)
+        (tmp_path / f"{name}.txt").write_bytes(text.encode("utf-8", "surrogateescape"))
+    return tmp_path
+
+
+def stats(*arguments: object) -> str:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode("utf-8", "surrogateescape")
+
+
+def test_stats(folder: Path) -> None:
+    text = stats(folder)
+    assert text.rstrip("\n") == str(overview(kgtrec.read_graph(folder)))
+    assert "5 entities, 3 relations, 7 triples" in text
+    assert "Relation categories" in text
+    assert max(map(len, text.splitlines())) <= 80
+    found = json.loads(stats(folder, "--format", "json"))
+    assert found["splits"]["test"] == {
+        "triples": 2,
+        "duplicates": 1,
+        "entities": 3,
+        "relations": 2,
+        "unseen_entities": 1,
+        "unseen_relations": 1,
+    }
+    assert found["categories"]["unseen"] == {"relations": 1, "train": 0, "test": 1}
+    assert found["leaks"]["pair linked the other way round"] == {"triples": 1, "percent": 50.0}
+    assert json.loads(stats(folder, "--format", "json", "--percentile", "0"))["mix"][
+        "all popular"
+    ] == {"triples": 7, "percent": 100.0}
+
+
+def test_stats_of_a_graph_with_one_split(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("a\tr\tb\n")
+    found = json.loads(stats(tmp_path, "--format", "json"))
+    assert "leaks" not in found
+    assert "categories" not in found
+    assert found["splits"]["test"]["unseen_entities"] == "-"
+
+
+def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no split here"):
+        stats(tmp_path)
+
+
+@pytest.mark.data
+def test_stats_of_fb15k_237(shared_data: Path) -> None:
+    found = overview(kgtrec.read_graph(shared_data / "fb15k-237")).to_dict()
+    assert found["sizes"] == {"entities": 14_541, "relations": 237, "triples": 310_116}
+    assert found["splits"]["test"]["unseen_entities"] == 29
+    assert found["divergence"]["all"]["test"] == pytest.approx(0.2789, abs=1e-4)
+    assert np.isclose(sum(row["percent"] for row in found["mix"].values()), 100)

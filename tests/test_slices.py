@@ -1,0 +1,332 @@
+"""Slices: every row is what its instances alone give, and what makes no sense is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
+from test_categories import category
+from test_popularity import percentile
+
+import kgtrec
+from kgtrec import Result, UsageError
+from kgtrec.cli.report import command
+from kgtrec.errors import FileError, InputError
+from kgtrec.study.slices import parse_by
+
+SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
+METRICS = {"mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@3": lambda r: float(r <= 3)}
+LABELS = ("plain", "odd one", "rare")
+
+
+def evaluated(graph: kgtrec.Graph, sides: str = "both") -> Result:
+    questions = graph.questions("test", sides)
+    scores = np.random.default_rng(1).integers(0, 5, (len(questions), graph.n_entities))
+    return kgtrec.evaluate(scores.astype(np.float32), questions, progress=False)
+
+
+def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[str, list[str]]:
+    """Dimension -> the group of each instance, worked out one by one."""
+    ranks, train = result.ranks, listed(graph, "train")
+    popularity = [sum(e in (h, t) for h, _, t in listed(graph)) for e in range(N_ENTITIES)]
+    cuts = [percentile(popularity, percent) for percent in (25, 50, 75)]
+    kinds = [
+        category(sorted({(h, t) for h, q, t in train if q == r}), 1.5) for r in range(N_RELATIONS)
+    ]
+    return {
+        "relation": [str(r) for r in ranks.relation.tolist()],
+        "category": [kinds[r] for r in ranks.relation.tolist()],
+        "quartile": [
+            f"Q{1 + sum(popularity[e] > cut for cut in cuts)}" for e in ranks.answer.tolist()
+        ],
+        "label": [labels[row] for row in ranks.triple.tolist()],
+    }
+
+
+@given(graphs(), st.data())
+def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataObject) -> None:
+    sides = data.draw(st.sampled_from(["both", "both", "head"]))
+    names = data.draw(
+        st.lists(
+            st.sampled_from(["relation", "category", "quartile", "label"]),
+            min_size=1,
+            max_size=3,
+            unique=True,
+        )
+    )
+    result = evaluated(graph, sides)
+    ranks = result.ranks
+    size = len(graph.splits["test"])
+    labels = data.draw(st.lists(st.sampled_from(LABELS), min_size=size, max_size=size))
+    own = groups_of(graph, result, labels)
+    by_side = names == ["relation"] or data.draw(st.booleans())
+    by = names + ["side"] * by_side
+    keys = [f"{result.sides[-1]}.realistic.micro.{name}" for name in METRICS]
+    table = result.slice(",".join(by), keys, graph=graph, labels=labels)
+    rank = dict(enumerate(ranks.rank().tolist()))
+    seen = set()
+    for row in table.rows:
+        named = dict(zip(by, row, strict=False))
+        codes = SIDES[named["side"]] if by_side else SIDES["both"]
+        members = [
+            i
+            for i in rank
+            if ranks.side[i] in codes and all(own[name][i] == named[name] for name in names)
+        ]
+        assert members
+        assert row[-4] == len(members)
+        assert row[-5] == len({ranks.question[i] for i in members})
+        for value, f in zip(row[-3:], METRICS.values(), strict=True):
+            assert value == pytest.approx(math.fsum(f(rank[i]) for i in members) / len(members))
+        seen.add(tuple(row[: len(by)]))
+    assert len(seen) == len(table.rows)  # no group twice
+    wanted = set(zip(*(own[name] for name in names), strict=True))
+    assert {row[: len(names)] for row in seen} == wanted  # none is missing
+
+
+def small(**labelled: list[str]) -> kgtrec.Graph:
+    """Relation 0 is 1-N and relation 1 is 1-1; entity 0 is the most popular."""
+    return kgtrec.Graph.from_arrays(
+        train=[[0, 0, 1], [0, 0, 2], [0, 0, 3], [4, 1, 5]],
+        test=[[0, 0, 4], [0, 0, 5], [1, 1, 2], [2, 1, 3]],
+        **labelled,
+    )
+
+
+def test_orders_and_columns() -> None:
+    graph = small()
+    result = evaluated(graph)
+    table = result.slice("category,side", graph=graph)
+    assert [row[:2] for row in table.rows] == [
+        (name, side) for name in ("1-1", "1-N") for side in ("head", "tail", "both")
+    ]
+    assert table.keys[:5] == ("category", "side", "questions", "instances", "realistic.micro.mrr")
+    assert table.to_dict()["1-N"]["both"]["instances"] == 4
+    quartiles = result.slice("quartile", graph=graph)
+    assert quartiles.keys[:5] == ("quartile", "from", "to", "questions", "instances")
+    for _, least, most, *_ in quartiles.rows:
+        assert least <= most
+    labels = ["b", "a", "b", "b"]
+    assert [row[0] for row in result.slice("label", labels=labels).rows] == ["b", "a"]
+    # The side goes last, wherever it is named.
+    assert parse_by("side,category") == parse_by(["category", "side"]) == ("category", "side")
+
+
+def test_measures_of_whole_questions() -> None:
+    graph = small()
+    result = evaluated(graph)
+    ranks = result.ranks
+    keys = ["both.macro.mrr", "both.macro.map_cut_20", "both.stratified.mrr(0,0.5)"]
+    table = result.slice("category", keys, graph=graph).to_dict()
+    values = result.per_question("map_cut_20")
+    for name, relation in (("1-N", 0), ("1-1", 1)):
+        part = ranks.subset(ranks.relation == relation)
+        alone = Result(part)
+        kept = np.unique(part.question)
+        assert table[name]["both.realistic.macro.mrr"] == alone["both.macro.mrr"]
+        assert table[name]["both.macro.map_cut_20"] == pytest.approx(values[kept].mean())
+        assert table[name]["both.stratified.mrr(0,0.5)"] == alone[keys[2]]
+    # (0, 0, ?) has two answers: by these labels they stand in two groups.
+    with pytest.raises(UsageError, match=r"macro\.mrr is about whole questions, and 1 questions"):
+        result.slice("label", keys, labels=["a", "b", "a", "a"])
+    assert len(result.slice("label", keys, labels=["a", "a", "b", "b"])) == 2
+
+
+def test_sampled_candidates_are_said_to_be() -> None:
+    graph = small()
+    result = evaluated(graph)
+    whole = result.slice("category,side", graph=graph)
+    result.ranks.manifest["questions"]["sampled"] = True
+    table = result.slice("category,side", graph=graph)
+    assert table.titles[0] == "sampled category"
+    assert table.keys[4] == "sampled.realistic.micro.mrr"
+    assert table.rows == whole.rows
+
+
+def test_equal_headings_give_way_to_keys() -> None:
+    graph = small()
+    keys = ["both.micro.mrr", "tail.micro.mrr", "both.micro.mr"]
+    table = evaluated(graph).slice("category", keys, graph=graph)
+    assert table.titles[3:5] == ("both.realistic.micro.mrr", "tail.realistic.micro.mrr")
+    assert table.titles[5] == "MR"
+
+
+def test_a_group_without_a_side() -> None:
+    graph = kgtrec.Graph.from_arrays(
+        train=[[0, 0, 2], [0, 0, 3], [0, 0, 4], [0, 0, 5]], test=[[0, 0, 6]]
+    )
+    result = evaluated(graph)  # the head is the most popular entity, the tail is not
+    keys = ["both.micro.mrr", "head.micro.mrr", "tail.micro.mrr"]
+    table = result.slice("quartile", keys, graph=graph).to_dict()
+    top = table.pop("Q4")
+    (low,) = table.values()
+    assert top["both.realistic.micro.mrr"] == result["head.micro.mrr"]
+    assert math.isnan(top["tail.realistic.micro.mrr"])
+    assert low["both.realistic.micro.mrr"] == result["tail.micro.mrr"]
+    assert math.isnan(low["head.realistic.micro.mrr"])
+    by_side = result.slice("quartile,side", graph=graph).to_dict()
+    assert set(by_side["Q4"]) == {"head", "both"}
+
+
+def test_unseen_relations_have_a_category_of_their_own() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[1, 1, 0], [1, 0, 0]])
+    assert set(evaluated(graph).slice("category", graph=graph).to_dict()) == {"1-1", "unseen"}
+
+
+@pytest.mark.parametrize(
+    ("by", "more", "hint"),
+    [
+        ("entity", {}, "cannot slice by 'entity'"),
+        ("category,", {}, "cannot slice by ''"),
+        ([], {}, "name each dimension once"),
+        ("side,side", {}, "name each dimension once"),
+        ("category", {}, "category need the graph"),
+        ("quartile,side", {}, "quartile need the graph"),
+        ("label", {}, "need the labels"),
+        ("category", {"graph": kgtrec.Graph.from_arrays(train=[[0, 0, 1]])}, "is not the graph"),
+        ("category,side", {"measures": ["both.micro.mmr"]}, "mmr"),
+    ],
+)
+def test_what_makes_no_sense(by: str, more: dict, hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        evaluated(small()).slice(by, **more)
+
+
+def test_a_graph_without_train() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
+    with pytest.raises(UsageError, match="train split, which this graph lacks"):
+        evaluated(graph).slice("category", graph=graph)
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+ENTITIES = ["zero", "one", "two", "caf\udce9", "fo ur", "five"]
+
+
+@pytest.fixture
+def named() -> Result:
+    return evaluated(small(entities=ENTITIES, relations=["has", "is"]))
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return path
+
+
+def test_a_file_of_labels(named: Result, tmp_path: Path) -> None:
+    lines = [
+        "two\tis\tcaf\udce9\tb ",
+        "zero\thas\tfo ur\ta",
+        "zero\thas\tfo ur\ta",
+        "zero\thas\tnever heard of\tx",
+    ]
+    due = [("a", 2), ("b", 2), ("(no label)", 4)]
+    for text in ("\n".join(lines), "\ufeff" + "\r\n".join(lines) + "\r\n\r\n"):
+        path = write(tmp_path / "labels.tsv", text)
+        for name in (path, str(path)):
+            table = named.slice("label", labels=name)
+            assert [(row[0], row[2]) for row in table.rows] == due
+    # Ranks that were saved hold the labels of the entities in use.
+    named.ranks.save(tmp_path / "r.parquet")
+    again = Result(kgtrec.Ranks.load(tmp_path / "r.parquet")).slice("label", labels=path)
+    assert again.rows == table.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "hint"),
+    [
+        ("zero\thas\tfo ur\n", 1, "3 columns"),
+        ("zero\thas\tfo ur\ta\n\nzero\thas\tfive\ta\n", 2, "an empty line"),
+        ("zero\thas\tfo ur\ta\tb\n", 1, "5 columns"),
+        ("zero\thas\tfo ur\t \n", 1, "an empty label"),
+        ("one\tis\ttwo\tb\nzero\thas\tfo ur\ta\nzero\thas\tfo ur\tb\n", 3, "'b', in line 2 'a'"),
+        ("fo ur\thas\tzero\ta\n", 1, "not one of its triples was evaluated.*as in 'zero has"),
+        ("", None, "the file is empty"),
+    ],
+)
+def test_bad_files_of_labels(
+    named: Result, tmp_path: Path, text: str, line: int | None, hint: str
+) -> None:
+    path = write(tmp_path / "labels.tsv", text)
+    with pytest.raises(FileError, match=hint) as caught:
+        named.slice("label", labels=path)
+    assert caught.value.line == line
+
+
+def test_labels_that_cannot_be_used(named: Result, tmp_path: Path) -> None:
+    for path in (tmp_path / "none.tsv", tmp_path):
+        with pytest.raises(FileError, match="cannot be read"):
+            named.slice("label", labels=path)
+    with pytest.raises(InputError, match="3 labels for a split of at least 4"):
+        named.slice("label", labels=["a"] * 3)
+    with pytest.raises(InputError, match="label 2 is None"):
+        named.slice("label", labels=["a", "b", None, "c"])
+    bare = Result(named.ranks.subset(np.arange(len(named.ranks))))
+    bare.ranks.entity_labels = None
+    with pytest.raises(UsageError, match="carry no labels"):
+        bare.slice("label", labels=write(tmp_path / "l.tsv", "a\tb\tc\td\n"))
+
+
+# --- kgtrec report --by ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = {
+        "train": ["zero\thas\tone", "zero\thas\ttwo", "three\tis\ttwo"],
+        "test": ["zero\thas\tthree", "one\tis\ttwo"],
+    }
+    for name, rows in lines.items():
+        (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
+    evaluated(kgtrec.read_graph(tmp_path)).ranks.save(tmp_path / "r.parquet")
+    write(tmp_path / "labels.tsv", "zero\thas\tthree\thard\none\tis\ttwo\teasy\n")
+    return tmp_path
+
+
+def report(*arguments: object) -> str:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command(folder: Path) -> None:
+    ranks, graph = folder / "r.parquet", kgtrec.read_graph(folder)
+    result = Result(kgtrec.Ranks.load(ranks))
+    for by in ("category", "quartile", "category,side", "side,quartile"):
+        table = result.slice(by, graph=graph)
+        assert report(ranks, "--by", by, "--graph", folder).rstrip("\n") == table.to_text()
+    found = json.loads(
+        report(ranks, "--by", "category,side", "--graph", folder, "--format", "json")
+    )
+    assert found == result.slice("category,side", graph=graph).to_dict()
+    labels = ["--by", "label", "--labels", folder / "labels.tsv", "--format", "csv"]
+    rows = list(csv.DictReader(report(ranks, *labels).splitlines()))
+    assert [(row["label"], row["instances"]) for row in rows] == [("easy", "2"), ("hard", "2")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--by", "category"], "--by category needs --graph DIR"),
+        (["--by", "label"], "--by label needs --labels FILE"),
+        (["--by", "nothing"], "cannot slice by 'nothing'"),
+        (["--labels", "x"], "--labels goes with --by label"),
+        (["--graph", "x"], "--graph goes with --by category"),
+        (["--by", "side", "--graph", "x"], "--graph goes with --by category"),
+        (["--spread"], "--spread goes with --by"),
+        (["--by", "quartile", "--labels", "x"], "--labels goes .*; --by quartile needs --graph"),
+    ],
+)
+def test_options_without_effect_are_refused_before_any_file_is_read(
+    arguments: list[str], hint: str
+) -> None:
+    with pytest.raises(UsageError, match=hint):
+        report("no-such.parquet", *arguments)

@@ -1,0 +1,288 @@
+"""Beta curves and grids, counted anew: the lemmas, the definition, and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_cases import Case, cases, columns, make_ranks
+from study_cases import graphs, listed
+
+import kgtrec
+from kgtrec import InputError, Ranks, Result, UsageError
+from kgtrec.cli.stratify import command
+from kgtrec.measures import RANK_TYPES
+from kgtrec.study.stratify import beta_curve, beta_grid, betas, recounted
+
+METRICS = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
+
+
+def evaluated(graph: kgtrec.Graph, seed: int = 0, levels: int = 4) -> Result:
+    """The test split ranked by random scores with many ties."""
+    questions = graph.questions("test")
+    scores = np.random.default_rng(seed).integers(0, levels, (len(questions), graph.n_entities))
+    return kgtrec.evaluate(scores.astype(np.float32), questions, progress=False)
+
+
+# --- the lemmas -----------------------------------------------------------------------------------
+
+
+@given(graphs(), st.sampled_from(sorted(RANK_TYPES)))
+def test_lemmas_1_and_2(graph: kgtrec.Graph, rank_type: str) -> None:
+    result = evaluated(graph)
+    grid = beta_grid(result.ranks, [0], [-1, 0], METRICS, rank_type=rank_type)
+    for name in METRICS:
+        micro, macro = grid[name][0]
+        key = f"both.{rank_type}.micro.{name}"
+        assert micro == pytest.approx(result[key], rel=1e-12)
+        key = f"both.{rank_type}.macro_relation.{name}"
+        assert macro == pytest.approx(result[key], rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def trained(shared_data: Path) -> dict[str, Ranks]:
+    """FB15k-237's test split ranked by DistMult and TransE."""
+    questions = kgtrec.read_graph(shared_data / "fb15k-237").questions("test")
+    found = {}
+    for name in ("distmult", "transe"):
+        path = shared_data / "models" / f"fb15k-237-{name}.npz"
+        with np.load(path, allow_pickle=False) as weights:
+            entity, relation = weights["entity"], weights["relation"]
+        row = relation[np.where(questions.side == 0, questions.relation + 237, questions.relation)]
+        given = entity[questions.entity]
+        factors = (
+            kgtrec.Factors(given * row, entity)
+            if name == "distmult"
+            else kgtrec.Factors(given + row, entity, metric="l2")
+        )
+        found[name], _ = kgtrec.rank(factors, questions, progress=False)
+    return found
+
+
+@pytest.mark.data
+def test_lemmas_on_trained_models(trained: dict[str, Ranks]) -> None:
+    for ranks in trained.values():
+        result = Result(ranks)
+        grid = beta_grid(ranks, [0], [-1, 0], METRICS)
+        for name in METRICS:
+            micro, macro = grid[name][0]
+            assert abs(micro / result[f"both.realistic.micro.{name}"] - 1) < 1e-12
+            assert abs(macro / result[f"both.realistic.macro_relation.{name}"] - 1) < 1e-12
+
+
+@pytest.mark.data
+def test_models_live_on_popular_entities(trained: dict[str, Ranks]) -> None:
+    """The papers' Figures 2 and 4: curves over beta_e fall, for every model and metric."""
+    for ranks in trained.values():
+        curve = beta_curve(ranks, metrics=("mrr", "hits@1", "hits@3", "hits@10"))
+        assert curve.values.shape == (4, 21, 1)
+        assert (np.diff(curve.values[:, :, 0]) < 0).all()
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def test_a_curve_is_a_line_of_the_grid() -> None:
+    ranks = evaluated(kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 0, 2], [1, 1, 0]])).ranks
+    grid = beta_grid(ranks)
+    assert grid.values.shape == (4, 21, 21)
+    assert grid.beta_e.tolist() == betas().tolist()
+    assert np.array_equal(beta_curve(ranks).values[:, :, 0], grid.values[:, :, 10])
+    curve = beta_curve(ranks, "beta_r", at=-1)
+    assert np.array_equal(curve.values[:, 0], grid.values[:, 0])
+    assert curve.table().to_dict()["-1.0"]["0.3"]["mrr"] == grid["mrr"][0, 13]
+    one = beta_curve(ranks, metrics="hits@1", points=[0.25])
+    assert one.table().keys == ("beta_e", "beta_r", "hits@1")
+
+
+def test_exponents_read_well() -> None:
+    assert betas(5).tolist() == [-1, -0.5, 0, 0.5, 1]
+    assert [repr(b) for b in betas().tolist()][6:11] == ["-0.4", "-0.3", "-0.2", "-0.1", "0.0"]
+    with pytest.raises(UsageError, match="1 points make no curve"):
+        betas(1)
+
+
+@given(cases(), st.sampled_from(sorted(RANK_TYPES)))
+def test_any_function_of_the_rank(case: Case, rank_type: str) -> None:
+    ranks = make_ranks(columns(case))
+    side = Result(ranks).sides[-1]
+    functions = {
+        "mr": lambda r: r,
+        "mrr": lambda r: 1 / r,
+        "hits@3": lambda r: r <= 3,
+    }
+    found = beta_grid(ranks, [-1, 0.5], [0, 1], functions, rank_type=rank_type, side=side)
+    due = beta_grid(ranks, [-1, 0.5], [0, 1], list(functions), rank_type=rank_type, side=side)
+    np.testing.assert_allclose(found.values, due.values, rtol=1e-12)
+    assert found.metrics == due.metrics
+
+
+def test_a_function_that_no_metric_has() -> None:
+    case = Case(3, [(0, 0, 1)], {(0, 1, 0): [1, 1, 1], (1, 0, 0): [2, 0, 1]})
+    ranks = make_ranks(columns(case))  # ranks 1-3 for the head, 3 for the tail
+    grid = beta_grid(ranks, [0], [0], {"square": lambda r: r**2}, rank_type="expected")
+    assert grid["square"] == ((1 + 4 + 9) / 3 + 9) / 2
+
+
+def test_sampled_candidates_are_said_to_be() -> None:
+    ranks = evaluated(kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 0, 2]])).ranks
+    assert "sampled" not in beta_curve(ranks).caption()
+    ranks.manifest["questions"]["sampled"] = True
+    curve = beta_curve(ranks, metrics="mrr")
+    assert curve.caption().startswith("sampled candidates, realistic ranks")
+    assert curve.table().titles[0] == "sampled beta_e"
+    assert curve.table().keys == ("beta_e", "beta_r", "sampled.mrr")
+
+
+# --- counted anew ---------------------------------------------------------------------------------
+
+
+@given(graphs(), st.sampled_from(["train", "test", "train,test", "all"]))
+def test_recounted(graph: kgtrec.Graph, splits: str) -> None:
+    ranks = evaluated(graph).ranks
+    found = recounted(ranks, graph, splits, splits)
+    triples = listed(graph, *(() if splits == "all" else splits.split(",")))
+    for row in range(len(ranks)):
+        answer, relation = ranks.answer[row], ranks.relation[row]
+        assert found.answer_popularity[row] == sum(answer in (h, t) for h, _, t in triples)
+        assert found.relation_popularity[row] == sum(relation == r for _, r, _ in triples)
+    assert np.array_equal(found.greater, ranks.greater)
+
+
+def test_recounted_leaves_what_is_not_asked_for(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1], [1, 0, 2]], test=[[1, 0, 2], [1, 1, 1]])
+    ranks = evaluated(graph).ranks
+    before = ranks.answer_popularity.copy()
+    same = recounted(ranks, graph, "all", "test")
+    for name in ("answer_popularity", "relation_popularity"):
+        assert np.array_equal(getattr(same, name), getattr(ranks, name))
+    other = recounted(ranks, graph, relations="train")
+    assert np.array_equal(other.answer_popularity, before)
+    assert other.manifest["popularity"] == {"relations": ["train"]}
+    assert np.array_equal(ranks.answer_popularity, before)
+    assert "popularity" not in ranks.manifest
+    # The names survive the file, and come back in messages and captions.
+    other.save(tmp_path / "r.parquet")
+    back = Ranks.load(tmp_path / "r.parquet")
+    with pytest.raises(InputError, match=r"1 relations.*counted on train: .*the evaluated split"):
+        beta_grid(back, [0], [0, 0.5])
+    grid = beta_grid(recounted(back, graph, "train,test", "test"), [0], [0])
+    assert grid.counted_on == ("train and test", "test")
+    assert "entities counted on train and test, relations on test" in grid.caption()
+
+
+def test_popularity_zero_names_the_split() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2]])
+    ranks = recounted(evaluated(graph).ranks, graph, entities="train")
+    with pytest.raises(InputError, match=r"1 answer entities.*counted on train: .*all of them"):
+        beta_curve(ranks)
+    assert beta_curve(ranks, points=[-1, 0]).values.shape == (4, 2, 1)
+    # The keys of a result follow the counts, too.
+    with pytest.raises(InputError, match="counted on train"):
+        Result(ranks)["both.stratified.mrr(0.5,0)"]
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_another_graph_is_refused() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
+    ranks = evaluated(graph).ranks
+    with pytest.raises(UsageError, match="is not the graph that these ranks were made on"):
+        recounted(ranks, kgtrec.Graph.from_arrays(test=[[1, 0, 0]]), "test")
+    with pytest.raises(UsageError, match="no split 'dev'"):
+        recounted(ranks, graph, "dev")
+    bare = make_ranks({"greater": np.zeros(1, int), "answer": np.array([7])})
+    with pytest.raises(UsageError, match="entity 7, and the graph has 2"):
+        recounted(bare, graph, "test")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        ({"vary": "beta"}, UsageError, "vary='beta'"),
+        ({"at": 2}, UsageError, r"beta_r holds 2"),
+        ({"points": [0, 3]}, UsageError, r"beta_e holds 3"),
+        ({"metrics": ["mmr"]}, UsageError, "mmr"),
+        ({"metrics": {"f": lambda r: r[:1]}}, InputError, "f of 2 ranks gives"),
+        ({"metrics": {"f": lambda r: np.log(r - 1)}}, InputError, "not finite"),
+        ({"metrics": {"f": lambda r: "x"}}, InputError, "one finite number"),
+        ({"metrics": {"f": lambda r: r}, "side": "left"}, UsageError, "side='left'"),
+        ({"metrics": {"f": lambda r: r}, "rank_type": "best"}, UsageError, "rank_type='best'"),
+        ({"metrics": {"f": lambda r: r}, "points": [3]}, UsageError, "beta_e holds 3"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_wrong_arguments(arguments: dict, error: type, hint: str) -> None:
+    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
+    with pytest.raises(error, match=hint):
+        beta_curve(make_ranks(columns(case)), **arguments)
+
+
+def test_no_such_metric_in_a_grid() -> None:
+    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
+    with pytest.raises(UsageError, match="only mrr"):
+        beta_grid(make_ranks(columns(case)), metrics="mrr")["mr"]
+
+
+# --- kgtrec stratify ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = {"train": "a\tr\tb\nb\ts\tc\n", "test": "a\tr\tc\nc\tr\tb\nb\ts\ta\n"}
+    for name, text in lines.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    graph = kgtrec.read_graph(tmp_path)
+    for seed, name in enumerate("mn"):
+        evaluated(graph, seed).ranks.save(tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def stratify(*arguments: object) -> str:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command(folder: Path) -> None:
+    m, n = folder / "m.parquet", folder / "n.parquet"
+    curve = beta_curve(Ranks.load(m))
+    text = stratify(m)
+    assert text.startswith(f"{m}: realistic ranks, both sides\n(entities counted on all splits,")
+    assert text.rstrip("\n").endswith(curve.table().to_text())
+    rows = list(csv.DictReader(stratify(m, n, "--format", "csv", "-m", "mrr").splitlines()))
+    assert len(rows) == 2 * 21
+    assert {row["file"] for row in rows} == {str(m), str(n)}
+    assert [float(row["mrr"]) for row in rows[:21]] == curve["mrr"][:, 0].tolist()
+    found = json.loads(stratify(m, "--vary", "grid", "--points", 3, "--format", "json"))
+    assert found["1.0"]["-1.0"] == {
+        name: beta_grid(Ranks.load(m), [1], [-1], name).values.item()
+        for name in ("mrr", "hits@1", "hits@3", "hits@10")
+    }
+    tail = stratify(m, "--side", "tail", "--ranks", "expected", "--vary", "beta_r", "--at", 0.5)
+    assert "expected ranks, tail side" in tail
+    assert stratify(m, n, "--format", "latex").startswith(r"\begin{tabular}{lllrrrr}")
+
+
+def test_the_command_counts_anew(folder: Path) -> None:
+    m = folder / "m.parquet"
+    graph = kgtrec.read_graph(folder)
+    text = stratify(m, "--graph", folder, "--entities", "test", "--format", "csv", "--points", 2)
+    due = beta_curve(recounted(Ranks.load(m), graph, "test"), points=[-1, 1])
+    assert text == due.table().to_csv()
+    for arguments in (["--entities", "test"], ["--graph", str(folder)]):
+        with pytest.raises(UsageError, match=r"counts? triples anew"):
+            stratify(m, *arguments)
+
+
+def test_help_explains_itself() -> None:
+    text = stratify("--help")
+    assert "kgtrec stratify ranks.parquet" in text
+    assert "--vary" in text
