@@ -30,6 +30,7 @@ COMMANDS = {
     "rank": "Scores of a model to ranks, metrics and TREC files.",
     "align": "Entity alignment: embeddings or similarities to ranks and metrics.",
     "report": "The published table of saved ranks.",
+    "plot": "Figures of saved ranks, for print.",
     "stratify": "Metrics by popularity: beta curves and grids of saved ranks.",
     "openworld": "Can two models be told apart where answers are missing?",
     "stats": "A graph at a glance: popularity, categories, leaks.",

@@ -58,6 +58,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Parts of each size."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the parts.")
+@click.option("--plot", metavar="FILE", help="Draw what --sizes finds: .pdf, .svg, .png, ...")
 @click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table",
     show_default=True, help="Of what is printed.",
@@ -82,6 +83,7 @@ def command(
     sizes: str | None,
     repeats: int,
     seed: int,
+    plot: str | None,
     form: str,
     threads: int | None,
     quiet: bool,
@@ -103,9 +105,9 @@ def command(
 
     check_tag(tag)
     inputs = (left, right, matrix, pairs, left_labels, right_labels)
-    _check(inputs[:3], output, run, qrels, sizes)
-    check_writable(output, run, qrels)
-    keep_inputs(inputs, {"--output": output, "--run": run, "--qrels": qrels})
+    _check(inputs[:3], output, run, qrels, sizes, plot)
+    check_writable(output, run, qrels, plot)
+    keep_inputs(inputs, {"--output": output, "--run": run, "--qrels": qrels, "--plot": plot})
     given = _load(inputs[:3], (left_labels, right_labels), pairs)
     model: dict[str, Any] = {
         "left": given["left"], "right": given["right"], "csls": csls, "sides": sides,
@@ -115,6 +117,11 @@ def command(
     if sizes is not None:
         chosen = _sizes(sizes, len(given["pairs"]))
         found = size_experiment(given["pairs"], sizes=chosen, repeats=repeats, seed=seed, **model)
+        if plot is not None:
+            from kgtrec.plots.ranks import alignment_sizes
+            from kgtrec.plots.style import save
+
+            save(alignment_sizes(found), plot)
         _print(found.table(), form)
         return
     result = align(
@@ -151,6 +158,7 @@ def _check(
     run: str | None,
     qrels: str | None,
     sizes: str | None,
+    plot: str | None,
 ) -> None:
     left, right, matrix = arrays
     if matrix is None and (left is None or right is None):
@@ -160,7 +168,13 @@ def _check(
     if sizes is None and output is None:
         raise UsageError("name the file for the ranks: -o FILE (or --sizes for the experiment)")
     if sizes is not None and (output or run or qrels):
-        raise UsageError("--sizes writes no files; leave -o, --run and --qrels out")
+        raise UsageError("--sizes writes no ranks; leave -o, --run and --qrels out")
+    if plot is not None:
+        if sizes is None:
+            raise UsageError("--plot draws what --sizes finds; `kgtrec plot` draws ranks files")
+        from kgtrec.plots.style import check_plot
+
+        check_plot(plot)
 
 
 def _load(

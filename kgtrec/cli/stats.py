@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from kgtrec.graph import Graph
 
 
 @click.command(short_help="A graph at a glance: popularity, categories, leaks.")
@@ -15,7 +20,11 @@ import click
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
     help="json holds every table, in full precision.",
 )  # fmt: skip
-def command(graph: str, percentile: float, form: str) -> None:
+@click.option(
+    "--plot", metavar="FILE",
+    help="Draw how many triples involve the most frequent entities and relations: .pdf, .png, ...",
+)  # fmt: skip
+def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     """Describe the graph in DIR: its splits, how popular its entities and relations are, the
     categories of its relations (1-1, 1-N, N-1, N-N), how the relation distributions of its splits
     differ, and what its train split gives away of its test split.
@@ -28,6 +37,22 @@ def command(graph: str, percentile: float, form: str) -> None:
     from kgtrec.graph import read_graph
     from kgtrec.study.overview import overview
 
-    found = overview(read_graph(graph), percentile)
+    if plot is not None:
+        from kgtrec.plots.style import check_plot
+
+        check_plot(plot)
+    loaded = read_graph(graph)
+    found = overview(loaded, percentile)
+    if plot is not None:
+        _draw(loaded, plot)
     text = str(found) if form == "table" else found.to_json()
     click.echo(text.encode("utf-8", "surrogateescape"))
+
+
+def _draw(graph: Graph, path: str) -> None:
+    from kgtrec.plots.stratified import popularity
+    from kgtrec.plots.style import save
+    from kgtrec.study.popularity import entity_frequencies, relation_frequencies
+
+    found = {"entities": entity_frequencies(graph), "relations": relation_frequencies(graph)}
+    save(popularity(found), path)

@@ -1,0 +1,153 @@
+"""``kgtrec plot``: figures of saved ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kgtrec.ranks import Ranks
+
+KINDS = {
+    "ranks": "share of instances with rank at most k: Hits@k for every k",
+    "ties": "share of instances tied with at least w other candidates",
+    "rank-types": "one metric at all five rank definitions",
+    "relations": "one metric over the relations, as boxes",
+    "beta": "stratified metrics over the popularity exponent of entities",
+    "beta-grid": "one stratified metric over both exponents; one file",
+}
+CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
+
+
+@click.command(short_help="Figures of saved ranks.")
+@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
+@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...")
+@click.option(
+    "-o", "--output", required=True, metavar="FILE",
+    help="The figure: .pdf, .svg, .eps for print, .png.",
+)  # fmt: skip
+@click.option(
+    "-m", "--metric", "metrics", multiple=True, metavar="NAME",
+    help="mrr, hits@10, amr, ...; of rank-types, relations and beta-grid one (default: mrr), of "
+    "beta several (default: mrr, hits@1, hits@3, hits@10).",
+)  # fmt: skip
+@click.option(
+    "--name", "names", multiple=True, metavar="TEXT",
+    help="Name of a file in the legend, once per file in their order. Default: the file's own, "
+    "without folder and ending.",
+)  # fmt: skip
+@click.option(
+    "--side", type=click.Choice(["head", "tail", "both"]),
+    help="Side that is predicted; by default all that the ranks hold.",
+)  # fmt: skip
+def command(
+    kind: str,
+    files: tuple[str, ...],
+    output: str,
+    metrics: tuple[str, ...],
+    names: tuple[str, ...],
+    side: str | None,
+) -> None:
+    """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
+
+    \b
+    KIND is one of
+      ranks       share of instances with rank at most k: Hits@k for every k
+      ties        share of instances tied with at least w other candidates
+      rank-types  one metric at all five rank definitions
+      relations   one metric over the relations, as boxes
+      beta        stratified metrics over the popularity exponent of entities
+      beta-grid   one stratified metric over both exponents; one file
+
+    \b
+    kgtrec plot ranks transe.parquet rotate.parquet -o ranks.pdf
+    kgtrec plot rank-types -m hits@10 a.parquet b.parquet --name A --name B -o types.pdf
+    kgtrec plot beta-grid -m mrr a.parquet -o grid.png
+
+    Curves differ in dashes as well as in colours that are told apart without seeing red or green.
+    """
+    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.plots.style import check_plot, save
+    from kgtrec.ranks import Ranks
+
+    check_plot(output)
+    check_writable(output)
+    keep_inputs(files, {"--output": output})
+    legend = _legend(files, names)
+    chosen = _metrics(kind, metrics)
+    if kind == "beta-grid" and len(files) > 1:
+        raise UsageError(f"beta-grid draws one file, and {len(files)} are named; draw them apart")
+    loaded = dict(zip(legend, map(Ranks.load, files), strict=True))
+    if side is not None:
+        loaded = {name: _of_side(ranks, side) for name, ranks in loaded.items()}
+    save(_drawn(kind, loaded, chosen), output)
+    click.echo(f"kgtrec: wrote {output}", err=True)
+
+
+def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    if names and len(names) != len(files):
+        raise UsageError(
+            f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
+        )
+    stems = tuple(Path(file).stem for file in files)
+    legend = names or (stems if len(set(stems)) == len(stems) else files)
+    twice = sorted({name for name in legend if legend.count(name) > 1})
+    if twice:
+        raise UsageError(f"{twice[0]!r} stands twice; every file needs its own --name")
+    return legend
+
+
+def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
+    if kind in ("ranks", "ties"):
+        if metrics:
+            raise UsageError(f"{kind} draws the ranks themselves; leave --metric out")
+        return ()
+    if kind == "beta":
+        return metrics or CURVES
+    if len(metrics) > 1:
+        raise UsageError(f"{kind} draws one metric, not {', '.join(metrics)}; ask for one")
+    return metrics or ("mrr",)
+
+
+def _of_side(ranks: Ranks, side: str) -> Ranks:
+    if side == "both":
+        return ranks
+    return ranks.subset(ranks.side == ("head", "tail").index(side))
+
+
+def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
+    if kind.startswith("beta"):
+        return _popularity(kind, loaded, metrics)
+    from kgtrec.plots import ranks as figures
+    from kgtrec.result import Result
+
+    if kind == "ranks":
+        return figures.rank_distribution(loaded)
+    if kind == "ties":
+        return figures.tie_widths(loaded)
+    results = {name: Result(ranks) for name, ranks in loaded.items()}
+    draw = figures.rank_types if kind == "rank-types" else figures.relations
+    return draw(results, metrics[0])
+
+
+def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
+    from kgtrec.measures.sample import sides_present
+    from kgtrec.plots.stratified import beta_curves, beta_heat_map
+    from kgtrec.study.stratify import beta_curve, beta_grid
+
+    sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}
+    if kind == "beta":
+        grids = {
+            name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
+            for name, ranks in loaded.items()
+        }
+        return beta_curves(grids)
+    ((name, ranks),) = loaded.items()
+    return beta_heat_map(beta_grid(ranks, metrics=metrics, side=sides[name]))

@@ -1,0 +1,250 @@
+"""Figures of ranks: their distribution, ties, rank types side by side, metrics over relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import UsageError
+from kgtrec.measures import Measure
+from kgtrec.plots.style import MARKERS, figure, label_panels, series_style, short, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kgtrec.ranks import Ranks
+    from kgtrec.result import Result
+    from kgtrec.study.alignment import SizeExperiment
+
+__all__ = ["alignment_sizes", "over_relations", "rank_distribution", "rank_types", "relations",
+           "tie_widths"]  # fmt: skip
+
+RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
+CUTOFFS = (1, 3, 10, 100)
+
+
+def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Figure:
+    """Share of instances with a rank of at most k, for every k: all values of Hits@k at once.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+        By the name in the legend. The grey line is what a random scorer is expected to reach with
+        the first one's numbers of candidates.
+    kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
+
+    Returns
+    -------
+    Figure
+    """
+    _require(ranks, "ranks")
+    with styled():
+        made, axes = figure()
+        first = next(iter(ranks.values()))
+        points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
+        axes.plot(points, _chance(first, points), color="#888888", linewidth=0.8, label="random")
+        for number, (name, one) in enumerate(ranks.items()):
+            rank, share = _cumulative(one.rank(kind))
+            axes.step(rank, share, where="post", label=short(name), **series_style(number))
+        axes.set_xscale("log")
+        axes.set_xlim(left=0.9)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel(f"k ({kind} rank)")
+        axes.set_ylabel("share of instances with rank ≤ k")
+        _mark_cutoffs(axes)
+        axes.legend(loc="upper left")
+        return made
+
+
+def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
+    """Share of instances whose answer ties with at least w other candidates.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+
+    Returns
+    -------
+    Figure
+        Both axes are logarithmic; a model without ties is named in the legend as such.
+    """
+    _require(ranks, "ranks")
+    with styled():
+        made, axes = figure()
+        for number, (name, one) in enumerate(ranks.items()):
+            style = series_style(number, marked=True)
+            tied = np.sort(one.equal[one.equal > 0])
+            if not len(tied):
+                axes.plot([], [], label=f"{short(name)} (no ties)", **style)
+                continue
+            width, first = np.unique(tied, return_index=True)
+            style["markevery"] = max(1, len(width) // 8)  # markers name the line, no more
+            axes.plot(width, (len(tied) - first) / len(one), label=short(name), **style)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
+        axes.set_xlabel("w: other candidates with the answer's score")
+        axes.set_ylabel("share of instances tied with ≥ w")
+        axes.legend()
+        return made
+
+
+def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+    """One metric at all five rank definitions, a row a model: how much of it is made by ties.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+    metric : str
+        A micro metric, such as "mrr" or "hits@10", on all sides that the results hold.
+
+    Returns
+    -------
+    Figure
+    """
+    _require(results, "results")
+    values = np.array(
+        [
+            [result[f"{result.sides[-1]}.{kind}.micro.{metric}"] for kind in RANK_TYPES]
+            for result in results.values()
+        ]
+    )
+    rows = np.arange(len(results))
+    with styled():
+        made, axes = figure(height=0.9 + 0.32 * len(results))
+        axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
+        for number, kind in enumerate(RANK_TYPES):
+            style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
+            axes.plot(values[:, number], rows, label=kind, fillstyle="none", **style)
+        axes.set_xlim(left=min(0.0, values.min()))  # from zero, or a hair's breadth looks like much
+        axes.set_yticks(rows, [short(name) for name in results])
+        axes.set_ylim(len(results) - 0.5, -0.5)
+        axes.set_xlabel(f"{_title(metric)} (micro)")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        return made
+
+
+def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+    """A micro metric of each relation, a box a model, and over all instances.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+    metric : str
+        Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
+    """
+    _require(results, "results")
+    keys = {
+        name: f"{result.sides[-1]}.realistic.micro.{metric}" for name, result in results.items()
+    }
+    values = {}
+    for name, result in results.items():
+        column = [row[-1] for row in result.slice("relation", [keys[name]]).rows]
+        values[name] = np.array(column, dtype=np.float64)
+    marks = [result[keys[name]] for name, result in results.items()]
+    return over_relations(values, _title(metric), marks)
+
+
+def over_relations(
+    values: Mapping[str, NDArray[np.float64]], label: str, marks: Sequence[float] | None = None
+) -> Figure:
+    """Distribution of a metric over relations, a box a model or test set (Zhou et al., Figure 6).
+
+    Parameters
+    ----------
+    values : mapping of str to ndarray of float64
+        The metric of each relation, in any order.
+    label : str
+        Name of the metric, for the axis.
+    marks : sequence of float, optional
+        A second value for each box, drawn as a diamond, such as the metric over all instances.
+
+    Returns
+    -------
+    Figure
+        Boxes from the lower to the upper quartile with the median; whiskers span all relations.
+    """
+    _require(values, "values")
+    with styled():
+        made, axes = figure(height=0.9 + 0.35 * len(values))
+        line = {"color": "#000000", "linewidth": 0.8}
+        drawn: Any = axes.boxplot(
+            list(values.values()), orientation="horizontal", whis=(0, 100), widths=0.5,
+            patch_artist=True, medianprops=line | {"linewidth": 1.4}, boxprops={"linewidth": 0.8},
+            whiskerprops=line, capprops=line,
+        )  # fmt: skip
+        for number, box in enumerate(drawn["boxes"]):
+            box.set_facecolor(series_style(number)["color"])
+            box.set_alpha(0.45)
+        if marks is not None:
+            rows = range(1, len(values) + 1)
+            axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        names = [f"{short(name)} ({len(each)})" for name, each in values.items()]
+        axes.set_yticks(range(1, len(values) + 1), names)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"{label} of a relation")
+        return made
+
+
+def alignment_sizes(experiment: SizeExperiment) -> Figure:
+    """Metrics of one model on growing test sets (Berrendorf et al., Figure 1), a panel a metric.
+
+    Parameters
+    ----------
+    experiment : SizeExperiment
+        The band spans all repeats, the line is their mean.
+    """
+    with styled():
+        names = list(experiment.values)
+        rows = -(-len(names) // 2)
+        made, axes = figure(min(len(names), 2), rows, height=1.7, squeeze=False, sharex=True)
+        panels = list(axes.flat)
+        for panel, name in zip(panels, names, strict=False):
+            values = experiment.values[name]
+            low, high = values.min(axis=1), values.max(axis=1)
+            style = series_style(0, marked=True)
+            panel.fill_between(experiment.sizes, low, high, color=style["color"], alpha=0.2, lw=0)
+            panel.plot(experiment.sizes, values.mean(axis=1), **style)
+            panel.set_xscale("log")
+            panel.set_ylim(bottom=min(0.0, low.min()))
+            panel.set_ylabel(_title(name))
+        for panel in panels[len(names) :]:
+            panel.remove()
+        for panel in panels[max(0, len(names) - 2) : len(names)]:
+            panel.set_xlabel("test alignments = candidates")
+            panel.tick_params(labelbottom=True)
+        label_panels(np.array(panels[: len(names)]))
+        return made
+
+
+def _title(metric: str) -> str:
+    return Measure.parse(f"both.realistic.micro.{metric}").title
+
+
+def _require(data: Mapping[str, object], what: str) -> None:
+    if not data:
+        raise UsageError(f"no {what} to draw; give at least one")
+
+
+def _cumulative(rank: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distinct ranks and the share of instances at or below each."""
+    values, counts = np.unique(rank, return_counts=True)
+    return values, np.cumsum(counts) / len(rank)
+
+
+def _chance(ranks: Ranks, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Expected Hits@k of a random scorer: the mean of min(k / candidates, 1)."""
+    sizes, counts = np.unique(ranks.candidates, return_counts=True)
+    return np.asarray(np.minimum(points[:, None] / sizes, 1.0) @ counts / len(ranks))
+
+
+def _mark_cutoffs(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    for cutoff in CUTOFFS:
+        axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)

@@ -1,0 +1,206 @@
+"""Figures show the data they are given, and the files they become are sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli.plot import KINDS, command
+from kgtrec.errors import FileError, UsageError
+
+pytest.importorskip("matplotlib")
+
+from kgtrec.plots import ranks as figures
+from kgtrec.plots.stratified import beta_curves, beta_heat_map, popularity
+from kgtrec.plots.style import check_plot, save
+from kgtrec.study.alignment import SizeExperiment
+from kgtrec.study.popularity import entity_frequencies
+from kgtrec.study.stratify import beta_curve, beta_grid
+
+RNG = np.random.default_rng(5)
+TRIPLES = np.unique(np.c_[RNG.integers(0, 30, 400), RNG.integers(0, 4, 400),
+                          RNG.integers(0, 30, 400)], axis=0)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graph():
+    order = np.random.default_rng(1).permutation(len(TRIPLES))
+    train, test = TRIPLES[order[:-80]], TRIPLES[order[-80:]]
+    return kgtrec.Graph.from_arrays(train=train, test=test, n_entities=30, n_relations=4)
+
+
+@pytest.fixture(scope="module")
+def results(graph):
+    questions = graph.questions("test")
+    shape = len(questions.entity), 30
+    rng = np.random.default_rng(2)
+    scores = {"free": rng.random(shape), "tied": rng.integers(0, 4, shape).astype(float)}
+    return {name: kgtrec.evaluate(each, questions) for name, each in scores.items()}
+
+
+@pytest.fixture(scope="module")
+def files(results, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    for name, result in results.items():
+        result.ranks.save(folder / f"{name}.parquet")
+    return [str(folder / f"{name}.parquet") for name in results]
+
+
+def lines_of(figure, panel=0):
+    return {line.get_label(): line.get_xydata() for line in figure.axes[panel].lines}
+
+
+def test_rank_distribution_is_hits_at_every_k(results):
+    drawn = lines_of(figures.rank_distribution({n: r.ranks for n, r in results.items()}))
+    for name, result in results.items():
+        for k in (1, 3, 10):
+            rank, share = drawn[name].T
+            assert share[rank <= k].max(initial=0) == pytest.approx(
+                result[f"both.realistic.micro.hits@{k}"]
+            )
+
+
+def test_random_line_is_what_a_random_scorer_expects(results):
+    ranks = results["free"].ranks
+    points, share = lines_of(figures.rank_distribution({"free": ranks}))["random"].T
+    for k, expected in zip(points, share, strict=True):
+        assert expected == pytest.approx(np.mean([min(k / c, 1) for c in ranks.candidates]))
+
+
+def test_tie_widths_and_the_name_of_a_model_without_ties(results):
+    drawn = lines_of(figures.tie_widths({n: r.ranks for n, r in results.items()}))
+    assert "free (no ties)" in drawn
+    equal = results["tied"].ranks.equal
+    for width, share in drawn["tied"]:
+        assert share == pytest.approx(np.mean(equal >= width))
+
+
+def test_rank_types_stand_where_the_result_says(results):
+    drawn = lines_of(figures.rank_types(results, "hits@3"))
+    for kind in figures.RANK_TYPES:
+        expected = [result[f"both.{kind}.micro.hits@3"] for result in results.values()]
+        assert drawn[kind][:, 0].tolist() == pytest.approx(expected)
+
+
+def test_boxes_of_relations_hold_the_median(results):
+    figure = figures.relations(results, "mrr")
+    medians = [line.get_xdata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    for result in results.values():
+        values = [row[-1] for row in result.slice("relation", ["both.realistic.micro.mrr"]).rows]
+        assert any(median == pytest.approx(np.median(values)) for median in medians)
+
+
+def test_beta_curves_draw_the_grid(results):
+    grids = {n: beta_curve(r.ranks, metrics=("mrr", "mr", "hits@1")) for n, r in results.items()}
+    figure = beta_curves(grids)
+    assert len(figure.axes) == 3
+    for panel, metric in enumerate(("mrr", "mr", "hits@1")):
+        for name, grid in grids.items():
+            assert lines_of(figure, panel)[name][:, 1].tolist() == grid[metric].ravel().tolist()
+
+
+def test_heat_map_shows_every_pair(results):
+    grid = beta_grid(results["free"].ranks, metrics="mrr")
+    figure = beta_heat_map(grid)
+    mesh = next(c for c in figure.axes[0].collections if c.get_array() is not None)
+    assert np.array_equal(np.asarray(mesh.get_array()).ravel(), grid["mrr"].ravel())
+
+
+def test_a_curve_is_no_heat_map_and_a_grid_no_curve(results):
+    ranks = results["free"].ranks
+    with pytest.raises(UsageError, match="both exponents"):
+        beta_heat_map(beta_curve(ranks))
+    with pytest.raises(UsageError, match="heat map"):
+        beta_curves({"a": beta_grid(ranks)})
+    with pytest.raises(UsageError, match="differ"):
+        beta_curves({"a": beta_curve(ranks), "b": beta_curve(ranks, "beta_r")})
+
+
+def test_popularity_rises_to_all_triples(graph):
+    share = lines_of(popularity({"entities": entity_frequencies(graph)}))["entities"][:, 1]
+    assert (np.diff(share) >= 0).all()
+    assert share[-1] == 100
+
+
+def test_alignment_sizes_show_the_mean_over_repeats():
+    values = {"mr": np.array([[1.0, 3.0], [4.0, 8.0]]), "amr": np.full((2, 2), 0.5)}
+    figure = figures.alignment_sizes(SizeExperiment(np.array([10, 100]), values, "both"))
+    (line,) = figure.axes[0].lines
+    assert line.get_xydata().tolist() == [[10, 2], [100, 6]]
+
+
+@pytest.mark.parametrize("draw", [figures.rank_distribution, figures.tie_widths, beta_curves])
+def test_nothing_to_draw_is_said(draw):
+    with pytest.raises(UsageError, match="at least one"):
+        draw({})
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG"), ("eps", b"%!PS")],
+)
+def test_saved_files_are_of_their_kind_and_the_same_again(results, tmp_path: Path, ending, magic):
+    contents = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.{ending}"
+        save(figures.rank_distribution({"free": results["free"].ranks}), path)
+        contents.append(path.read_bytes())
+    assert contents[0].startswith(magic)
+    if ending != "eps":  # it names the time
+        assert contents[0] == contents[1]
+
+
+def test_a_figure_that_cannot_be_saved(results, tmp_path: Path):
+    with pytest.raises(UsageError, match=r"must end in one of .pdf"):
+        check_plot("figure.docx")
+    with pytest.raises(FileError, match="no folder"):
+        save(figures.tie_widths({"a": results["tied"].ranks}), tmp_path / "none" / "a.pdf")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
+    given = files[:1] if kind == "beta-grid" else files
+    done = CliRunner().invoke(command, [kind, *given, "-o", str(tmp_path / "out.svg")])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "out.svg").read_text("utf-8")
+    assert text.rstrip().endswith("</svg>")
+    if kind not in ("beta-grid", "relations"):
+        assert ">free" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["beta-grid", 0, 1], "draw them apart"),
+        (["ranks", 0, 1, "--name", "a", "--name", "a"], "stands twice"),
+        (["ranks", 0, 1, "--name", "one"], "name every file, or none"),
+        (["ranks", 0, "-m", "mrr"], "leave --metric out"),
+        (["relations", 0, "-m", "mrr", "-m", "mr"], "ask for one"),
+        (["relations", 0, "-m", "fame"], "fame"),
+    ],
+)
+def test_wrong_calls_say_how_to_mend_them(arguments, said, files, tmp_path: Path):
+    given = [files[each] if isinstance(each, int) else each for each in arguments]
+    done = CliRunner().invoke(command, [*given, "-o", str(tmp_path / "out.svg")])
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "out.svg").exists()
+
+
+def test_one_side_only(files, results, tmp_path: Path):
+    out = tmp_path / "out.svg"
+    done = CliRunner().invoke(command, ["ranks", files[0], "--side", "head", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+
+
+def test_an_output_never_overwrites_an_input(files):
+    before = Path(files[0]).read_bytes()
+    link = Path(files[0]).with_suffix(".png")
+    link.symlink_to(files[0])
+    done = CliRunner().invoke(command, ["ranks", files[0], "-o", str(link)])
+    assert isinstance(done.exception, UsageError)
+    assert Path(files[0]).read_bytes() == before
