@@ -1,0 +1,232 @@
+"""``kgtrec openworld``: are two models different enough to trust, with answers missing?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kgtrec.study.openworld import Comparison, FamilyStudy
+
+SPARSITIES = (0.2, 0.5, 0.8)
+
+
+@click.command(short_help="Can two models be told apart where answers are missing?")
+@click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]")
+@click.option(
+    "--sparsity", "sparsities", type=float, multiple=True, metavar="BETA",
+    help="Share of the true answers that the test set lacks; repeatable. Default: 0.2, 0.5 and "
+    "0.8, to see how much depends on it.",
+)  # fmt: skip
+@click.option(
+    "--density", "densities", type=float, multiple=True, metavar="D",
+    help="Instead: share of all true facts that the graph holds; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--train-share", type=float, metavar="ETA",
+    help="With --density: share of the graph's facts outside the test set. Default: as in the "
+    "ranks files.",
+)  # fmt: skip
+@click.option(
+    "--values", type=float, nargs=2, metavar="A B",
+    help="Two published values instead of files; needs --questions and --answers.",
+)  # fmt: skip
+@click.option("--questions", type=int, metavar="N", help="With --values: number of questions.")
+@click.option(
+    "--answers", type=float, metavar="N",
+    help="With --values: test answers a question has on average (test triples / questions).",
+)  # fmt: skip
+@click.option(
+    "--entities", type=int, metavar="N", help="With --values: entities of the graph [14505]."
+)
+@click.option(
+    "-m", "--metric", default="mrr", show_default=True, metavar="NAME",
+    help="mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged inside a question first.",
+)  # fmt: skip
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, metavar="P",
+    help="Probability of the wrong order that you put up with.",
+)  # fmt: skip
+@click.option(
+    "--study", type=click.Choice(["small", "paper"]),
+    help="No models of yours: show sparse against full metrics on generated family trees, in "
+    "seconds, or at the paper's size in minutes.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    help="Of --study.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text",
+    show_default=True, help="csv: one row for each sparsity, or checkpoint of the study.",
+)  # fmt: skip
+@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+def command(
+    files: tuple[str, ...],
+    sparsities: tuple[float, ...],
+    densities: tuple[float, ...],
+    train_share: float | None,
+    values: tuple[float, float] | None,
+    questions: int | None,
+    answers: float | None,
+    entities: int | None,
+    metric: str,
+    level: float,
+    study: str | None,
+    seed: int,
+    form: str,
+    plot: str | None,
+) -> None:
+    """Are my two models' metrics different enough to trust, where answers are missing?
+
+    A test set lacks true answers. Models that predict those are punished, so that metrics saturate,
+    and the weaker of two models may come out ahead (Yang et al. 2022). Given two files of ranks and
+    how sparse the test set may be, this says what difference complete labels would show, how likely
+    the order is wrong, how many questions it would take, and when the theory does not fit.
+
+    \b
+    kgtrec openworld a.parquet b.parquet --sparsity 0.3 --sparsity 0.6
+    kgtrec openworld a.parquet b.parquet --density 0.7 --format json
+    kgtrec openworld --values 0.190 0.193 --questions 500 --answers 28 --sparsity 0.35
+    kgtrec openworld --study small --plot curves.pdf
+    """
+    if study is not None:
+        _keep_blas_single()
+    if plot is not None:
+        from kgtrec.plots.style import check_plot
+
+        check_plot(plot)
+    if study is not None:
+        _refuse(
+            files or values, "--study", "compares models of its own: leave files and values out"
+        )
+        _show_study(_run_study(study, seed), form, plot)
+        return
+    if not files and values is None:
+        raise UsageError(
+            "nothing to compare; name two ranks files, or give --values A B, or --study small"
+        )
+    if values is None:
+        found = _of_files(files, sparsities, densities, train_share, metric, level)
+    else:
+        _refuse(files, "--values", "and files are two ways of saying the same: give one of them")
+        found = _of_values(
+            values, questions, answers, entities, sparsities, densities, train_share, metric, level
+        )
+    _show(found, form, plot)
+
+
+def _refuse(given: object, option: str, text: str) -> None:
+    if given:
+        raise UsageError(f"{option} {text}")
+
+
+def _of_files(
+    files: tuple[str, ...],
+    sparsities: tuple[float, ...],
+    densities: tuple[float, ...],
+    train_share: float | None,
+    metric: str,
+    level: float,
+) -> Comparison:
+    from kgtrec.ranks import Ranks
+    from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
+
+    if len(files) != 2:
+        raise UsageError(f"{len(files)} ranks file(s) given; name the two that are to be compared")
+    first, second = (Ranks.load(file) for file in files)
+    if densities and train_share is None:
+        train_share = train_share_of(first)
+    betas = _sparsities(sparsities, densities, train_share)
+    return compare_ranks(first, second, betas, metric, level, short_names(*files))
+
+
+def _of_values(
+    values: tuple[float, float],
+    questions: int | None,
+    answers: float | None,
+    entities: int | None,
+    sparsities: tuple[float, ...],
+    densities: tuple[float, ...],
+    train_share: float | None,
+    metric: str,
+    level: float,
+) -> Comparison:
+    from kgtrec.study.openworld.compare import compare_values
+    from kgtrec.study.openworld.model import ENTITIES
+
+    if questions is None or answers is None:
+        raise UsageError(
+            "--values needs --questions N and --answers N: how many questions, and how many test "
+            "answers each has on average"
+        )
+    betas = _sparsities(sparsities, densities, train_share)
+    return compare_values(values, questions, answers, betas, entities or ENTITIES, metric, level)
+
+
+def _sparsities(
+    sparsities: tuple[float, ...], densities: tuple[float, ...], train_share: float | None
+) -> tuple[float, ...]:
+    from kgtrec.study.openworld.model import sparsity_of_density
+
+    if sparsities and densities:
+        raise UsageError("--sparsity and --density say the same in two ways; give one of them")
+    if not densities:
+        _refuse(train_share is not None, "--train-share", "belongs to --density; give that too")
+        return sparsities or SPARSITIES
+    if train_share is None:
+        raise UsageError("--density needs --train-share here: the share of facts outside the test")
+    return tuple(sparsity_of_density(density, train_share) for density in densities)
+
+
+def _keep_blas_single() -> None:
+    # The study's products are small: threads of the BLAS cost more than they give, and on a busy
+    # machine wait for one another. It reads this when numpy is loaded, which is later.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def _run_study(size: str, seed: int) -> FamilyStudy:
+    from kgtrec.study.openworld.experiment import DENSITIES, family_study
+
+    if size == "paper":
+        return family_study(seed, families=20, densities=DENSITIES)
+    return family_study(seed)
+
+
+def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
+    if plot is not None:
+        from kgtrec.plots.openworld import sparse_full
+
+        _save(sparse_full(found.panels), plot)
+    table = found.points() if form == "csv" else found.table()
+    texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(found)}
+    click.echo(texts[form]().rstrip("\n"))
+
+
+def _show(found: Comparison, form: str, plot: str | None) -> None:
+    from kgtrec.study.openworld.advice import outlook_table
+    from kgtrec.tables import dump_json
+
+    if plot is not None:
+        from kgtrec.plots.openworld import comparison
+
+        _save(comparison(found), plot)
+    texts = {
+        "csv": lambda: outlook_table(found).to_csv(),
+        "json": lambda: dump_json(found.to_dict()),
+        "text": lambda: str(found),
+    }
+    click.echo(texts[form]().rstrip("\n").encode("utf-8", "surrogateescape"))
+
+
+def _save(figure: Figure, path: str) -> None:
+    from kgtrec.plots.style import save
+
+    save(figure, path)

@@ -1,0 +1,240 @@
+"""Figures of the open-world study: expectations, simulation, and sparse against full metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec.errors import UsageError
+from kgtrec.plots.style import figure, series_style, styled
+from kgtrec.study.openworld.formulas import approximation
+from kgtrec.study.openworld.gains import title_of
+from kgtrec.study.openworld.model import ENTITIES
+from kgtrec.study.openworld.moments import expectation
+from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kgtrec.study.openworld.compare import Comparison
+    from kgtrec.study.openworld.curves import Panel
+
+__all__ = ["approximation_quality", "comparison", "expected_metric", "simulated", "sparse_full"]
+
+SHADE = 0.2
+
+
+def expected_metric(
+    metric: str = "mrr",
+    betas: Sequence[float] = (0.0, *BETAS),
+    n_answers: int = N_ANSWERS,
+    n_entities: int = ENTITIES,
+    rho: float = 0.0,
+) -> Figure:
+    """Exact expectation of a metric against the strength, a line for each sparsity.
+
+    Parameters
+    ----------
+    metric : str, default "mrr"
+    betas : sequence of float in [0, 1)
+    n_answers : int, default 43
+    n_entities : int, default 14505
+    rho : float, default 0
+        Lines end where the correlation becomes impossible.
+    """
+    _require(betas, "betas")
+    with styled():
+        made, axes = figure()
+        for number, beta in enumerate(betas):
+            strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
+            values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
+            axes.plot(strengths, values, label=f"{beta:g}", **series_style(number))
+        _strength_axis(axes, f"expected {title_of(metric)}")
+        axes.set_ylim(bottom=0)
+        axes.legend(title="sparsity β")
+        return made
+
+
+def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANSWERS) -> Figure:
+    """Theorem 4.1: the logarithmic approximation (dashed) beside the exact expected MRR (solid)."""
+    _require(betas, "betas")
+    strengths = np.linspace(0.02, 1.0, 99)
+    with styled():
+        made, axes = figure()
+        for number, beta in enumerate(betas):
+            colour = series_style(number)["color"]
+            exact = expectation(strengths, beta, n_answers)
+            axes.plot(strengths, exact, color=colour, label=f"β = {beta:g}")
+            close = approximation(strengths, beta, n_answers)
+            axes.plot(strengths, np.where(close > 0, close, np.nan), color=colour, linestyle="--")
+        axes.plot([], [], color="#000000", linestyle="--", label="approximation")
+        _strength_axis(axes, "expected MRR")
+        axes.set_ylim(bottom=0)
+        axes.legend(ncols=2)
+        return made
+
+
+def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
+    """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dashed.
+
+    Parameters
+    ----------
+    runs : Simulation, or several of the same sparsities and different correlations
+        One: a line for each sparsity (Figure 1). Several: a panel for each sparsity, a line for
+        each correlation (Figure 2).
+    metric : str, default "mrr"
+
+    Notes
+    -----
+    The paper calls its bands two standard deviations; what its program draws is two standard
+    errors, as here.
+    """
+    several = [runs] if isinstance(runs, Simulation) else list(runs)
+    _require(several, "runs")
+    if any(run.betas != several[0].betas for run in several):
+        raise UsageError("the simulations differ in their sparsities; give runs of the same betas")
+    with styled():
+        if isinstance(runs, Simulation):
+            made, axes = figure()
+            for row, beta in enumerate(runs.betas):
+                _band(axes, runs, row, metric, f"β = {beta:g}", row)
+            _simulated_axis(axes, metric)
+            return made
+        columns = min(len(several[0].betas), 2)
+        rows = -(-len(several[0].betas) // columns)
+        made, grid = figure(columns, rows, squeeze=False)
+        for row, beta in enumerate(several[0].betas):
+            axes = grid.flat[row]
+            for number, run in enumerate(several):
+                _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
+            axes.set_title(f"β = {beta:g}")
+            _simulated_axis(axes, metric)
+        for axes in list(grid.flat)[len(several[0].betas) :]:
+            axes.set_visible(False)
+        return made
+
+
+def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number: int) -> None:
+    if metric not in run.mean:
+        have = ", ".join(run.mean)
+        raise UsageError(f"metric {metric!r} was not simulated; choose one of: {have}")
+    colour = series_style(number)["color"]
+    strengths, mean = np.array(run.strengths), run.mean[metric][row]
+    error = run.error(metric)[row]
+    axes.fill_between(
+        strengths, mean - 2 * error, mean + 2 * error, color=colour, alpha=SHADE, lw=0
+    )
+    axes.plot(strengths, mean, color=colour, label=label)
+    done, exact = np.isfinite(mean), np.full(len(mean), np.nan)
+    exact[done] = expectation(
+        strengths[done], run.betas[row], run.n_answers, run.n_entities, metric, run.rho, kept=True
+    )
+    axes.plot(strengths, exact, color="#000000", linestyle="--", linewidth=0.7)
+
+
+def _simulated_axis(axes: Axes, metric: str) -> None:
+    axes.plot([], [], color="#000000", linestyle="--", linewidth=0.7, label="exact")
+    _strength_axis(axes, title_of(metric))
+    axes.legend(ncols=2)
+
+
+def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
+    """Figures 3 and 5 to 14: sparse against full metric, a line for each model.
+
+    The grey line is the paper's model without correlation for the same questions.
+
+    Parameters
+    ----------
+    panels : Panel or sequence of Panel
+        A row of the figure for each (Figures 3 and 6: several panels, one metric).
+    metrics : sequence of str, optional
+        A column for each; by default all that were measured (Figures 7 to 14), six at most in two
+        rows where there is one panel.
+    """
+    several = list(panels) if isinstance(panels, Sequence) else [panels]
+    _require(several, "panels")
+    names = list(several[0].curves[0].full) if metrics is None else list(metrics)
+    unknown = [name for name in names if name not in several[0].curves[0].full]
+    if unknown or not names:
+        have = ", ".join(several[0].curves[0].full)
+        raise UsageError(f"metrics {unknown or names} were not measured; choose from: {have}")
+    cells = [(panel, name) for panel in several for name in names]
+    columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
+    rows = -(-len(cells) // columns)
+    with styled():
+        made, grid = figure(columns, rows, width=2.3 * columns, height=2.2, squeeze=False)
+        styles = _model_styles([curve.model for panel in several for curve in panel.curves])
+        for axes, (panel, name) in zip(grid.flat, cells, strict=False):
+            _sparse_full(axes, panel, name, styles)
+        for axes in list(grid.flat)[len(cells) :]:
+            axes.set_visible(False)
+        handles: dict[str, Any] = {}
+        for axes in grid.flat:
+            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        made.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        return made
+
+
+def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A colour for each kind of model ("SVD", "CP"), a marker and dashes for each setting."""
+    kinds: dict[str, list[str]] = {}
+    for model in models:
+        settings = kinds.setdefault(model.partition(",")[0], [])
+        if model not in settings:
+            settings.append(model)
+    return {
+        model: series_style(j, marked=True) | {"color": series_style(i)["color"]}
+        for i, settings in enumerate(kinds.values())
+        for j, model in enumerate(settings)
+    }
+
+
+def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]) -> None:
+    for curve in panel.curves:
+        style = styles[curve.model] | {"linewidth": 0.8, "markersize": 2.5}
+        axes.plot(curve.full[metric], curve.sparse[metric], label=curve.model, **style)
+    if metric in panel.theory:
+        axes.plot(*panel.theory[metric], color="#888888", linewidth=2.5, alpha=0.5, zorder=0.5,
+                  label="theory, no correlation")  # fmt: skip
+    axes.set_title(f"d = {100 * panel.density:g} %, {panel.removal}")
+    axes.set_xlabel(f"full {title_of(metric)}")
+    axes.set_ylabel(f"sparse {title_of(metric)}")
+
+
+def comparison(found: Comparison, points: int = 101) -> Figure:
+    """Expected metric against strength at each sparsity, with the two models where they stand."""
+    with styled():
+        made, axes = figure()
+        for number, outlook in enumerate(found.outlooks):
+            style = series_style(number)
+            label = f"{100 * outlook.sparsity:.4g} % missing"
+            axes.plot(*outlook.curve, label=label, **style)
+            for strength, value, marker in zip(outlook.strengths, found.values, "os", strict=True):
+                axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
+        for value, name, marker in zip(found.values, found.names, "os", strict=True):
+            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":")
+            axes.plot([], [], marker=marker, linestyle="", color="#444444", label=name)
+        _strength_axis(axes, f"{title_of(found.metric)} on the sparse test set")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+        return made
+
+
+def _strength_axis(axes: Axes, what: str) -> None:
+    axes.set_xlabel("strength (probability that a true answer is predicted)")
+    axes.set_ylabel(what)
+
+
+def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:
+    from kgtrec.study.openworld.model import correlation_range
+
+    ranges = [correlation_range(float(strength), beta) for strength in strengths]
+    return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]
+
+
+def _require(values: Sequence[Any], name: str) -> None:
+    if not len(values):
+        raise UsageError(f"{name} is empty; give one or more to draw")

@@ -1,0 +1,166 @@
+"""The paper's model of missing facts and predictions (section 4): its parameters, and their limits.
+
+A question has N true answers that are not for training. Each is *missing* from the test set with
+probability beta, the sparsity. A model of strength l predicts each of them (classifies it as
+positive) with probability l, and classifies everything else as negative; positives come first, and
+inside a class the order is random, one order per question. Missing answers that are predicted
+stand above test answers and count as mistakes.
+
+With correlation rho between being missing and being predicted (Definition 4.1), a missing answer is
+predicted with probability l1 and a test answer with probability l2; rho = 0 makes both l.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec.errors import UsageError
+
+__all__ = [
+    "ENTITIES",
+    "Strengths",
+    "binomial",
+    "check_answers",
+    "check_entities",
+    "checked_strength",
+    "correlation_range",
+    "sparsity_of_density",
+    "split_strength",
+]
+
+Floats = NDArray[np.float64]
+
+ENTITIES = 14505
+"""Entities of FB15k-237 as the paper counts them (appendix A.2)."""
+ROUNDING = 1e-12
+
+
+class Strengths(NamedTuple):
+    """Probability that an answer is predicted: ``missing`` is l1, ``recorded`` is l2."""
+
+    missing: Floats
+    recorded: Floats
+
+
+def sparsity_of_density(density: float, train_share: float) -> float:
+    """Sparsity beta of the test set of a graph that holds a share of all true facts (appendix A.3).
+
+    alpha = d (1 - eta) / (1 - d eta): of all true facts d are recorded, and eta of those are for
+    training. The test set is sparser than the graph, as everything missing is missing from it.
+
+    Parameters
+    ----------
+    density : float in (0, 1]
+        d, the share of the true facts that the graph holds.
+    train_share : float in [0, 1)
+        eta, the share of the graph's facts that are not in the test set.
+
+    Returns
+    -------
+    float in [0, 1)
+
+    Raises
+    ------
+    UsageError
+        A share out of range.
+    """
+    if not 0 < density <= 1:
+        raise UsageError(f"density={density} is no share of facts; give one above 0, up to 1")
+    if not 0 <= train_share < 1:
+        raise UsageError(f"train_share={train_share}; give a share from 0, below 1")
+    return 1.0 - density * (1.0 - train_share) / (1.0 - density * train_share)
+
+
+def correlation_range(strength: float, beta: float) -> tuple[float, float]:
+    """Lowest and highest correlation that leaves l1 and l2 between 0 and 1 (Definition 4.1).
+
+    Parameters
+    ----------
+    strength : float in [0, 1]
+    beta : float in [0, 1)
+
+    Returns
+    -------
+    (float, float)
+        (0, 0) where nothing can correlate: the strength is 0 or 1, or nothing is missing.
+    """
+    checked_strength(strength, beta)
+    if strength in (0, 1) or beta == 0:
+        return 0.0, 0.0
+    odds, missing = strength / (1 - strength), beta / (1 - beta)
+    same, other = math.sqrt(odds * missing), math.sqrt(odds / missing)
+    return -min(same, 1 / same), min(other, 1 / other)
+
+
+def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Strengths:
+    """Strength on missing and on test answers: l1 = P(Y|X), l2 = P(Y|not X) (section 4.3).
+
+    Parameters
+    ----------
+    strength : array-like of float in [0, 1]
+    beta : float in [0, 1)
+    rho : float in [-1, 1], default 0
+
+    Raises
+    ------
+    UsageError
+        A value out of range, or a correlation that this strength and sparsity cannot have.
+    """
+    whole = checked_strength(strength, beta)
+    if rho == 0 or beta == 0:
+        return Strengths(whole, whole)
+    spread = np.sqrt(whole * (1 - whole))
+    missing = whole + spread * math.sqrt((1 - beta) / beta) * rho
+    recorded = whole - spread * math.sqrt(beta / (1 - beta)) * rho
+    both = np.stack([missing, recorded])
+    # Where everything or nothing is predicted, nothing correlates with it.
+    wrong = ~((both >= -ROUNDING) & (both <= 1 + ROUNDING)).all(axis=0) | (spread == 0)
+    if wrong.any():
+        first = float(np.extract(wrong, whole)[0])
+        low, high = correlation_range(first, beta)
+        raise UsageError(
+            f"rho={rho} is impossible at strength {first:g} and sparsity {beta:g}; there it can "
+            f"be from {low:.4f} to {high:.4f}"
+        )
+    return Strengths(np.clip(missing, 0, 1), np.clip(recorded, 0, 1))
+
+
+def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Floats:
+    """Probability of each count (last axis) in so many trials, for each chance (other axes)."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    k, p = np.asarray(counts), np.asarray(chance, np.float64)[..., None]
+    ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    return np.asarray(np.exp(ways + xlogy(k, p) + xlog1py(trials - k, -p)))
+
+
+def checked_strength(strength: ArrayLike, beta: float) -> Floats:
+    """The strength as float64; UsageError unless it is a probability and beta a sparsity."""
+    values = np.asarray(strength, np.float64)
+    if not np.all((values >= 0) & (values <= 1)):
+        raise UsageError(f"strength={strength!r} is no probability; give numbers from 0 to 1")
+    if not 0 <= beta < 1:
+        raise UsageError(
+            f"sparsity beta={beta} is no share of missing answers; give a number from 0, below 1"
+        )
+    return values
+
+
+def check_answers(n_answers: int) -> None:
+    """UsageError unless it is a number of answers."""
+    if n_answers < 1 or n_answers != int(n_answers):
+        raise UsageError(f"n_answers={n_answers}; a question has 1 answer or more, a whole number")
+
+
+def check_entities(n_answers: int, n_entities: int) -> None:
+    """UsageError unless there is something to rank beside the answers."""
+    check_answers(n_answers)
+    if n_entities <= n_answers:
+        raise UsageError(
+            f"n_entities={n_entities} leaves nothing to rank beside {n_answers} answers; give the "
+            "number of candidates, answers included"
+        )

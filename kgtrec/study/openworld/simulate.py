@@ -1,0 +1,194 @@
+"""The paper's simulation (appendix A.2), vectorised: draw what is missing and what is predicted.
+
+Answers of a question are drawn in the order in which chance would put them, so that one pass of
+running sums gives every filtered rank: whoever comes before in the same class, was predicted alike
+and is missing, stands above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import UsageError
+from kgtrec.study.openworld.gains import sum_of_gains
+from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
+
+__all__ = ["BETAS", "N_ANSWERS", "RHOS", "STRENGTHS", "Simulation", "filtered_ranks", "simulate"]
+
+Floats = NDArray[np.float64]
+
+STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
+BETAS = (0.2, 0.35, 0.5, 0.65)
+RHOS = (-0.1, 0.0, 0.1, 0.2)
+N_ANSWERS = 43
+"""The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers a question,
+which is 14505 x 1 % x 30 %."""
+
+BLOCK = 1 << 22
+"""Cells (questions x answers) drawn at a time, so that memory stays small."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Simulated values of metrics over a grid.
+
+    Attributes
+    ----------
+    strengths, betas : tuple of float
+        Lengths L and B.
+    rho : float
+    n_answers, n_entities, repeats : int
+    mean, std : dict of str to ndarray of float64, shape (B, L)
+        Per metric: mean and standard deviation over the questions that had an answer to test; NaN
+        where the correlation is impossible.
+    tested : ndarray of int64, shape (B, L)
+        How many of the repeats had one.
+    """
+
+    strengths: tuple[float, ...]
+    betas: tuple[float, ...]
+    rho: float
+    n_answers: int
+    n_entities: int
+    repeats: int
+    mean: dict[str, Floats]
+    std: dict[str, Floats]
+    tested: NDArray[np.int64]
+
+    def error(self, metric: str) -> Floats:
+        """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
+        return self.std[metric] / np.sqrt(self.tested)
+
+
+def simulate(
+    strengths: Sequence[float] = STRENGTHS,
+    betas: Sequence[float] = BETAS,
+    n_answers: int = N_ANSWERS,
+    rho: float = 0.0,
+    metrics: Sequence[str] = ("mrr",),
+    repeats: int = 500,
+    n_entities: int = ENTITIES,
+    seed: int = 0,
+) -> Simulation:
+    """Simulate questions for every strength and sparsity (Figures 1 and 2).
+
+    Parameters
+    ----------
+    strengths : sequence of float in [0, 1], default 0.30, 0.31, ..., 1
+    betas : sequence of float in [0, 1), default (0.2, 0.35, 0.5, 0.65)
+        Sparsities.
+    n_answers : int, default 43
+        True answers of a question, missing ones included.
+    rho : float, default 0
+        Correlation of missing and predicted. Cells where it is impossible become NaN.
+    metrics : sequence of str, default ("mrr",)
+        ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
+    repeats : int, default 500
+        Questions per cell.
+    n_entities : int, default 14505
+    seed : int, default 0
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    UsageError
+        A value out of range or an unknown metric, or a correlation that is impossible everywhere.
+    """
+    check_entities(n_answers, n_entities)
+    if repeats < 2:
+        raise UsageError(f"repeats={repeats}; give 2 or more, a spread needs that many")
+    for beta in betas:
+        checked_strength(strengths, beta)
+    sums = {metric: sum_of_gains(metric, n_entities + 1) for metric in metrics}
+    shape = len(betas), len(strengths)
+    mean = {metric: np.full(shape, np.nan) for metric in metrics}
+    std = {metric: np.full(shape, np.nan) for metric in metrics}
+    tested = np.zeros(shape, np.int64)
+    rng = np.random.default_rng(seed)
+    last: UsageError | None = None
+    for i, beta in enumerate(betas):
+        for j, strength in enumerate(strengths):
+            try:
+                split_strength(strength, beta, rho)
+            except UsageError as error:
+                last = error
+                continue
+            values = _questions(rng, strength, beta, rho, n_answers, n_entities, repeats, sums)
+            tested[i, j] = len(values[0])
+            for metric, value in zip(metrics, values, strict=True):
+                if len(value):
+                    mean[metric][i, j], std[metric][i, j] = value.mean(), value.std()
+    if last is not None and not tested.any():
+        raise last
+    return Simulation(
+        tuple(strengths), tuple(betas), rho, n_answers, n_entities, repeats, mean, std, tested
+    )
+
+
+def filtered_ranks(
+    rng: np.random.Generator,
+    strength: float,
+    beta: float,
+    rho: float,
+    n_answers: int,
+    n_entities: int,
+    questions: int,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Draw questions: the filtered rank of every answer, and whether it is missing.
+
+    Returns
+    -------
+    rank : ndarray of int64, shape (questions, n_answers)
+        Among what is missing, what is false, and itself. Means nothing for missing answers.
+    missing : ndarray of bool, same shape
+    """
+    l1, l2 = split_strength(strength, beta, rho)
+    shape = questions, n_answers
+    missing = rng.random(shape) < beta
+    predicted = rng.random(shape) < np.where(missing, l1, l2)
+    above = _before(missing & predicted)
+    found = (missing & predicted).sum(axis=1, keepdims=True)
+    gaps = rng.standard_exponential((questions, n_answers + 1))
+    gaps /= gaps.sum(axis=1, keepdims=True)
+    false = rng.multinomial(n_entities - n_answers, gaps)[:, :-1].cumsum(axis=1)
+    below = found + _before(missing & ~predicted) + false
+    return np.where(predicted, above, below) + 1, missing
+
+
+def _before(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many of the flags stand before each place of a row."""
+    return flags.cumsum(axis=1) - flags
+
+
+def _questions(
+    rng: np.random.Generator,
+    strength: float,
+    beta: float,
+    rho: float,
+    n_answers: int,
+    n_entities: int,
+    repeats: int,
+    sums: dict[str, Floats],
+) -> list[Floats]:
+    """Value of each metric per question that has an answer to test."""
+    block = max(BLOCK // n_answers, 1)
+    parts: list[list[Floats]] = []
+    for start in range(0, repeats, block):
+        size = min(block, repeats - start)
+        rank, missing = filtered_ranks(rng, strength, beta, rho, n_answers, n_entities, size)
+        left = (~missing).sum(axis=1)
+        some = left > 0
+        parts.append(
+            [
+                np.where(missing, 0.0, total[rank] - total[rank - 1]).sum(axis=1)[some] / left[some]
+                for total in sums.values()
+            ]
+        )
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -1,0 +1,217 @@
+"""Family trees: every fact against first principles; what is hidden, and how."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kgtrec.errors import UsageError
+from kgtrec.study.familytree import RELATIONS, RULES, family_tree
+from kgtrec.study.removal import correlated_removal, random_removal, ranked_removal
+
+
+def kinship(tree):
+    """Every relation as a set of pairs, from who bore whom and who married whom alone."""
+    people = range(len(tree.family))
+    parents = [{int(p) for p in (tree.mother[x], tree.father[x]) if p >= 0} for x in people]
+    children = [set() for _ in people]
+    for child in people:
+        for parent in parents[child]:
+            children[parent].add(child)
+
+    def siblings(x):
+        return {y for p in parents[x] for y in children[p]} - {x}
+
+    def cousins(x):
+        return {y for p in parents[x] for u in siblings(p) for y in children[u]} - {x}
+
+    facts = {name: set() for name in RELATIONS}
+
+    def state(x, y, general, female, male):
+        if general:
+            facts[general].add((x, y))
+        facts[female if tree.female[x] else male].add((x, y))
+
+    for x in people:
+        if tree.spouse[x] >= 0:
+            state(x, int(tree.spouse[x]), None, "wifeOf", "husbandOf")
+        for child in children[x]:
+            state(x, child, "parentOf", "motherOf", "fatherOf")
+            for grandchild in children[child]:
+                state(x, grandchild, None, "grandmotherOf", "grandfatherOf")
+        for parent in parents[x]:
+            state(x, parent, "childOf", "daughterOf", "sonOf")
+            for grandparent in parents[parent]:
+                state(x, grandparent, "grandchildOf", "granddaughterOf", "grandsonOf")
+            for aunt_or_uncle in siblings(parent):
+                state(x, aunt_or_uncle, None, "nieceOf", "nephewOf")
+        for sibling in siblings(x):
+            state(x, sibling, "siblingOf", "sisterOf", "brotherOf")
+            for niece_or_nephew in children[sibling]:
+                state(x, niece_or_nephew, None, "auntOf", "uncleOf")
+        for cousin in cousins(x):
+            state(x, cousin, "cousinOf", "girlCousinOf", "boyCousinOf")
+    return facts
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return family_tree()
+
+
+def test_every_fact_follows_from_first_principles_and_none_is_left_out(tree):
+    expected = kinship(tree)
+    for number, name in enumerate(RELATIONS):
+        rows = tree.facts[tree.facts[:, 1] == number]
+        pairs = {(int(head), int(tail)) for head, _, tail in rows}
+        assert len(pairs) == len(rows), f"{name} has repeated facts"
+        assert pairs == expected[name], name
+
+
+def test_it_has_the_size_of_the_papers_graph(tree):
+    assert len(RELATIONS) == 23
+    assert len(tree.family) == 6000  # the paper's has 6,004
+    assert len(tree.facts) == pytest.approx(192_532, rel=0.03)
+    sizes = [len(family_tree(seed=seed).facts) for seed in range(1, 6)]
+    assert np.mean(sizes) == pytest.approx(192_532, rel=0.05)
+    assert (np.bincount(tree.facts[:, 1], minlength=23) > 0).all()
+
+
+def test_rules_define_every_relation_but_the_one_that_is_drawn():
+    assert {rule.head for rule in RULES} == set(RELATIONS) - {"parentOf"}
+
+
+def test_families_are_sound(tree):
+    people = np.arange(len(tree.family))
+    born = tree.mother >= 0
+    assert (born == (tree.father >= 0)).all()
+    assert tree.female[tree.mother[born]].all()
+    assert not tree.female[tree.father[born]].any()
+    for parent in (tree.mother, tree.father):
+        assert (tree.layer[parent[born]] == tree.layer[born] - 1).all()
+        assert (tree.family[parent[born]] == tree.family[born]).all()
+    assert (tree.spouse[tree.mother[born]] == tree.father[born]).all()
+    married = tree.spouse >= 0
+    assert (tree.spouse[tree.spouse[married]] == people[married]).all()
+    assert (tree.female[tree.spouse[married]] != tree.female[married]).all()
+    assert tree.layer.min() == 0
+    assert tree.layer.max() == 3
+    assert np.bincount(tree.mother[born]).max() <= 20
+    assert (np.bincount(tree.family) == 300).all()
+    heads, tails = tree.facts[:, 0], tree.facts[:, 2]
+    assert (tree.family[heads] == tree.family[tails]).all()
+    assert (heads != tails).all()
+
+
+def test_nobody_is_their_own_ancestor_or_marries_a_sibling(tree):
+    siblings = {tuple(row) for row in tree.facts[tree.facts[:, 1] == 3][:, [0, 2]].tolist()}
+    couples = [(x, int(y)) for x, y in enumerate(tree.spouse) if y >= 0]
+    assert not siblings.intersection(couples)
+
+
+def test_the_same_seed_gives_the_same_graph():
+    one, same, other = (family_tree(2, seed=seed) for seed in (5, 5, 6))
+    assert np.array_equal(one.facts, same.facts)
+    assert not np.array_equal(one.facts, other.facts)
+    assert repr(one).startswith("FamilyTree(600 people in 2 families, 23 relations, ")
+
+
+def test_its_graph_has_readable_labels(tree):
+    graph = tree.graph(tree.facts[:100], tree.facts[100:200])
+    assert graph.n_entities == 6000
+    assert list(graph.relations) == list(RELATIONS)
+    assert graph.entities[0] == "f00p000"
+    assert graph.entities[5999] == "f19p299"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"families": 0}, "families=0"),
+        ({"people": 1}, "people=1; give 2"),
+        ({"depth": 0}, "depth=0"),
+        ({"width": 0}, "width=0"),
+        ({"people": 50, "depth": 1, "width": 1, "families": 1}, "give fewer people"),
+    ],
+)
+def test_impossible_families_are_refused(arguments, said):
+    with pytest.raises(UsageError, match=said):
+        family_tree(**arguments)
+
+
+# -- What is hidden --------------------------------------------------------------------------------
+
+
+def as_set(*parts):
+    return {tuple(row) for part in parts for row in part.tolist()}
+
+
+def test_random_removal_takes_the_shares_of_the_appendix(tree):
+    world = random_removal(tree.facts, 0.75, seed=2)
+    total = len(tree.facts)
+    for part, share in ((world.train, 0.525), (world.test, 0.225), (world.missing, 0.25)):
+        assert len(part) / total == pytest.approx(share, abs=0.004)
+    assert world.sparsity == pytest.approx(1 - 0.4737, abs=0.006)
+    assert len(world.train) + len(world.test) + len(world.missing) == total
+    assert as_set(world.train, world.test, world.missing) == as_set(tree.facts)
+    assert np.array_equal(world.test, random_removal(tree.facts, 0.75, seed=2).test)
+    assert not np.array_equal(world.test, random_removal(tree.facts, 0.75, seed=3).test)
+    assert len(random_removal(tree.facts, 1.0).missing) == 0
+
+
+@pytest.mark.parametrize("rho", [-0.3, 0.0, 0.25])
+def test_correlated_removal_has_the_correlation_asked_for(tree, rho):
+    world = random_removal(tree.facts, 0.75)
+    predicted = np.random.default_rng(1).random(len(world.full_test)) < 0.6
+    found = correlated_removal(world, predicted, 0.4, rho, seed=2)
+    gone = as_set(found.missing)
+    missing = np.array([tuple(row) in gone for row in world.full_test.tolist()])
+    assert missing.mean() == pytest.approx(0.4, abs=0.01)
+    assert np.corrcoef(missing, predicted)[0, 1] == pytest.approx(rho, abs=0.012)
+    assert as_set(found.full_test) == as_set(world.full_test)
+    assert np.array_equal(found.train, world.train)
+
+
+def test_correlated_removal_names_what_is_possible(tree):
+    world = random_removal(tree.facts, 0.75)
+    predicted = np.zeros(len(world.full_test), dtype=bool)
+    with pytest.raises(UsageError, match="nothing can correlate"):
+        correlated_removal(world, predicted, 0.5, 0.1)
+    predicted[::10] = True
+    with pytest.raises(UsageError, match=r"choose one from -0\.33"):
+        correlated_removal(world, predicted, 0.5, -0.5)
+    correlated_removal(world, predicted, 0.5, -0.33)
+    with pytest.raises(UsageError, match="give one flag"):
+        correlated_removal(world, predicted[1:], 0.5, 0.1)
+    with pytest.raises(UsageError, match="sparsity=0"):
+        correlated_removal(world, predicted, 0, 0.1)
+
+
+def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(tree):
+    world = random_removal(tree.facts, 0.75)
+    facts = world.full_test
+    rank = np.random.default_rng(3).integers(1, 50, len(facts))
+    found = ranked_removal(world, rank, 0.5, seed=4)
+    of = {tuple(fact): int(r) for fact, r in zip(facts.tolist(), rank, strict=True)}
+    questions = {}
+    for part, hidden in ((found.test, False), (found.missing, True)):
+        for row in part.tolist():
+            questions.setdefault((row[0], row[1]), []).append((of[tuple(row)], hidden))
+    for answers in questions.values():
+        shown = [r for r, hidden in answers if not hidden]
+        gone = [r for r, hidden in answers if hidden]
+        assert shown
+        if gone:
+            assert max(shown) <= min(gone)
+    assert as_set(found.full_test) == as_set(facts)
+    several = [a for a in questions.values() if len(a) >= 10]
+    share = np.mean([np.mean([hidden for _, hidden in a]) for a in several])
+    assert share == pytest.approx(0.5, abs=0.02)
+    with pytest.raises(UsageError, match="give one for each"):
+        ranked_removal(world, rank[1:], 0.5)
+
+
+@pytest.mark.parametrize(("density", "share"), [(0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1)])
+def test_shares_out_of_range_are_refused(tree, density, share):
+    with pytest.raises(UsageError, match="no such share"):
+        random_removal(tree.facts, density, share)

@@ -1,0 +1,245 @@
+"""kgtrec openworld and its figures: what is said, what is refused, what is drawn."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli.openworld import command
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study import openworld as ow
+from kgtrec.study.openworld.compare import short_names, train_share_of
+
+VALUES = ("--values", 0.19, 0.193, "--questions", 500, "--answers", 28)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ranks of two models, a.parquet and b.parquet, and of other questions, c.parquet."""
+    random = np.random.default_rng(1)
+    rows = np.unique(np.stack([random.integers(0, n, 900) for n in (60, 2, 60)], axis=1), axis=0)
+    random.shuffle(rows)
+    place = tmp_path_factory.mktemp("openworld")
+    for name, cut, help_ in (("a", 600, 0.3), ("b", 600, 0.5), ("c", 500, 0.5)):
+        graph = kgtrec.Graph.from_arrays(train=rows[:cut], test=rows[cut:], n_entities=60)
+        questions = graph.questions()
+        scores = random.random((len(questions), 60))
+        for question, answers in enumerate(questions.answers):
+            scores[question, answers] += random.random(len(answers)) < help_
+        ranks, _ = kgtrec.rank(scores, questions, progress=False)
+        ranks.save(place / f"{name}.parquet")
+    return place
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_files_are_compared_in_sentences(folder: Path):
+    said = run(folder / "a.parquet", folder / "b.parquet", "--sparsity", 0.3)
+    assert "  a: 0." in said
+    assert "If 30 % of the true answers are missing" in said
+    assert "by the\n" in said or "by the questions" in said
+    assert "Verdict: " in said
+    assert "What this rests on" in said
+    assert max(map(len, said.split("\n"))) <= 80
+
+
+def test_sampled_ranks_are_called_so(folder: Path, tmp_path: Path):
+    files = []
+    for name in "ab":
+        ranks = kgtrec.Ranks.load(folder / f"{name}.parquet")
+        ranks.manifest["questions"]["sampled"] = True
+        files.append(tmp_path / f"{name}.parquet")
+        ranks.save(files[-1])
+    assert "among sampled candidates" in " ".join(run(*files).split())
+    ours = run(folder / "a.parquet", folder / "b.parquet")
+    assert "sampled" not in ours
+
+
+def test_json_is_what_the_function_gives(folder: Path):
+    files = (folder / "a.parquet", folder / "b.parquet")
+    shown = json.loads(run(*files, "--sparsity", 0.3, "--sparsity", 0.6, "--format", "json"))
+    ranks = [kgtrec.Ranks.load(file) for file in files]
+    found = ow.compare_ranks(ranks[0], ranks[1], (0.3, 0.6), names=("a", "b"))
+    assert shown == json.loads(json.dumps(found.to_dict()))
+    assert shown["outlooks"][0]["sparsity"] == 0.3
+    assert shown["verdict"] in ("trust", "fragile", "too close", "model does not fit")
+
+
+def test_no_sparsity_shows_three_and_more_are_a_table(folder: Path):
+    files = (folder / "a.parquet", folder / "b.parquet")
+    assert run(*files).count("of the true answers are missing:") == 3
+    many = run(*files, *(x for beta in (0.1, 0.2, 0.3, 0.4) for x in ("--sparsity", beta)))
+    assert "of the true answers are missing:" not in many
+    assert "P(wrong)" in many
+    rows = list(csv.DictReader(io.StringIO(run(*files, "--format", "csv"))))
+    assert [row["sparsity"] for row in rows] == ["20 %", "50 %", "80 %"]
+
+
+def test_density_takes_the_train_share_of_the_files(folder: Path):
+    file = folder / "a.parquet"
+    share = train_share_of(kgtrec.Ranks.load(file))
+    sizes = kgtrec.Ranks.load(file).manifest["questions"]["triples"]
+    assert share == pytest.approx(sizes["train"] / sum(sizes.values()))
+    shown = json.loads(run(file, folder / "b.parquet", "--density", 0.9, "--format", "json"))
+    beta = shown["outlooks"][0]["sparsity"]
+    assert beta == pytest.approx(1 - 0.9 * (1 - share) / (1 - 0.9 * share))
+    same = run(*VALUES, "--density", 0.9, "--train-share", 0.7, "--format", "json")
+    assert json.loads(same)["outlooks"][0]["sparsity"] == pytest.approx(1 - 0.27 / 0.37)
+
+
+def test_values_alone_have_no_paired_error():
+    shown = json.loads(run(*VALUES, "--sparsity", 0.35, "--format", "json"))
+    assert shown["p_data"] is None
+    assert shown["n_questions"] == 500
+    assert 0.2 < shown["outlooks"][0]["p_model"] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "nothing to compare"),
+        (("a.parquet",), "1 ranks file"),
+        (("a.parquet", "b.parquet", "a.parquet"), "3 ranks file"),
+        (("--values", 0.1, 0.2), "--questions N and --answers N"),
+        (("a.parquet", "b.parquet", "--values", 0.1, 0.2), "give one of them"),
+        (("a.parquet", "b.parquet", "--sparsity", 0.1, "--density", 0.5), "give one of them"),
+        (("a.parquet", "b.parquet", "--sparsity", 1.1), "sparsity beta=1.1"),
+        (("a.parquet", "b.parquet", "--train-share", 0.7), "belongs to --density"),
+        ((*VALUES, "--density", 0.5), "needs --train-share"),
+        (("a.parquet", "b.parquet", "-m", "foo"), "'foo' has no open-world formula"),
+        (("a.parquet", "b.parquet", "--plot", "x.doc"), "must end in one of"),
+        (("a.parquet", "b.parquet", "--study", "small"), "leave files and values out"),
+        ((*VALUES, "--level", 0.9), "level=0.9"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(folder: Path, arguments, said):
+    if "--plot" in arguments:
+        pytest.importorskip("matplotlib")
+    given = [str(folder / a) if str(a).endswith(".parquet") else str(a) for a in arguments]
+    with pytest.raises(UsageError, match=said):
+        CliRunner().invoke(command, given, catch_exceptions=False)
+
+
+def test_files_of_different_questions_are_refused(folder: Path):
+    files = [str(folder / "a.parquet"), str(folder / "c.parquet")]
+    with pytest.raises(InputError, match="a and c rank different questions"):
+        CliRunner().invoke(command, files, catch_exceptions=False)
+
+
+def test_help_has_examples_and_the_command_is_listed():
+    from kgtrec.cli import COMMANDS
+
+    assert "openworld" in COMMANDS
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "--sparsity 0.3 --sparsity 0.6" in text
+    assert "--study small" in text
+
+
+def test_names_are_told_apart():
+    assert short_names("x/a.parquet", "y/b.parquet") == ("a", "b")
+    assert short_names("x/a.parquet", "y/a.parquet") == ("x/a.parquet", "y/a.parquet")
+
+
+# -- Figures -------------------------------------------------------------------------------------
+
+
+def lines_of(axes) -> dict[str, np.ndarray]:
+    return {line.get_label(): np.column_stack(line.get_data()) for line in axes.get_lines()}
+
+
+def test_expected_metric_draws_the_formula():
+    pytest.importorskip("matplotlib")
+    from kgtrec.plots.openworld import expected_metric
+
+    axes = expected_metric("log_mrr", betas=(0.2, 0.65)).axes[0]
+    drawn = lines_of(axes)
+    assert set(drawn) == {"0.2", "0.65"}
+    x, y = drawn["0.65"].T
+    assert y == pytest.approx(ow.expectation(x, 0.65, 43, metric="log_mrr", kept=True))
+    assert axes.get_ylabel() == "expected log-MRR"
+    with pytest.raises(UsageError, match="betas is empty"):
+        expected_metric(betas=())
+
+
+def test_expected_metric_ends_where_the_correlation_does():
+    pytest.importorskip("matplotlib")
+    from kgtrec.plots.openworld import expected_metric
+
+    x, _ = lines_of(expected_metric(betas=(0.2,), rho=0.2).axes[0])["0.2"].T
+    low, high = (ow.correlation_range(edge, 0.2) for edge in (x[0], x[-1]))
+    assert low[1] >= 0.2
+    assert high[1] >= 0.2
+    assert ow.correlation_range(x[-1] + 0.011, 0.2)[1] < 0.2
+
+
+def test_simulation_bands_are_two_standard_errors():
+    pytest.importorskip("matplotlib")
+    from kgtrec.plots.openworld import simulated
+
+    runs = [ow.simulate((0.4, 0.6, 0.8), (0.2, 0.5), rho=rho, repeats=40) for rho in (0.0, 0.1)]
+    one = simulated(runs[0]).axes[0]
+    assert lines_of(one)["β = 0.2"][:, 1] == pytest.approx(runs[0].mean["mrr"][0])
+    band = one.collections[0].get_paths()[0].vertices
+    top = runs[0].mean["mrr"][0] + 2 * runs[0].error("mrr")[0]
+    assert band[:, 1].max() == pytest.approx(top.max())
+    several = simulated(runs)
+    assert len(several.axes) == 2
+    with pytest.raises(UsageError, match="was not simulated"):
+        simulated(runs[0], "log_mrr")
+    with pytest.raises(UsageError, match="differ in their sparsities"):
+        simulated([runs[0], ow.simulate((0.5,), (0.3,), repeats=5)])
+
+
+def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
+    pytest.importorskip("matplotlib")
+    from kgtrec.plots.openworld import sparse_full
+    from kgtrec.study.openworld.factorise import MODELS, Model
+
+    few = [Model(m.label, m.train, m.setting, (2, 8)) for m in MODELS if "RESCAL" in m.label]
+    study = ow.family_study(families=1, n_questions=30, models=few, progress=False)
+    made = sparse_full(study.panels, ["mrr", "ndcg@20"])
+    assert len(made.axes) == 4
+    curve = study.panels[0].curves[1]
+    drawn = lines_of(made.axes[0])
+    assert drawn[curve.model][:, 0] == pytest.approx(curve.full["mrr"])
+    assert drawn[curve.model][:, 1] == pytest.approx(curve.sparse["mrr"])
+    assert "theory, no correlation" in drawn
+    styles = [
+        {line.get_label(): line.get_marker() for line in axes.get_lines()} for axes in made.axes
+    ]
+    assert styles[2]["RESCAL, 2 rounds"] == styles[0]["RESCAL, 2 rounds"]
+    assert len({styles[0][m.label] for m in few}) == len(few)
+    # The model that decided what is missing has no curve there.
+    assert "RESCAL, 4 rounds" in styles[0]
+    assert "RESCAL, 4 rounds" not in styles[2]
+    with pytest.raises(UsageError, match="were not measured"):
+        sparse_full(study.panels, ["mr"])
+
+
+def test_the_approximation_is_drawn_beside_the_exact_line():
+    pytest.importorskip("matplotlib")
+    from kgtrec.plots.openworld import approximation_quality
+
+    axes = approximation_quality(betas=(0.35,)).axes[0]
+    exact, close = (line.get_data()[1] for line in axes.get_lines()[:2])
+    assert abs(exact[-50:] - close[-50:]).max() < 0.002
+    assert np.isnan(close[0])  # negative there
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+def test_plot_writes_a_file(tmp_path: Path, ending: str):
+    pytest.importorskip("matplotlib")
+    target = tmp_path / f"figure.{ending}"
+    run(*VALUES, "--sparsity", 0.2, "--sparsity", 0.35, "--plot", target)
+    assert target.stat().st_size > 2000
