@@ -11,8 +11,10 @@ from kgtrec.cli import eval_options as options
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.trec.beyond import Beyond
     from kgtrec.trec.output import Wanted
     from kgtrec.trec.scoring import Scored
+    from kgtrec.trec.table import Column
 
 
 @click.command(short_help="trec_eval measures of TREC run files.", context_settings=options.CONTEXT)
@@ -29,6 +31,8 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     kgtrec eval -m all_trec -l2 -c qrels.txt sys.run    relevant from 2, all queries
     zcat sys.run.gz | kgtrec eval qrels.txt -           a run on standard input
     kgtrec eval --format markdown -m map qrels.txt a.run b.run
+    kgtrec eval --ties expected --ci 95 -m map -m P.10 qrels.txt sys.run
+    kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --entities 14541 qrels.txt sys.run
     kgtrec eval -h -m bpref -m set                      what these measures mean
 
     Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9), and may stand together
@@ -37,6 +41,17 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     standard input. Queries that only one of the files has are left out and counted on standard
     error; with -c, those that the run lacks count as 0.
 
+    The scores leave the order of ties open: --ties gives the mean, or the least or greatest value,
+    over all of their orders, of those measures that have such a form (without -m, those of the
+    official ones). A line on standard error counts the queries with ties that could change the
+    asked measures; nothing is said if there are none.
+
+    Measures kg_* are micro metrics, means over answers of filtered, realistic ranks. They come as
+    an interval, NAME_low and NAME_high, because an answer that the run does not hold may have any
+    rank behind it, up to the number of entities; both are equal where the run holds all answers.
+
+    With --ci, lines NAME_ci95_low and NAME_ci95_high follow every mean; sums (num_*) have none.
+
     Several RUNs: a block each, headed by a line `run_file all NAME`; or one table with a column for
     each, by --format.
 
@@ -44,20 +59,25 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     parameters of a measure; 4 a document twice; 7 no query in both files.
     """
     from kgtrec.trec.output import Wanted
-    from kgtrec.trec.table import resolve
 
     call = options.Call(**given)
-    columns = resolve(call.measures, command_line=True, compat=call.compat)
+    columns = call.columns(_is_given("measures"))
+    beyond = call.beyond
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
     _check_files(qrels, runs)
     call.check_file_formats()
-    wanted = Wanted(columns, call.per_query, not call.no_summary)
-    scored = _scored(qrels, runs, wanted, call)
+    wanted = Wanted([*columns, *beyond.micro], call.per_query, not call.no_summary)
+    scored = _scored(qrels, runs, columns, beyond, call)
     _print(scored, wanted, call.form)
     for run in scored:
         _say_notes(run, call, f"{run.file}: " if len(runs) > 1 else "")
-    _say_ignored(call.measures)
+    _say_ignored([name for name in call.measures if not name.startswith("kg_")])
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _check_files(qrels: str, runs: Sequence[str]) -> None:
@@ -68,21 +88,25 @@ def _check_files(qrels: str, runs: Sequence[str]) -> None:
         raise UsageError("both QRELS and a RUN are -, standard input; only one can be")
 
 
-def _scored(qrels: str, runs: Sequence[str], wanted: Wanted, call: options.Call) -> list[Scored]:
+def _scored(
+    qrels: str, runs: Sequence[str], columns: Sequence[Column], beyond: Beyond, call: options.Call
+) -> list[Scored]:
     """Every run, before anything is printed."""
     from kgtrec.trec.scoring import read_judgements, score
     from kgtrec.trec.zscores import read_reference
 
+    beyond.check(columns, call.eval_options, call.zscores is not None)
     judgements = read_judgements(qrels)
     reference = read_reference(call.zscores) if call.zscores is not None else None
     return [
         score(
             judgements,
             run,
-            wanted.columns,
+            columns,
             call.eval_options,
             reference=reference,
             only=call.only_query,
+            beyond=beyond,
         )
         for run in runs
     ]
@@ -120,10 +144,31 @@ def _say_notes(run: Scored, call: options.Call, start: str) -> None:
             f"{run.missing:,} values have no mean and deviation in {call.zscores}; "
             "they are -1000000, in the averages too"
         )
+    if run.tied:
+        notes.append(_ties(run, call))
+    if run.missing_answers:
+        notes.append(_missing_answers(run, call))
     if call.show_engines:
         notes.append(_engines(run))
     for note in notes:
         _say(start + note)
+
+
+def _ties(run: Scored, call: options.Call) -> str:
+    total = f"{run.tied:,} of {len(run.queries):,} queries"
+    found = f"{total} have ties that could change the asked measures"
+    if call.ties is None:
+        return f"{found}; --ties expected averages over their orders"
+    from kgtrec.trec.ties import TIES
+
+    return f"{found}; printed is {TIES[call.ties]}"
+
+
+def _missing_answers(run: Scored, call: options.Call) -> str:
+    total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
+    if call.entities is None:
+        return f"{total}; their ranks have no end without --entities N: low counts them as 0"
+    return f"{total}; low and high bound the metrics for every rank that they may have"
 
 
 def _engines(run: Scored) -> str:

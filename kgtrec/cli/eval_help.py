@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from kgtrec.trec.micronames import MICRO, micro_columns, micro_help
 from kgtrec.trec.table import NICKNAMES, TABLE, help_text, resolve
 
 __all__ = ["measure_help", "overview"]
@@ -15,7 +16,9 @@ def measure_help(measures: Sequence[str]) -> str:
     """What each measure is; a nickname stands for its measures."""
     names = [name for name in measures if name in NICKNAMES]
     heads = [f"{name}: {', '.join(NICKNAMES[name])}\n" for name in names]
-    return "\n".join([*heads, help_text(resolve(measures, command_line=True))]).rstrip("\n")
+    micro, others = micro_columns(measures)
+    text = help_text(resolve(others, command_line=True)) if others else ""
+    return "\n".join([*heads, text + micro_help(micro)]).rstrip("\n")
 
 
 def overview(context: click.Context) -> str:
@@ -25,6 +28,7 @@ def overview(context: click.Context) -> str:
     with formatter.section("Measures (-h -m NAME explains one)"):
         for names in _by_parameters().values():
             formatter.write_text(names)
+        formatter.write_text(f"{', '.join(MICRO)} (over answers, as kg_mrr,kg_hits.1,3,10)")
     return formatter.getvalue().rstrip("\n")
 
 

@@ -12,7 +12,9 @@ from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.trec.beyond import Beyond
     from kgtrec.trec.options import EvalOptions
+    from kgtrec.trec.table import Column
 
 __all__ = ["CONTEXT", "FORMATS", "Call", "beyond_trec_eval", "of_trec_eval"]
 
@@ -82,6 +84,44 @@ class Call:
     compat: int
     form: str
     show_engines: bool
+    ties: str | None
+    entities: int | None
+    ci: float | None
+    seed: int | None
+    resamples: int | None
+
+    def columns(self, are_given: bool) -> list[Column]:
+        """What trec_eval would print; by default under --ties, what has a form there."""
+        from kgtrec.trec.micronames import micro_columns
+        from kgtrec.trec.table import resolve
+
+        _, others = micro_columns(self.measures)
+        if not others:
+            return []
+        columns = resolve(others, command_line=True, compat=self.compat)
+        if self.ties is None or are_given:
+            return columns
+        from kgtrec.trec.ties import has_tie_form
+
+        return [column for column in columns if has_tie_form(column, self.eval_options)]
+
+    @property
+    def beyond(self) -> Beyond:
+        """What trec_eval does not do."""
+        from kgtrec.trec.beyond import Beyond
+        from kgtrec.trec.intervals import Resampling
+        from kgtrec.trec.micronames import micro_columns
+
+        resampling = None
+        if self.ci is not None:
+            resampling = Resampling(
+                self.ci,
+                2000 if self.resamples is None else self.resamples,
+                0 if self.seed is None else self.seed,
+            )
+        elif self.seed is not None or self.resamples is not None:
+            raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
+        return Beyond(self.ties, micro_columns(self.measures)[0], self.entities, resampling)
 
     @property
     def eval_options(self) -> EvalOptions:
@@ -224,6 +264,26 @@ _OWN = (
         "--format", "form", type=click.Choice(FORMATS), default="trec",
         help="trec (default): trec_eval's lines. Others: one table, a column per run; tsv, csv and "
         "json with every digit.",
+    ),
+    click.option(
+        "--ties", type=click.Choice(("expected", "min", "max")),
+        help="Values over all orders of tied documents: their mean, least or greatest. For map, "
+        "map_cut, recip_rank, recip_rank_cut, success, P, recall, relative_P, Rprec, ndcg, "
+        "ndcg_cut, dcg.",
+    ),
+    click.option(
+        "--entities", type=_WHOLE, metavar="N",
+        help="Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
+    ),
+    click.option(
+        "--ci", type=float, metavar="PERCENT",
+        help="Confidence intervals of the means, 1 to 99.9, by resampling the queries.",
+    ),
+    click.option(
+        "--seed", type=_WHOLE, metavar="N", help="Of the resampling. Default: 0."
+    ),
+    click.option(
+        "--resamples", type=_WHOLE, metavar="N", help="How often. Default: 2000."
     ),
     click.option(
         "--show-engines", is_flag=True,

@@ -207,18 +207,10 @@ def list_documents(
         UNJUDGED,
     )
     room = np.where(shared, cut.room(work), 0)
-    relevance = np.empty(int(room.sum()), dtype=np.int64)
-    scores = np.empty(len(relevance))
-    length, retrieved = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
-
-    def fill(first: int, stop: int, part: slice) -> Fault | None:
-        own = slice(first, stop)
-        return listing.lists(
-            first, stop, relevance[part], scores[part], length[own], retrieved[own]
-        )
-
-    filled, fault = share_queries(fill, work, room, length, threads)
-    relevance, scores = gather(filled, relevance, scores)
+    sparse = cut.keep_ties and cut.depth is not None
+    counts = np.zeros((2, len(names)), dtype=np.int64)
+    relevance, scores, fault = _filled(listing, work, room, counts, sparse, threads)
+    length, retrieved = counts
     kept = np.arange(len(qrels)) if absent else judged_query[shared]
     sizes = np.zeros((2, len(qrels)), dtype=np.int64)
     sizes[:, judged_query[shared]] = length[shared], retrieved[shared]
@@ -237,6 +229,45 @@ def list_documents(
         unasked=len(names) - n_shared,
     )
     return lists, fault
+
+
+def _filled(
+    listing: _core.TrecListing,
+    work: Ints,
+    room: Ints,
+    counts: Ints,
+    sparse: bool,
+    threads: int | None,
+) -> tuple[Ints, NDArray[np.float64], Fault | None]:
+    """Relevance and score of all listed documents; sets how many each query lists and retrieves.
+
+    `sparse` says that queries may fill little of their room, which is then there for a part of
+    them at a time.
+    """
+    relevance = np.empty(0 if sparse else int(room.sum()), dtype=np.int64)
+    scores = np.empty(len(relevance))
+    pieces: dict[int, tuple[Ints, NDArray[np.float64]]] = {}
+
+    def fill(first: int, stop: int, part: slice) -> Fault | None:
+        length, retrieved = counts[:, first:stop]
+        if not sparse:
+            into = relevance[part], scores[part]
+            return listing.lists(first, stop, *into, length, retrieved)
+        size = part.stop - part.start
+        into = np.empty(size, dtype=np.int64), np.empty(size)
+        fault = listing.lists(first, stop, *into, length, retrieved)
+        n = int(length.sum())
+        pieces[first] = into[0][:n].copy(), into[1][:n].copy()
+        return fault
+
+    filled, fault = share_queries(fill, work, room, counts[0], threads)
+    if sparse:
+        parts = [pieces[first] for first in sorted(pieces)]
+        relevance = np.concatenate([part[0] for part in parts] or [relevance])
+        scores = np.concatenate([part[1] for part in parts] or [scores])
+    else:
+        relevance, scores = gather(filled, relevance, scores)
+    return relevance, scores, fault
 
 
 def _some_judged(qrels: Judgements, kept: Ints) -> tuple[Ints, Ints]:

@@ -1,21 +1,28 @@
-"""A run file scored against qrels: read, valued, summarised, and standardised if asked."""
+"""A run scored against qrels: read, valued, summarised, and standardised if asked."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError
+from kgtrec.trec.beyond import Beyond, intervals
 from kgtrec.trec.feed import can_supply
+from kgtrec.trec.intervals import Resampling
 from kgtrec.trec.lists import Lists
+from kgtrec.trec.memory import lists_in_memory
+from kgtrec.trec.micro import micro_values
 from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.packed import RunData
 from kgtrec.trec.reading import Judgements, read_judgements, read_lists
 from kgtrec.trec.table import Column, depth_needed
+from kgtrec.trec.tiecount import queries_with_ties
+from kgtrec.trec.ties import tied_values
 from kgtrec.trec.values import Values, summary, values
 from kgtrec.trec.zscores import Reference, standardise
 
@@ -57,6 +64,14 @@ class Scored:
         The values are z-scores: all of them floats, printed with a ``Z`` before their names.
     missing : int
         Values without a mean and deviation to make a z-score of.
+    tied : int
+        Queries with ties that could change the measures of trec_eval among those asked for.
+    answers, missing_answers : int
+        For micro metrics: answers, and those of them that the run does not hold.
+    intervals : mapping of str to (float, float)
+        Column name to the ends of the confidence interval of its mean; empty if none were asked.
+    resampling : Resampling, optional
+        How the intervals were made.
     """
 
     file: str
@@ -71,25 +86,32 @@ class Scored:
     for_size: tuple[str, ...] = ()
     is_zscored: bool = False
     missing: int = 0
+    tied: int = 0
+    answers: int = 0
+    missing_answers: int = 0
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    resampling: Resampling | None = None
 
 
 def score(
     qrels: Judgements,
-    run: PathName,
+    run: PathName | RunData,
     columns: Sequence[Column],
     options: EvalOptions | None = None,
     *,
     reference: Reference | None = None,
     only: str | None = None,
+    beyond: Beyond | None = None,
 ) -> Scored:
     """Values of a run for every query and over all of them.
 
     Parameters
     ----------
     qrels : Judgements
-        From `read_judgements`.
-    run : str or path-like
-        The file; ``-`` is standard input.
+        From `read_judgements`, or `kgtrec.trec.memory.judgements_of`.
+    run : str, path-like, RunColumns or mapping
+        The file; ``-`` is standard input. Or the run itself: columns, or query, then document, to
+        its score.
     columns : sequence of Column
         From `kgtrec.trec.table.resolve`.
     options : EvalOptions, optional
@@ -98,6 +120,8 @@ def score(
         Makes the values z-scores; from `kgtrec.trec.zscores.read_reference`.
     only : str, optional
         A query: all others are left out.
+    beyond : Beyond, optional
+        Values under ties, micro metrics and confidence intervals.
 
     Returns
     -------
@@ -110,8 +134,9 @@ def score(
     NothingShared
         No query is in both files, or `only` is not.
     """
-    options = options or EvalOptions()
-    lists = _lists(qrels, run, columns, options)
+    options, beyond = options or EvalOptions(), beyond or Beyond()
+    beyond.check(columns, options, reference is not None)
+    lists = _lists(qrels, run, None if beyond.micro else depth_needed(columns), options)
     shared = len(lists) - (lists.unanswered if options.complete else 0)
     if not shared:
         raise NothingShared(
@@ -120,9 +145,12 @@ def score(
         )
     if only is not None:
         lists = _one(lists, only, f"{_named(qrels.path)} and {_named(run)}")
-    found = values(lists, columns, options)
+    if beyond.ties is None:
+        found = values(lists, columns, options)
+    else:
+        found = tied_values(lists, columns, options, ties=beyond.ties)
     scored = Scored(
-        file=os.fspath(run),
+        file=os.fspath(run) if isinstance(run, (str, os.PathLike)) else _named(run),
         queries=lists.queries,
         values=found,
         summary=summary(found, columns, options, lists),
@@ -130,24 +158,34 @@ def score(
         n_answered=shared + lists.unasked,
         unanswered=lists.unanswered,
         unasked=lists.unasked,
-        from_pytrec_eval=_from_pytrec_eval(columns, options, found),
+        from_pytrec_eval=_from_pytrec_eval(columns, options, found, beyond),
         for_size=found.native,
+        tied=queries_with_ties(lists, columns, options),
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
+    scored = _extended(scored, columns, options, lists, beyond)
     return _without_absent(scored, options, lists)
 
 
 def _lists(
-    qrels: Judgements, run: PathName, columns: Sequence[Column], options: EvalOptions
+    qrels: Judgements, run: PathName | RunData, depth: int | None, options: EvalOptions
 ) -> Lists:
-    """What the measures can see of the run."""
-    return read_lists(
+    """The run to a depth, None for all of it, and what ties with the last document there."""
+    read: Callable[..., Lists] = read_lists
+    if not isinstance(run, (str, os.PathLike)):
+        read = lists_in_memory
+    # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
+    # which comes after it, too.
+    judged_only = options.judged_only and options.most is None
+    if options.most is not None:
+        depth = options.most if depth is None or options.judged_only else min(depth, options.most)
+    return read(
         qrels,
         run,
-        limit=options.most,
-        depth=depth_needed(columns),
-        judged_only=options.judged_only,
+        depth=depth,
+        keep_ties=True,
+        judged_only=judged_only,
         single=options.compat < 10,
         absent=options.complete,
     )
@@ -173,8 +211,10 @@ def _one(lists: Lists, query: str, files: str) -> Lists:
 
 
 def _from_pytrec_eval(
-    columns: Sequence[Column], options: EvalOptions, found: Values
+    columns: Sequence[Column], options: EvalOptions, found: Values, beyond: Beyond
 ) -> tuple[str, ...]:
+    if beyond.ties == "expected":
+        return ()
     able = (column for column in columns if column.name in found and can_supply(column, options))
     return tuple(column.name for column in able if column.name not in found.native)
 
@@ -199,6 +239,33 @@ def _standardised(
     return replace(scored, values=rows, summary=total, is_zscored=True, missing=missing)
 
 
+def _extended(
+    scored: Scored,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    lists: Lists,
+    beyond: Beyond,
+) -> Scored:
+    """With micro metrics and intervals, where they are asked for."""
+    micro = None
+    if beyond.micro:
+        micro = micro_values(
+            lists, beyond.micro, options, entities=beyond.entities, ties=beyond.ties
+        )
+        scored = replace(
+            scored,
+            values={**scored.values, **micro.values()},
+            summary={**scored.summary, **micro.summary()},
+            answers=int(micro.answers.sum()),
+            missing_answers=int(micro.missing.sum()),
+        )
+    if beyond.resampling is None:
+        return scored
+    counted = _counted(options, lists)
+    ends = intervals(scored.values, columns, counted, micro, beyond.resampling)
+    return replace(scored, intervals=ends, resampling=beyond.resampling)
+
+
 def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Scored:
     """Without rows of absent queries where they count in the averages only."""
     counted = _counted(options, lists)
@@ -214,8 +281,10 @@ def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Score
 
 def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
     """Queries that have a row: in trec_eval 9 those that the run holds, also with -c."""
-    return (lists.retrieved > 0) | (options.compat >= 10)
+    return (lists.retrieved > 0) | (options.compat >= 10 or not options.complete)
 
 
-def _named(path: PathName) -> str:
-    return "standard input" if os.fspath(path) == "-" else os.fspath(path)
+def _named(data: PathName | RunData) -> str:
+    if not isinstance(data, (str, os.PathLike)):
+        return "the run"
+    return "standard input" if os.fspath(data) == "-" else os.fspath(data)

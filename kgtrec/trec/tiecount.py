@@ -37,7 +37,7 @@ def queries_with_ties(
     options = options or EvalOptions()
     found = 0
     for _, _, part in parts(lists, _PART_DOCUMENTS):
-        groups = tie_groups(part, options, tied_only=True)
+        groups = tie_groups(part, options)
         groups = groups[(groups.drawn > 0) & (groups.size > 0)]
         if len(groups):
             found += _touched(_Looked(groups, options), columns)

@@ -101,7 +101,7 @@ class Slots:
         return self.groups.query[self.group]
 
 
-def tie_groups(lists: Lists, options: EvalOptions, *, tied_only: bool = False) -> TieGroups:
+def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None) -> TieGroups:
     """The tie groups of judged lists.
 
     Parameters
@@ -111,10 +111,11 @@ def tie_groups(lists: Lists, options: EvalOptions, *, tied_only: bool = False) -
         `options.judged_only` have not been applied.
     options : EvalOptions
         Under ``compat=9``, scores are compared in single precision.
-    tied_only : bool
-        Leave out groups of a single document.
+    singles : ndarray of bool, shape (n_documents,), optional
+        Documents that make a group of their own where nothing ties with them; none without it.
+        Most documents tie with nothing and are worth nothing, so that they need no group.
     """
-    first, size = _runs(_tied_with_next(lists, options.compat), tied_only)
+    first, size = _runs(_tied_with_next(lists, options.compat), singles)
     query = np.searchsorted(lists.offsets, first, side="right") - 1
     start = first - lists.offsets[query]
     most = np.iinfo(np.int64).max if options.most is None else options.most
@@ -135,18 +136,20 @@ def _tied_with_next(lists: Lists, compat: int) -> Bools:
     return same
 
 
-def _runs(same: Bools, tied_only: bool) -> tuple[Ints, Ints]:
-    """First place and length of every run of places that are tied with the next."""
-    if not tied_only:
-        last = np.flatnonzero(~same)
-        first = np.concatenate(([0], last[:-1] + 1)) if len(last) else last
-        return first, last - first + 1
+def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
+    """First place and length of every run of places that are tied, and of wanted single ones."""
     places = np.flatnonzero(same)
-    if not len(places):
-        return places, places
     breaks = np.flatnonzero(np.diff(places) > 1)
-    first = places[np.concatenate(([0], breaks + 1))]
-    return first, places[np.concatenate((breaks, [len(places) - 1]))] - first + 2
+    first = places[np.concatenate(([0], breaks + 1))] if len(places) else places
+    last = places[np.concatenate((breaks, [-1]))] + 1 if len(places) else places
+    if singles is not None:
+        alone = singles & ~same
+        alone[1:] &= ~same[:-1]
+        place = np.flatnonzero(alone)
+        first, last = np.concatenate((first, place)), np.concatenate((last, place))
+        order = np.argsort(first)
+        first, last = first[order], last[order]
+    return first, last - first + 1
 
 
 def _judged_only(groups: TieGroups) -> TieGroups:

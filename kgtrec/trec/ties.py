@@ -104,7 +104,8 @@ def tied_values(
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
     for _, _, part in parts(lists, _PART_DOCUMENTS) if pieces else ():
-        tied = _Tied(part, tie_groups(part, options), options)
+        worth = part.relevance >= min(options.level, 1)
+        tied = _Tied(part, tie_groups(part, options, worth), options)
         for column in columns:
             if column.name in pieces:
                 pieces[column.name].append(_EXPECTED[column.family](tied, column))
@@ -115,7 +116,7 @@ def tied_values(
 
 def _sorted_ties(lists: Lists, options: EvalOptions, best_first: bool) -> Lists:
     """The lists with the documents of each tie group by relevance."""
-    groups = tie_groups(lists, replace(options, judged_only=False), tied_only=True)
+    groups = tie_groups(lists, replace(options, judged_only=False))
     slots = groups.slots()
     where = groups.first[slots.group] + slots.turn - 1
     tied = lists.relevance[where]
@@ -163,7 +164,9 @@ class _Tied:
         lists = self.lists
         owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
         place = np.arange(len(owner)) - lists.judged_offsets[owner]
-        some = np.flatnonzero((lists.judged > 0) & (place < (len(place) if depth is None else depth)))
+        some = np.flatnonzero(
+            (lists.judged > 0) & (place < (len(place) if depth is None else depth))
+        )
         terms = lists.judged[some] / log2(place[some] + 2.0)
         return self.total(owner[some], terms)
 

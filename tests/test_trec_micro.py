@@ -1,0 +1,306 @@
+"""Micro metrics from a run and qrels: a slow oracle, numbers by hand, and kgtrec's own ranks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.lists import Lists
+from kgtrec.trec.micro import Micro, micro_values
+from kgtrec.trec.micronames import MICRO, micro_columns, micro_help
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.reading import read_lists
+from kgtrec.trec.table import BadCutoff
+from kgtrec.trec.writing import write_qrels
+
+ASKED = "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr,kg_amri"
+COLUMNS, _ = micro_columns([ASKED])
+
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
+
+
+def micro_of(qrels: Qrels, run: Run, options: EvalOptions | None = None, **more) -> Micro:
+    lists = Lists.from_dicts(qrels, run, absent=bool(options and options.complete))
+    columns = more.pop("columns", COLUMNS)
+    return micro_values(lists, columns, options, **more)
+
+
+# -- Oracle ------------------------------------------------------------------------------------
+
+
+def ends_of_ranks(
+    qrels: Qrels, run: Run, level: int, entities: int, kind: str = "realistic"
+) -> list[tuple[Fraction, Fraction, int]]:
+    """Best rank, worst rank and number of candidates of every answer."""
+    found = []
+    for query in qrels:
+        answers = {d for d, grade in qrels[query].items() if grade >= level}
+        scores = run.get(query, {})
+        others = {d: s for d, s in scores.items() if d not in answers}
+        candidates = entities - len(answers) + 1
+        for answer in answers:
+            if answer not in scores:
+                found.append((Fraction(len(others) + 1), Fraction(candidates), candidates))
+                continue
+            above = sum(s > scores[answer] for s in others.values())
+            tied = sum(s == scores[answer] for s in others.values())
+            share = {"realistic": Fraction(tied, 2), "best": 0, "worst": tied}[kind]
+            found.append((above + 1 + share, above + 1 + share, candidates))
+    return found
+
+
+def oracle(ends: Sequence[tuple[Fraction, Fraction, int]]) -> dict[str, float]:
+    """Both ends of every metric over some answers."""
+    n = len(ends)
+    found: dict[str, Fraction] = {}
+    expected = sum(Fraction(c + 1, 2) for _, _, c in ends) / n
+    for name, ranks in (("best", [e[0] for e in ends]), ("worst", [e[1] for e in ends])):
+        up, down = ("low", "high") if name == "best" else ("high", "low")
+        mean = sum(ranks) / n
+        found[f"kg_mr_{up}"] = mean
+        found[f"kg_amr_{up}"] = mean / expected
+        if expected > 1:
+            found[f"kg_amri_{down}"] = 1 - (mean - 1) / (expected - 1)
+        found[f"kg_mrr_{down}"] = sum(1 / Fraction(rank) for rank in ranks) / n
+        for k in (1, 3, 10):
+            found[f"kg_hits_{k}_{down}"] = Fraction(sum(rank <= k for rank in ranks), n)
+    return {name: float(value) for name, value in found.items()}
+
+
+names = st.sampled_from([f"d{i}" for i in range(7)])
+
+
+@st.composite
+def a_case(draw: st.DrawFn) -> tuple[Qrels, Run]:
+    queries = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, unique=True))
+    grades = st.dictionaries(names, st.sampled_from([-1, 0, 1, 1, 2]), min_size=1, max_size=4)
+    scores = st.dictionaries(names, st.sampled_from([0.0, 1.0, 2.0, -0.0]), min_size=1, max_size=6)
+    qrels = {query: draw(grades) for query in queries}
+    return qrels, {query: draw(scores) for query in queries if draw(st.booleans())}
+
+
+@settings(max_examples=150)
+@given(a_case(), st.sampled_from([1, 2]), st.integers(12, 30))
+def test_against_the_oracle(case: tuple[Qrels, Run], level: int, entities: int) -> None:
+    qrels, run = case
+    answered = {query: grades for query, grades in qrels.items() if query in run}
+    for complete, asked in ((True, qrels), (False, answered)):
+        options = EvalOptions(level=level, complete=complete)
+        ends = ends_of_ranks(asked, run, level, entities)
+        if not ends:
+            with pytest.raises(InputError, match=f"relevance {level} or more"):
+                micro_of(qrels, run, options, entities=entities)
+            continue
+        micro = micro_of(qrels, run, options, entities=entities)
+        assert micro.summary() == pytest.approx(oracle(ends))
+        per_query = micro.values()
+        for place, query in enumerate(sorted(asked)):
+            own = ends_of_ranks({query: asked[query]}, run, level, entities)
+            assert micro.answers[place] == len(own)
+            relevant = {d for d, grade in asked[query].items() if grade >= level}
+            assert micro.missing[place] == len(relevant - run.get(query, {}).keys())
+            if own:
+                row = {name: values[place] for name, values in per_query.items()}
+                assert row == pytest.approx(oracle(own))
+            else:
+                assert all(np.isnan(values[place]) for values in per_query.values())
+
+
+@settings(max_examples=60)
+@given(a_case())
+def test_least_and_greatest_over_ties(case: tuple[Qrels, Run]) -> None:
+    qrels, run = case
+    options = EvalOptions(complete=True)
+    if not any(grade >= 1 for grades in qrels.values() for grade in grades.values()):
+        return
+    best, worst = (oracle(ends_of_ranks(qrels, run, 1, 20, kind)) for kind in ("best", "worst"))
+    least = micro_of(qrels, run, options, entities=20, ties="min").summary()
+    greatest = micro_of(qrels, run, options, entities=20, ties="max").summary()
+    for name in least:
+        assert least[name] == pytest.approx(min(best[name], worst[name]))
+        assert greatest[name] == pytest.approx(max(best[name], worst[name]))
+
+
+# -- By hand -----------------------------------------------------------------------------------
+
+QRELS = {"q": {"a": 1, "b": 1, "c": 1, "n": 0}}
+RUN = {"q": {"x": 9.0, "a": 8.0, "y": 7.0, "b": 7.0, "n": 7.0, "z": 1.0}}
+
+
+def test_by_hand() -> None:
+    """a: 2; b: x above, y and n tied: 3; c: behind x, y, n, z: from 5 to 18 of 20 - 3 + 1."""
+    found = micro_of(QRELS, RUN, entities=20).summary()
+    by_hand = {
+        "kg_mr": (10 / 3, 23 / 3), "kg_mrr": ((1 / 2 + 1 / 3 + 1 / 18) / 3,
+                                              (1 / 2 + 1 / 3 + 1 / 5) / 3),
+        "kg_hits_1": (0, 0), "kg_hits_3": (2 / 3, 2 / 3), "kg_hits_10": (2 / 3, 1),
+        "kg_amr": (10 / 3 / 9.5, 23 / 3 / 9.5), "kg_amri": (1 - 20 / 3 / 8.5, 1 - 7 / 3 / 8.5),
+    }  # fmt: skip
+    assert list(found) == [f"{name}_{end}" for name in by_hand for end in ("low", "high")]
+    for name, ends in by_hand.items():
+        assert (found[f"{name}_low"], found[f"{name}_high"]) == pytest.approx(ends), name
+
+
+def test_an_answer_that_is_found_has_one_rank_and_a_run_of_all_entities_leaves_nothing_open():
+    whole = {"q": {**RUN["q"], "c": 0.0}}
+    for entities in (7, 100):
+        found = micro_of(QRELS, whole, entities=entities)
+        assert found.missing.tolist() == [0]
+        row = found.summary()
+        assert all(row[name] == row[name.replace("_low", "_high")] for name in row)
+    row = micro_of(QRELS, RUN, entities=7).summary()  # only c is left for the last place
+    assert row["kg_mr_low"] == row["kg_mr_high"] == pytest.approx(10 / 3)
+
+
+def test_without_entities_the_end_is_open() -> None:
+    columns, _ = micro_columns(["kg_mrr,kg_hits.10"])
+    found = micro_of(QRELS, RUN, columns=columns).summary()
+    assert found["kg_mrr_low"] == pytest.approx((1 / 2 + 1 / 3) / 3)
+    assert found["kg_mrr_high"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 5) / 3)
+    assert (found["kg_hits_10_low"], found["kg_hits_10_high"]) == pytest.approx((2 / 3, 1))
+
+
+def test_expected_ranks_and_the_limit() -> None:
+    columns, _ = micro_columns(["kg_mrr"])
+    found = micro_of(QRELS, RUN, columns=columns, ties="expected").summary()
+    assert found["kg_mrr_low"] == pytest.approx((1 / 2 + (1 / 2 + 1 / 3 + 1 / 4) / 3) / 3)
+    cut = micro_of(QRELS, RUN, EvalOptions(most=2), entities=20).summary()
+    assert cut["kg_mr_low"] == pytest.approx((2 + 2 + 2) / 3)
+    assert cut["kg_mr_high"] == pytest.approx((2 + 18 + 18) / 3)
+
+
+def test_single_precision() -> None:
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.000000001}}
+    asked = [micro_of(qrels, run, EvalOptions(compat=c), entities=9) for c in (10, 9)]
+    assert [micro.summary()["kg_mr_low"] for micro in asked] == [2.0, 1.5]
+
+
+def test_refusals() -> None:
+    with pytest.raises(UsageError, match="kg_mr, kg_amr, kg_amri need the number of entities"):
+        micro_of(QRELS, RUN)
+    with pytest.raises(UsageError, match="is 0"):
+        micro_of(QRELS, RUN, entities=0)
+    with pytest.raises(UsageError, match="-J"):
+        micro_of(QRELS, RUN, EvalOptions(judged_only=True), entities=20)
+    with pytest.raises(InputError, match=r"'q' has 7 documents, 3 of them answers.* is 6;"):
+        micro_of(QRELS, RUN, entities=6)
+    with pytest.raises(InputError, match="relevance 5 or more"):
+        micro_of(QRELS, RUN, EvalOptions(level=5), entities=20)
+
+
+# -- Names -------------------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    def names_of(*measures: str) -> list[str]:
+        return [column.name for column in micro_columns(measures)[0] if column.end == "low"]
+
+    assert names_of("kg_hits.10,1", "kg_mr") == ["kg_mr_low", "kg_hits_1_low", "kg_hits_10_low"]
+    assert names_of("kg_hits.1,kg_mrr,kg_hits_3") == names_of("kg_mrr", "kg_hits@3", "kg_hits.1")
+    assert names_of("kg_hits") == names_of("kg_hits.1,3,10")
+    columns, others = micro_columns(["map", "kg_mrr", "P.5,10"])
+    assert (len(columns), others) == (2, ["map", "P.5,10"])
+    assert [column.name for column in columns] == ["kg_mrr_low", "kg_mrr_high"]
+    for measure, words in (("kg_mmr", "did you mean 'kg_m"), ("kg_mr,map", "an -m of their own"),
+                           ("kg_mr,,", "''"), ("kg_nonsense", "kg_hits")):  # fmt: skip
+        with pytest.raises(UsageError, match=words) as raised:
+            micro_columns([measure])
+        assert not isinstance(raised.value, BadCutoff)
+    for measure in ("kg_hits.0", "kg_hits.x", "kg_hits.", "kg_mr.5", "kg_mr,5", "kg_hits.1,1.5"):
+        with pytest.raises(UsageError):
+            micro_columns([measure])
+    with pytest.raises(BadCutoff, match="takes no parameters"):
+        micro_columns(["kg_mr.5"])
+
+
+def test_help_names_every_metric() -> None:
+    text = micro_help(COLUMNS)
+    for name in MICRO:
+        assert f"{name}\n    " in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+# -- Against kgtrec's own ranks ----------------------------------------------------------------
+
+
+OWN_NAMES = {
+    "mr": "kg_mr", "mrr": "kg_mrr", "hits@1": "kg_hits_1", "hits@3": "kg_hits_3",
+    "hits@10": "kg_hits_10", "amr": "kg_amr", "amri": "kg_amri",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_run_of_full_depth_gives_what_its_ranks_give(tmp_path: Path, tied: bool) -> None:
+    """Filtered by the evaluated split alone, all other entities are candidates."""
+    draw = np.random.default_rng(5)
+    n, relations = 30, 3
+    triples = np.unique(
+        np.stack([draw.integers(0, high, 120) for high in (n, relations, n)], axis=1), axis=0
+    )
+    graph = kgtrec.Graph.from_arrays(test=triples, n_entities=n, n_relations=relations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        questions = graph.questions("test", filter_splits=("test",))
+    scores = draw.normal(size=(len(questions), n)).astype(np.float32)
+    if tied:
+        scores = np.round(scores)
+    ranker = kgtrec.Ranker(questions, run_depth=n)
+    for batch in ranker.batches(16):
+        ranker.update(batch, scores[batch.question])
+    ranks, run = ranker.finish()
+    run.write(tmp_path / "run")
+    write_qrels(questions, tmp_path / "qrels")
+    result = kgtrec.evaluate(ranks)
+    lists = read_lists(tmp_path / "qrels", tmp_path / "run")
+    found = micro_values(lists, COLUMNS, entities=n)
+    assert found.missing.sum() == 0
+    for own, name in OWN_NAMES.items():
+        for end in ("low", "high"):
+            expected = result[f"both.realistic.micro.{own}"]
+            assert found.summary()[f"{name}_{end}"] == pytest.approx(expected, rel=1e-12), name
+    cut = micro_values(
+        read_lists(tmp_path / "qrels", tmp_path / "run", depth=5), COLUMNS, entities=n
+    )
+    assert cut.missing.sum() > 0
+    for own, name in OWN_NAMES.items():
+        expected = result[f"both.realistic.micro.{own}"]
+        ends = [cut.summary()[f"{name}_{end}"] for end in ("low", "high")]
+        if not tied:  # the end of a cut run may go through a tie
+            assert ends[0] - 1e-12 <= expected <= ends[1] + 1e-12
+
+
+@pytest.mark.data
+def test_ends_hold_the_metrics_of_a_trained_model(shared_data: Path, tmp_path: Path) -> None:
+    """DistMult on some relations of FB15k-237: shallow runs give wide ends, around the truth."""
+    with np.load(shared_data / "models" / "fb15k-237-distmult.npz", allow_pickle=False) as file:
+        entity, relation = file["entity"], file["relation"]
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    questions = graph.questions("test", relations=np.arange(0, 237, 12))
+    row = np.where(questions.side == 0, questions.relation + len(relation) // 2, questions.relation)
+    scores = (entity[questions.entity] * relation[row]) @ entity.T
+    for depth in (300, 20):
+        ranks, run = kgtrec.rank(scores, questions, run_depth=depth)
+        run.write(tmp_path / "run")
+        write_qrels(questions, tmp_path / "qrels")
+        result = kgtrec.evaluate(ranks)
+        micro = micro_values(
+            read_lists(tmp_path / "qrels", tmp_path / "run"), COLUMNS, entities=len(entity)
+        )
+        assert micro.missing.sum() > 0
+        found = micro.summary()
+        for own, name in OWN_NAMES.items():
+            if own in ("amr", "amri"):  # train and valid take candidates away
+                continue
+            truth = result[f"both.realistic.micro.{own}"]
+            assert found[f"{name}_low"] - 1e-9 <= truth <= found[f"{name}_high"] + 1e-9, name
+        assert found["kg_mrr_high"] - found["kg_mrr_low"] < 1 / depth

@@ -1,0 +1,303 @@
+"""Expectation and bounds under ties: against every order, and against pytrec_eval without ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+import tie_oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.table import TABLE, resolve
+from kgtrec.trec.tiecount import queries_with_ties
+from kgtrec.trec.tiegroups import tie_groups
+from kgtrec.trec.ties import TIES, check_tie_forms, has_tie_form, tied_values
+from kgtrec.trec.values import values
+
+CUTS = (1, 2, 3, 5, 8)
+WITH_CUTS = ("recip_rank_cut", "success", "P", "recall", "relative_P", "map_cut", "ndcg_cut")
+PLAIN = ("recip_rank", "map", "Rprec", "ndcg", "dcg")
+COLUMNS = resolve([*PLAIN, *(f"{family}.{','.join(map(str, CUTS))}" for family in WITH_CUTS)])
+
+Document = tuple[float, int | None]
+Query = tuple[list[Document], list[int]]
+
+
+def lists_of(queries: Sequence[Query], depth: int | None = None) -> Lists:
+    """Lists of queries given as documents, best first, and relevances of judged ones missed."""
+    kept = []
+    for documents, _ in queries:
+        last = len(documents) if depth is None else min(depth, len(documents))
+        while 0 < last < len(documents) and documents[last][0] == documents[last - 1][0]:
+            last += 1
+        kept.append(documents[:last])
+    judged = [judged_of(query) for query in queries]
+    flat = [document for documents in kept for document in documents]
+    return Lists(
+        queries=[f"{i:06d}" for i in range(len(queries))],
+        offsets=np.cumsum([0, *map(len, kept)]).astype(np.int64),
+        relevance=np.array([UNJUDGED if r is None else r for _, r in flat], np.int64),
+        scores=np.array([score for score, _ in flat], np.float64),
+        retrieved=np.array([len(documents) for documents, _ in queries], np.int64),
+        judged_offsets=np.cumsum([0, *map(len, judged)]).astype(np.int64),
+        judged=np.array([r for one in judged for r in one], np.int64),
+        tag="t",
+        unanswered=0,
+        unasked=0,
+    )
+
+
+def judged_of(query: Query) -> list[int]:
+    documents, missed = query
+    return sorted([r for _, r in documents if r is not None] + missed, reverse=True)
+
+
+relevances = st.sampled_from([None, None, 0, 1, 1, 2, 3, -1])
+
+
+@st.composite
+def a_query(draw: st.DrawFn) -> Query:
+    """Few documents, and few scores: every order can be tried."""
+    scores = draw(st.lists(st.sampled_from([3.0, 2.0, 2.0, 1.0, -np.inf]), max_size=6))
+    documents = [(score, draw(relevances)) for score in sorted(scores, reverse=True)]
+    return documents, draw(st.lists(st.sampled_from([0, 1, 2, -1]), max_size=3))
+
+
+@settings(max_examples=120)
+@given(
+    st.lists(a_query(), min_size=1, max_size=3),
+    st.sampled_from([1, 1, 2, 0]),
+    st.sampled_from([None, None, 1, 2, 3, 4, 6]),
+    st.booleans(),
+)
+def test_every_order(queries: list[Query], level: int, most: int | None, judged_only: bool) -> None:
+    options = EvalOptions(level=level, most=most, judged_only=judged_only)
+    found = {
+        ties: tied_values(lists_of(queries, most), COLUMNS, options, ties=ties) for ties in TIES
+    }
+    for i, query in enumerate(queries):
+        for column in COLUMNS:
+            k = None if column.cutoff is None else int(column.cutoff)
+            slow = tie_oracle.over_orders(
+                column.family, k, query[0], judged_of(query), level, most, judged_only
+            )
+            for ties in TIES:
+                fast = found[ties][column.name][i]
+                assert fast == pytest.approx(slow[ties], rel=1e-12, abs=1e-14), (ties, column.name)
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(a_query(), min_size=1, max_size=3),
+    st.sampled_from([1, 2]),
+    st.sampled_from([None, None, 2, 3]),
+    st.booleans(),
+)
+def test_the_queries_counted_are_those_that_an_order_changes(
+    queries: list[Query], level: int, most: int | None, judged_only: bool
+) -> None:
+    options = EvalOptions(level=level, most=most, judged_only=judged_only)
+    for column in COLUMNS:
+        k = None if column.cutoff is None else int(column.cutoff)
+        args = level, most, judged_only
+        slow = [
+            tie_oracle.over_orders(column.family, k, query[0], judged_of(query), *args)
+            for query in queries
+        ]
+        changing = sum(one["max"] - one["min"] > 1e-12 for one in slow)
+        counted = queries_with_ties(lists_of(queries, most), [column], options)
+        # A tie that moves two effects against each other is counted: AP can stay as it is.
+        assert counted >= changing, column.name
+        if not (most and judged_only):
+            exact = column.family not in ("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec")
+            assert not exact or counted == changing, column.name
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("judged_only", [False, True])
+def test_without_ties_they_are_the_values_of_pytrec_eval_to_the_bit(
+    ties: str, judged_only: bool
+) -> None:
+    draw = np.random.default_rng(1)
+    queries: list[Query] = []
+    for _ in range(200):
+        n = int(draw.integers(0, 30))
+        scores = np.sort(draw.normal(size=n))[::-1].tolist()
+        grades = draw.choice([-2, -1, 0, 1, 2, 3], n).tolist()
+        documents = [(s, None if g == -2 else g) for s, g in zip(scores, grades, strict=True)]
+        queries.append((documents, draw.integers(0, 3, int(draw.integers(0, 4))).tolist()))
+    for options in (EvalOptions(judged_only=judged_only), EvalOptions(level=2, most=7)):
+        plain = values(lists_of(queries), COLUMNS, options)
+        assert not plain.native
+        tied = tied_values(lists_of(queries), COLUMNS, options, ties=ties)
+        for column in COLUMNS:
+            np.testing.assert_array_equal(tied[column.name], plain[column.name], column.name)
+        assert queries_with_ties(lists_of(queries), resolve(set(TABLE)), options) == 0
+
+
+def test_a_tie_by_hand() -> None:
+    """One relevant of three tied documents behind a relevant one; two relevant in all."""
+    lists = lists_of([([(9, 1), (5, None), (5, 1), (5, 0)], [])])
+    asked = resolve(["map", "recip_rank", "P.2", "success.1", "recall.3", "ndcg_cut.2"])
+    found = {ties: tied_values(lists, asked, ties=ties) for ties in TIES}
+    by_hand = {  # AP: (1 + (2/2 + 2/3 + 2/4) / 3) / 2
+        "map": (31 / 36, 3 / 4, 1), "recip_rank": (1, 1, 1), "P_2": (2 / 3, 1 / 2, 1),
+        "success_1": (1, 1, 1), "recall_3": (5 / 6, 1 / 2, 1),
+    }  # fmt: skip
+    discount = 1 + 1 / np.log2(3)
+    by_hand["ndcg_cut_2"] = ((1 + (discount - 1) / 3) / discount, 1 / discount, 1)
+    for name, (mean, least, most) in by_hand.items():
+        assert found["expected"][name][0] == pytest.approx(mean, rel=1e-15)
+        assert (found["min"][name][0], found["max"][name][0]) == pytest.approx((least, most))
+
+
+def test_first_relevant_of_a_large_tie() -> None:
+    """McSherry and Najork: R relevant of n tied; E[1/rank] of one is H(n) / n."""
+    n = 5000
+    lists = lists_of([([(1.0, int(i == 17)) for i in range(n)], [])])
+    found = tied_values(lists, resolve(["recip_rank", "success.10", "map"]), ties="expected")
+    harmonic = (1 / np.arange(1, n + 1)).sum() / n
+    assert found["recip_rank"][0] == pytest.approx(harmonic, rel=1e-12)
+    assert found["map"][0] == pytest.approx(harmonic, rel=1e-12)
+    assert found["success_10"][0] == pytest.approx(10 / n, rel=1e-12)
+    many = lists_of([([(1.0, int(i % 2)) for i in range(n)], [])])
+    found = tied_values(many, resolve(["recip_rank", "success.10", "success.4000"]),
+                        ties="expected")  # fmt: skip
+    assert found["success_10"][0] == pytest.approx(1 - np.prod((2500 - np.arange(10))
+                                                              / (n - np.arange(10))))  # fmt: skip
+    assert found["success_4000"][0] == 1.0
+
+
+def test_single_precision_ties_under_compat_9() -> None:
+    lists = lists_of([([(1.000000001, 0), (1.0, 1)], [])])
+    asked = resolve(["recip_rank"])
+    assert tied_values(lists, asked, ties="expected")["recip_rank"][0] == 0.5
+    nine = EvalOptions(compat=9)
+    assert tied_values(lists, asked, nine, ties="expected")["recip_rank"][0] == 0.75
+    assert [queries_with_ties(lists, asked, options) for options in (None, nine)] == [0, 1]
+    huge = lists_of([([(1e300, 0), (1e299, 1)], [])])  # both are infinite
+    assert tied_values(huge, asked, nine, ties="max")["recip_rank"][0] == 1.0
+
+
+def test_signed_zeros_tie() -> None:
+    lists = lists_of([([(0.0, 0), (-0.0, 1)], [])])
+    assert tied_values(lists, resolve(["recip_rank"]), ties="expected")["recip_rank"][0] == 0.75
+
+
+def test_ties_do_not_pass_from_query_to_query() -> None:
+    one: Query = ([(2.0, 0), (1.0, 1)], [])
+    lists = lists_of([one, ([], [1]), ([(1.0, 0), (0.0, 1)], []), ([], [1])])
+    assert queries_with_ties(lists, resolve(["map"])) == 0
+    assert len(tie_groups(lists, EvalOptions(), np.ones(4, bool))) == 4
+    assert len(tie_groups(lists, EvalOptions())) == 0
+    assert tied_values(lists, resolve(["map"]), ties="expected")["map"].tolist() == [0.5, 0, 0.5, 0]
+
+
+def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
+    """Three of 40 tied documents are judged, 25 of the 40 are looked at."""
+    documents: list[Document] = [(1.0, None)] * 37 + [(1.0, 1)] * 3
+    lists = lists_of([(documents, [])])
+    options = EvalOptions(most=25, judged_only=True)
+    found = tied_values(lists, resolve(["recall.3", "success.1"]), options, ties="expected")
+    assert found["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
+    none = 15 * 14 * 13 / (40 * 39 * 38)
+    assert found["success_1"][0] == pytest.approx(1 - none, rel=1e-13)
+
+
+def test_parts_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    queries: list[Query] = [
+        (sorted(((float(s), int(r)) for s, r in draw.integers(0, 4, (9, 2))),
+                key=lambda d: -d[0]), [1])
+        for _ in range(50)
+    ]  # fmt: skip
+    lists = lists_of(queries)
+    whole = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
+    for module in ("ties", "tiecount"):
+        monkeypatch.setattr(f"kgtrec.trec.{module}._PART_DOCUMENTS", 25)
+    parts = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
+    assert whole[1] == parts[1] > 0
+    for name, row in whole[0].items():
+        assert row.tolist() == parts[0][name].tolist()
+
+
+def test_measures_without_a_form_are_all_named() -> None:
+    with pytest.raises(UsageError, match=r"bpref, infAP.*map_cut"):
+        check_tie_forms(resolve(["bpref", "infAP", "map"]), EvalOptions())
+    with pytest.raises(UsageError, match="ndcg_1=3"):
+        check_tie_forms(resolve(["ndcg.1=3"]), EvalOptions())
+    with pytest.raises(UsageError, match="'mean'"):
+        tied_values(lists_of([([], [1])]), resolve(["map"]), ties="mean")
+    counts = resolve(["num_ret", "num_rel_ret", "set_P", "num_q"])
+    check_tie_forms(counts, EvalOptions())
+    with pytest.raises(UsageError, match="num_ret, num_rel_ret, set_P"):
+        check_tie_forms(counts, EvalOptions(most=5))
+
+
+def test_measures_of_sets_are_what_they_are() -> None:
+    asked = resolve(["set"])
+    assert all(has_tie_form(column, EvalOptions()) for column in asked)
+    lists = lists_of([([(1.0, 0), (1.0, 1)], [1])])
+    plain = values(lists, asked)
+    for ties in TIES:
+        tied = tied_values(lists, asked, ties=ties)
+        assert {name: row.tolist() for name, row in tied.items()} == {
+            name: row.tolist() for name, row in plain.items()
+        }
+
+
+@pytest.mark.parametrize(
+    ("measure", "documents", "counted"),
+    [
+        ("map", [(1, 1), (1, 1)], 0), ("map", [(1, 0), (1, None)], 0), ("map", [(1, 1), (1, 0)], 1),
+        ("P.2", [(1, 1), (1, 0)], 0), ("P.1", [(1, 1), (1, 0)], 1),
+        ("P.2", [(3, 0), (1, 1), (1, 0)], 1), ("P.1", [(3, 0), (1, 1), (1, 0)], 0),
+        ("recip_rank", [(3, 1), (1, 1), (1, 0)], 0), ("recip_rank", [(3, 0), (1, 1), (1, 0)], 1),
+        ("success.2", [(3, 0), (1, 1), (1, 1), (1, 0)], 1), ("success.2", [(1, 1), (1, 0)], 0),
+        ("success.2", [(1, 1), (1, 1), (1, 0)], 0),
+        ("ndcg", [(1, 1), (1, 2)], 1), ("map", [(1, 1), (1, 2)], 0), ("ndcg", [(1, 0), (1, -1)], 0),
+        ("ndcg.1=2", [(1, 1), (1, 2)], 0),
+        ("bpref", [(1, 1), (1, None)], 0), ("bpref", [(1, 1), (1, 0)], 1),
+        ("infAP", [(1, 1), (1, None)], 1), ("infAP", [(1, 0), (1, None)], 0),
+        ("unj.1", [(1, 0), (1, None)], 1), ("unj.2", [(1, 0), (1, None)], 0),
+        ("judged.1", [(1, 0), (1, 1)], 0), ("rbp_resid", [(1, 0), (1, None)], 1),
+        ("relstring.2", [(1, 0), (1, None)], 1), ("relstring.1", [(3, 0), (1, 0), (1, 1)], 0),
+        ("iprec_at_recall.0.0", [(1, 1), (1, 0)], 1), ("11pt_avg", [(1, 1), (1, 0)], 1),
+        ("Rprec", [(1, 1), (1, 0)], 1), ("Rprec_mult.2", [(1, 1), (1, 0)], 0),
+        ("set_P", [(1, 1), (1, 0)], 0), ("num_rel_ret", [(1, 1), (1, 0)], 0),
+    ],
+)  # fmt: skip
+def test_what_ties_can_change(measure: str, documents: list[Document], counted: int) -> None:
+    assert queries_with_ties(lists_of([(documents, [])]), resolve([measure])) == counted
+
+
+def test_what_a_limit_can_change() -> None:
+    lists = lists_of([([(1, 1), (1, 0)], [])], depth=1)
+    one = EvalOptions(most=1)
+    for measure in ("set_P", "num_rel_ret", "map", "P.5", "success.1"):
+        assert queries_with_ties(lists, resolve([measure]), one) == 1, measure
+    assert queries_with_ties(lists, resolve(["num_ret", "num_q"]), EvalOptions(most=2)) == 0
+
+
+def test_every_measure_has_a_rule_or_needs_none() -> None:
+    """Two orders of one tie: where a measure differs between them, the query is counted."""
+    shown = [1, None, 0, 2, -1]
+    orders = lists_of([
+        ([(float(-i), r) for i, r in enumerate(order)], [1]) for order in permutations(shown)
+    ])  # fmt: skip
+    tied = lists_of([([(1.0, r) for r in shown], [1])])
+    asked = [column for column in resolve(set(TABLE)) if column.family != "runid"]
+    for options in (EvalOptions(), EvalOptions(level=2), EvalOptions(judged_only=True)):
+        found = values(orders, asked, options)
+        for column in asked:
+            changes = len({str(value)[:12] for value in found[column.name].tolist()}) > 1
+            counted = queries_with_ties(tied, [column], options) == 1
+            # A recall point that cannot be reached in any order is counted all the same.
+            assert counted >= changes, column.name
+            assert counted == changes or column.family == "iprec_at_recall", column.name
