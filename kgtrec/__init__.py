@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment import align as align
     from kgtrec.study.comparable import comparable as comparable
     from kgtrec.trec.run import Run as Run
-    from kgtrec.trec.run import write_qrels as write_qrels
-    from kgtrec.trec.run import write_questions as write_questions
+    from kgtrec.trec.writing import write_qrels as write_qrels
+    from kgtrec.trec.writing import write_questions as write_questions
 
 _HOMES = {
     # graphs and what is asked of them
@@ -67,8 +67,8 @@ _HOMES = {
     "align": "study.alignment",
     # TREC files
     "Run": "trec.run",
-    "write_qrels": "trec.run",
-    "write_questions": "trec.run",
+    "write_qrels": "trec.writing",
+    "write_questions": "trec.writing",
     # what goes wrong
     "FilterWarning": "errors",
     "InputError": "errors",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores import Factors, JoinedSource, MatrixSource, Source
 
-__all__ = ["load_matrix", "load_scores"]
+__all__ = ["check_factor_names", "load_matrix", "load_scores"]
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
@@ -106,22 +107,28 @@ def _kind(path: Path) -> str:
     )
 
 
-def _load_factors(path: Path) -> Factors:
-    arrays = _read_archive(path)
-    if not {"queries", "entities"} <= set(arrays):
+def check_factor_names(path: Path, names: Iterable[str]) -> None:
+    """FileError if an archive lacks an array of a factorised model, or holds another one."""
+    arrays = set(names)
+    if not {"queries", "entities"} <= arrays:
         raise FileError(
             path,
             found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
             mend="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
             "or save a score matrix as .npy",
         )
-    unknown = sorted(set(arrays) - set(_FACTORS))
+    unknown = sorted(arrays - set(_FACTORS))
     if unknown:  # a bias under another name would be lost without a word
         raise FileError(
             path,
             found=f"arrays of unknown meaning: {', '.join(map(repr, unknown))}",
             mend=f"leave them out; a factorised model has {', '.join(_FACTORS)}",
         )
+
+
+def _load_factors(path: Path) -> Factors:
+    arrays = _read_archive(path)
+    check_factor_names(path, arrays)
     metric = str(arrays["metric"]) if "metric" in arrays else "dot"
     try:
         return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)

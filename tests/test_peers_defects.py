@@ -278,7 +278,7 @@ def tied_run() -> dict[str, dict[str, float]]:
 
 def test_ties_in_a_run_are_ordered_by_name_every_time():
     """An unstable sort, or one by hash, gives a measure that depends on the order of the lines."""
-    from kgtrec.trec.bridge import evaluate
+    from kgtrec.trec import evaluate
 
     measures = ["recip_rank", "map", "P_5"]
     due = None
@@ -292,7 +292,7 @@ def test_ties_in_a_run_are_ordered_by_name_every_time():
 
 def test_one_list_has_one_order_for_every_measure():
     """Two providers in one report gave RR 0.33 and RR@10 0.50 for one list."""
-    from kgtrec.trec.bridge import evaluate
+    from kgtrec.trec import evaluate
 
     measures = ["recip_rank", "map_cut_20", "P_5", "success_1", "success_5", "recall_5"]
     values = evaluate({"q": {"d7": 1}}, tied_run(), measures)["q"]
@@ -303,7 +303,7 @@ def test_one_list_has_one_order_for_every_measure():
 
 def test_bpref_with_positives_only_is_not_zero():
     """Dividing by min(R, N) with N = 0 makes bpref 0 on every KG's qrels."""
-    from kgtrec.trec.bridge import evaluate
+    from kgtrec.trec import evaluate
 
     run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
     assert evaluate({"q": {"a": 1, "c": 1}}, run, ["bpref"])["q"]["bpref"] == 1
@@ -311,7 +311,7 @@ def test_bpref_with_positives_only_is_not_zero():
 
 
 def test_float64_scores_of_a_run_are_not_rounded_to_float32():
-    from kgtrec.trec.bridge import evaluate
+    from kgtrec.trec import evaluate
 
     run = {"q": {"a": 1.000000001, "b": 1.0}}
     assert evaluate({"q": {"a": 1}}, run, ["recip_rank"])["q"]["recip_rank"] == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kgtrec.atomic import atomic_write
 from kgtrec.errors import FileError, KgtrecError
-from kgtrec.trec.files import DuplicateDocument, read_qrels, read_run, read_run_file
+from kgtrec.trec.files import DuplicateDocument, read_qrels, read_run
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
@@ -25,7 +25,7 @@ def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
 def test_any_white_space_any_order_and_blank_lines(tmp_path: Path) -> None:
     run = write(tmp_path, "q2 Q0 a 1 2.5 t\r\n\n \t\nq1\tQ0  b\v9\f-1e-3 t\nq2 Q0 c x inf last")
     assert read_run(run) == {"q2": {"a": 2.5, "c": float("inf")}, "q1": {"b": -0.001}}
-    assert read_run_file(run).tag == "last"
+    assert read_run(run, "columns").tag == "last"
     qrels = write(tmp_path, "# made by hand\nq2 0 a 1\r\nq1\t0\tb\t-1\n  #q9\nq2 0 c +2")
     assert read_qrels(qrels) == {"q2": {"a": 1, "c": 2}, "q1": {"b": -1}}
 

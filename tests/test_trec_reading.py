@@ -24,7 +24,6 @@ from kgtrec.trec.files import (
     read_qrels_columns,
     read_run,
     read_run_columns,
-    read_run_file,
 )
 from kgtrec.trec.lists import UNJUDGED, Lists
 from kgtrec.trec.reading import read_judgements, read_lists
@@ -244,8 +243,8 @@ def test_faults_of_queries_without_judgements_count_too(tmp_path) -> None:
 def test_columns_beyond_the_sixth(tmp_path, line: str, taken: bool) -> None:
     path = write(tmp_path, f"q Q0 first 1 1 t\n{line}\n")
     if taken:
-        assert read_run_file(path).scores == {"q": {"first": 1.0, "d": 0.5}}
-        assert read_run_file(path).tag == line.split()[5]
+        assert read_run(path) == {"q": {"first": 1.0, "d": 0.5}}
+        assert read_run(path, "columns").tag == line.split()[5]
     else:
         with pytest.raises(FileError, match=r":2: . columns .*written as %20"):
             read_run(path)
@@ -261,7 +260,7 @@ def test_files_in_the_wrong_order(tmp_path) -> None:
 
 def test_comments_in_both(tmp_path) -> None:
     assert read_run(write(tmp_path, "#\nq Q0 d 1 1 t\n # q Q0 e 1 1 u")) == {"q": {"d": 1.0}}
-    assert read_run_file(tmp_path / "file.txt").tag == "t"
+    assert read_run(tmp_path / "file.txt", "columns").tag == "t"
     assert read_qrels(write(tmp_path, "#\nq 0 d 1\n#q 0 e 1")) == {"q": {"d": 1}}
     with pytest.raises(FileError, match="holds no line"):
         read_run(write(tmp_path, "# a\n#"))

@@ -14,9 +14,8 @@ from hypothesis.extra import numpy as hnp
 import kgtrec
 from kgtrec.errors import FileError, UsageError
 from kgtrec.labels import Labels, decode_docno
-from kgtrec.trec import run as run_module
-from kgtrec.trec.files import read_qrels, read_run, read_run_file
-from kgtrec.trec.run import Run, write_qrels, write_questions
+from kgtrec.trec import Run, read_qrels, read_run, write_qrels, write_questions
+from kgtrec.trec import lines as lines_module
 
 LABELS = ["b c", "", "\udcff%20", "é", "z", "b", "a", "\U0001f600", "\uffff", "10", "9"]
 LABELS.remove("")
@@ -88,7 +87,7 @@ def test_lines_and_shortest_digits(tmp_path: Path) -> None:
         "tail0 Q0 a 3 0.1 system",
     ]
     run.write(tmp_path / "x.run.gz")
-    assert read_run_file(tmp_path / "x.run.gz").tag == "kgtrec"
+    assert read_run(tmp_path / "x.run.gz", "columns").tag == "kgtrec"
     assert read_run(tmp_path / "x.run.gz") == read_run(tmp_path / "x.run")
 
 
@@ -96,7 +95,7 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(1)
     run = make_run([rng.random(n) for n in (4, 0, 10, 1, 10)], LABELS, np.float64)
     run.write(tmp_path / "whole")
-    monkeypatch.setattr(run_module, "_LINES_AT_A_TIME", 3)
+    monkeypatch.setattr(lines_module, "LINES_AT_A_TIME", 3)
     run.write(tmp_path / "pieces")
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
 

@@ -17,9 +17,9 @@ from trec_oracle import measures as slow_measures
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec import feed
 from kgtrec.trec import values as room
-from kgtrec.trec.dicts import lists_from_dicts
 from kgtrec.trec.families import ELSEWHERE, nickname
 from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.memory import lists_in_memory
 from kgtrec.trec.options import EvalOptions
 from kgtrec.trec.table import (
     TABLE,
@@ -291,17 +291,15 @@ def test_options_that_cannot_be(wrong: dict[str, int]) -> None:
         EvalOptions(**wrong)  # type: ignore[arg-type]
 
 
-def test_lists_from_dicts() -> None:
+def test_lists_in_memory() -> None:
     qrels = {"b": {"x": 1, "z": 2**53}, "a": {"x": -7}, "none": {}, "c": {"y": 1}}
-    lists = lists_from_dicts(
-        qrels, {"b": {"x": 1, "y": 2, "z": 1}, "a": {"x": 0}, "d": {}}, depth=2
-    )
+    lists = lists_in_memory(qrels, {"b": {"x": 1, "y": 2, "z": 1}, "a": {"x": 0}, "d": {}}, depth=2)
     assert lists.queries == ["a", "b"]
     assert lists.relevance.tolist() == [-7, UNJUDGED, 2**53]
     assert lists.retrieved.tolist() == [1, 3]
     assert lists.judged.tolist() == [-7, 2**53, 1]
     assert (lists.unanswered, lists.unasked) == (1, 1)
-    assert lists_from_dicts(qrels, {}, absent=True).offsets.tolist() == [0, 0, 0, 0]
+    assert lists_in_memory(qrels, {}, absent=True).offsets.tolist() == [0, 0, 0, 0]
 
 
 # -- Names --------------------------------------------------------------------------------------

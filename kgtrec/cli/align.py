@@ -146,7 +146,7 @@ def command(
 
 def _write_qrels(given: dict[str, Any], sides: str, path: str) -> None:
     from kgtrec.study.alignment import alignment_questions
-    from kgtrec.trec.run import write_qrels
+    from kgtrec.trec.writing import write_qrels
 
     labels = {name: given[name] for name in ("left_labels", "right_labels")}
     write_qrels(alignment_questions(given["pairs"], *given["sizes"], sides=sides, **labels), path)

@@ -29,7 +29,7 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
     from kgtrec.cli.outputs import check_outputs
     from kgtrec.errors import UsageError
     from kgtrec.graph import read_graph
-    from kgtrec.trec.run import write_qrels, write_questions
+    from kgtrec.trec.writing import write_qrels, write_questions
 
     if not qrels and not topics:
         raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")

@@ -1,39 +1,79 @@
 """TREC files and measures.
 
-run.py     runs as the ranker makes them; writes run, qrels and question files
-text.py    the bytes of a file (plain, packed, standard input), and what to say of a wrong line
+run.py      runs as the ranker makes them
+text.py     the bytes of a file (plain, packed, standard input), and what to say of a wrong line
 documents.py  documents of every query of a text, through the native core, on all cores
-lists.py   judged lists: all that a measure can see of a run and its qrels
-reading.py, dicts.py  judged lists from files and from dicts
-files.py   run and qrels files as columns and as dicts
+columns.py  runs and qrels as columns; frames.py makes them of pandas frames
+files.py    readers of run and qrels files; writing.py writes them, in lines made by lines.py
+inputs.py   what else a user may hand over; packed.py makes it ready for the native core
+lists.py    judged lists: all that a measure can see of a run and its qrels
+reading.py, memory.py  judged lists from files, and from what is in memory
 families.py    the measures of trec_eval, a row each: parameters, order, nicknames, help
 parameters.py  what may stand behind a measure's name
-table.py   names, in several spellings, to columns
-options.py level of relevance, collection size and the like
-values.py  values of columns over judged lists, and the row for all queries
+table.py    names, in several spellings, to columns
+options.py  level of relevance, collection size and the like
+values.py   values of columns over judged lists, and the row for all queries
 scoring.py, output.py, zscores.py  what `kgtrec eval` computes and prints
-feed.py    the only room that speaks to pytrec_eval, and hands over no more than is safe
-view.py    relevant documents by query and rank; own.py and gains.py compute from them what
-           pytrec_eval lacks, and the rest where handing it over would take too long
-bridge.py  values of measures for runs and dicts; agreement of the two computations
-native.py  some of the measures from ordinal ranks, to compare with
+calling.py  the same for Python: evaluate
+feed.py     the only room that speaks to pytrec_eval, and hands over no more than is safe
+view.py     relevant documents by query and rank; own.py and gains.py compute from them what
+            pytrec_eval lacks, and the rest where handing it over would take too long
+ties.py, tiegroups.py, tiecount.py  values over all orders of tied documents
+micro.py, micronames.py  micro metrics of graphs from a run: filtered ranks of answers
+intervals.py  bootstrap intervals; beyond.py what `kgtrec eval` is asked of all these
+bridge.py   values of measures for the ranker's runs; agreement of the two computations
+native.py   some of the measures from ordinal ranks, to compare with
+ir_measures_provider.py  all this as a provider of ir_measures
+
+Names are loaded on first use: help and errors need no numpy.
 """
 
 from __future__ import annotations
 
-from kgtrec.trec.bridge import check_agreement, evaluate, native_values, summarise, trec_values
-from kgtrec.trec.files import read_qrels, read_run
-from kgtrec.trec.run import Run, write_qrels, write_questions
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Run",
-    "check_agreement",
-    "evaluate",
-    "native_values",
-    "read_qrels",
-    "read_run",
-    "summarise",
-    "trec_values",
-    "write_qrels",
-    "write_questions",
-]
+if TYPE_CHECKING:
+    from kgtrec.trec.bridge import check_agreement as check_agreement
+    from kgtrec.trec.bridge import trec_values as trec_values
+    from kgtrec.trec.calling import evaluate as evaluate
+    from kgtrec.trec.calling import summarise as summarise
+    from kgtrec.trec.columns import QrelsColumns as QrelsColumns
+    from kgtrec.trec.columns import RunColumns as RunColumns
+    from kgtrec.trec.files import read_qrels as read_qrels
+    from kgtrec.trec.files import read_run as read_run
+    from kgtrec.trec.native import native_values as native_values
+    from kgtrec.trec.run import Run as Run
+    from kgtrec.trec.writing import write_qrels as write_qrels
+    from kgtrec.trec.writing import write_questions as write_questions
+    from kgtrec.trec.writing import write_run as write_run
+
+_HOMES = {
+    "QrelsColumns": "columns",
+    "Run": "run",
+    "RunColumns": "columns",
+    "check_agreement": "bridge",
+    "evaluate": "calling",
+    "native_values": "native",
+    "read_qrels": "files",
+    "read_run": "files",
+    "summarise": "calling",
+    "trec_values": "bridge",
+    "write_qrels": "writing",
+    "write_questions": "writing",
+    "write_run": "writing",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kgtrec.trec' has no attribute {name!r}")
+    value = getattr(import_module(f"kgtrec.trec.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

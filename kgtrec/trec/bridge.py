@@ -1,8 +1,4 @@
-"""trec_eval measures of runs and of dicts, and their agreement with those from the ranks.
-
-Documents are ordered by score in float64 descending, then by name, descending in byte order.
-`kgtrec.trec.values` computes the measures of what results.
-"""
+"""trec_eval measures of the ranker's runs, and their agreement with those from the ranks."""
 
 from __future__ import annotations
 
@@ -13,25 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.trec.dicts import lists_from_dicts
 from kgtrec.trec.lists import UNJUDGED, Lists
 from kgtrec.trec.native import native_values
 from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.table import Column, depth_needed, resolve
-from kgtrec.trec.values import summary, values
+from kgtrec.trec.table import Column, resolve
+from kgtrec.trec.values import values
 
 if TYPE_CHECKING:
     from kgtrec.questions import Csr, Questions
     from kgtrec.ranks import Ranks
     from kgtrec.trec.run import Run
 
-__all__ = ["check_agreement", "compare_values", "evaluate", "native_values", "summarise",
-           "trec_values"]  # fmt: skip
+__all__ = ["check_agreement", "compare_values", "native_values", "trec_values"]
 
 Floats = NDArray[np.float64]
 
 AGREEMENT = 1e-12
-_AS_PYTREC_EVAL = EvalOptions(compat=9)
 
 
 def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -> dict[str, Floats]:
@@ -63,62 +56,6 @@ def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -
     _check_depth(run, columns)
     # Never natively: the agreement of the two computations would prove nothing.
     return dict(values(_judged(run, answers), columns, EvalOptions(compat=9, native=False)))
-
-
-def evaluate(
-    qrels: Mapping[str, Mapping[str, int]],
-    run: Mapping[str, Mapping[str, float]],
-    measures: Sequence[str],
-    options: EvalOptions | None = None,
-) -> dict[str, dict[str, float]]:
-    """Values of measures for every query that has both judgements and a run.
-
-    Parameters
-    ----------
-    qrels : mapping of str to mapping of str to int
-        Query, then document, to its relevance.
-    run : mapping of str to mapping of str to float
-        Query, then document, to its score. Compared as float64; equal scores are ordered by
-        document, descending in byte order.
-    measures : sequence of str
-        See `kgtrec.trec.table.resolve`. gm_map and gm_bpref are logarithms, floored at 1e-5.
-    options : EvalOptions, optional
-        By default relevant from 1, and recall points as pytrec_eval and trec_eval 9 have them.
-        With ``complete``, queries that the run lacks have a row too.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        Query, in byte order, then measure, in table order, to its value; a str for relstring.
-
-    Raises
-    ------
-    UsageError
-        Unknown measures, or runid (it has no value).
-    InputError
-        A NaN or something that is no number among the scores, or a relevance that is no whole
-        number.
-    """
-    options = options or _AS_PYTREC_EVAL
-    columns = _per_query(measures)
-    # Under -J, what is looked at may come from anywhere in the run.
-    depth = None if options.judged_only else depth_needed(columns)
-    lists = lists_from_dicts(qrels, run, depth=depth, absent=options.complete)
-    found = values(lists, columns, options)
-    rows = zip(*(column.tolist() for column in found.values()), strict=True)
-    return {
-        query: dict(zip(found, row, strict=True))
-        for query, row in zip(lists.queries, rows, strict=True)
-    }
-
-
-def summarise(
-    values: Mapping[str, Mapping[str, float]], measures: Sequence[str]
-) -> dict[str, float]:
-    """Summary row of what `evaluate` gave: sums of num_*, geometric means of gm_*, else means."""
-    columns = [column for column in _per_query(measures) if not column.is_query_only]
-    by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
-    return {name: float(value) for name, value in summary(by_column, columns).items()}
 
 
 def check_agreement(

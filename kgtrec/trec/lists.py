@@ -66,7 +66,7 @@ class Lists:
         run: Mapping[str, Mapping[str, float]],
         **options: Any,
     ) -> Lists:
-        """Lists of qrels and a run in memory; see `kgtrec.trec.dicts.lists_from_dicts`."""
-        from kgtrec.trec.dicts import lists_from_dicts
+        """Lists of qrels and a run in memory; see `kgtrec.trec.memory.lists_in_memory`."""
+        from kgtrec.trec.memory import lists_in_memory
 
-        return lists_from_dicts(qrels, run, **options)
+        return lists_in_memory(qrels, run, **options)

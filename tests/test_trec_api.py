@@ -1,0 +1,472 @@
+"""kgtrec.trec as Python users see it: every form of run and qrels, in and out, and evaluate."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec import trec
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.trec.calling import Row
+from kgtrec.trec.scoring import NothingShared
+
+QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
+RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
+
+NAMES = ["a", "B", "10", "9", "é", "\U0001f600", "\udcff", "x\x00y", "#", "p%20q", "\u2028", "\x85"]
+ids = st.sampled_from(NAMES)
+numbers = st.floats(allow_nan=False) | st.sampled_from(
+    [0.0, -0.0, 1.0, 1.00000001, math.inf, -math.inf, 5e-324, 0.1 + 0.2, 1e22]
+)
+
+
+def some(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    queries = ids.filter(lambda name: not name.startswith("#"))
+    return st.dictionaries(queries, st.dictionaries(ids, values, min_size=1), min_size=1)
+
+
+runs = some(numbers)
+qrels = some(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 3))
+
+
+def as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
+    """Rows of all queries in turn, so that no query stands in one piece."""
+    rows = [(place, query, doc, value) for query, docs in data.items()
+            for place, (doc, value) in enumerate(docs.items())]  # fmt: skip
+    rows.sort(key=lambda row: row[0])
+    given = zip(*(row[1:] for row in rows), strict=True)
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, dtype=None if name == columns[2] else object)
+            for name, values in zip(columns, given, strict=True)
+        }
+    )
+
+
+# -- Files ------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(run=runs)
+@example(run=RUN)
+def test_runs_come_back_from_files_in_every_form(tmp_path_factory, run) -> None:
+    path = tmp_path_factory.getbasetemp() / "api.run"
+    trec.write_run(run, path, tag="mine")
+    assert trec.read_run(path) == run
+    assert list(trec.read_run(path)) == list(run)
+    columns, frame = trec.read_run(path, as_="columns"), trec.read_run(path, as_="frame")
+    assert columns.tag == "mine"
+    assert list(frame.columns) == ["query_id", "doc_id", "score"]
+    back: dict[str, dict[str, float]] = {}
+    for query, document, score in frame.itertuples(index=False):
+        back.setdefault(query, {})[document] = score
+    assert back == run
+    written = path.read_bytes()
+    for line, (query, document) in zip(written.split(b"\n"), in_order(run), strict=False):
+        assert line.split()[:3] == [as_bytes(query), b"Q0", as_bytes(document)]
+    for form in (columns, frame, frame_of(run, "qid", "docno", "score")):
+        trec.write_run(form, path, tag="mine")
+        assert sorted(path.read_bytes().split(b"\n")) == sorted(written.split(b"\n"))
+    trec.write_run(columns, path, tag="mine")
+    assert path.read_bytes() == written
+
+
+def in_order(run: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
+    """Query and document of every line, as trec_eval orders them."""
+    return [(query, document) for query, scores in run.items()
+            for document in sorted(scores, key=lambda d: (scores[d], as_bytes(d)), reverse=True)
+            ]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(judged=qrels)
+def test_qrels_come_back_from_files_in_every_form(tmp_path_factory, judged) -> None:
+    path = tmp_path_factory.getbasetemp() / "api.qrels"
+    trec.write_qrels(judged, path)
+    written = path.read_bytes()
+    assert trec.read_qrels(path) == judged
+    assert [list(docs) for docs in trec.read_qrels(path).values()] == [*map(list, judged.values())]
+    columns, frame = trec.read_qrels(path, as_="columns"), trec.read_qrels(path, as_="frame")
+    assert list(frame.columns) == ["query_id", "doc_id", "relevance"]
+    for form in (columns, frame):
+        trec.write_qrels(form, path)
+        assert path.read_bytes() == written
+    trec.write_qrels(frame_of(judged, "qid", "docno", "label"), path)
+    assert trec.read_qrels(path) == judged
+
+
+def test_ranks_are_those_of_trec_eval_and_digits_the_fewest(tmp_path: Path) -> None:
+    trec.write_run({"q": {"a": 0.1, "b": 1.0, "c": 1, "d": np.float32(0.5)}}, tmp_path / "r")
+    assert (tmp_path / "r").read_text().splitlines() == [
+        "q Q0 c 1 1 kgtrec", "q Q0 b 2 1 kgtrec", "q Q0 d 3 0.5 kgtrec", "q Q0 a 4 0.1 kgtrec",
+    ]  # fmt: skip
+    trec.write_qrels({"q": {"a": True, "b": np.int8(-1)}, "none": {}}, tmp_path / "q.gz")
+    assert trec.read_qrels(tmp_path / "q.gz") == {"q": {"a": 1, "b": -1}}
+
+
+def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    run = {f"q{i}": {f"d{j}": float(draw.integers(3)) for j in range(i)} for i in range(9)}
+    trec.write_run(run, tmp_path / "whole")
+    monkeypatch.setattr("kgtrec.trec.lines.LINES_AT_A_TIME", 4)
+    trec.write_run(run, tmp_path / "pieces")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+
+
+WRONG_RUNS = {
+    "document 'b c' under query 'q' cannot stand": {"q": {"a": 1.0, "b c": 2.0}},
+    "document '' under query 'q' cannot stand": {"p": {"a": 1.0}, "q": {"b": 1.0, "": 1.0}},
+    "query 'a\\tb' cannot stand": {"a\tb": {"a": 1.0}},
+    "query '' cannot stand": {"": {"a": 1.0}},
+    "query '#1' cannot begin a line": {"#1": {"a": 1.0}},
+    "document 'a' under query 'q' is NaN; remove it": {"q": {"a": math.nan}},
+    "a score of query 'q' is no number": {"q": {"a": "high"}},
+    "document 7 is no text": {"q": {7: 1.0}},
+    "query 7 is no text": {7: {"a": 1.0}},
+    "query 'q' holds ['a']; it must hold a dict": {"q": ["a"]},
+    "hold no document": {"q": {}},
+}
+
+
+@pytest.mark.parametrize("message", WRONG_RUNS)
+def test_what_no_run_file_can_hold(tmp_path: Path, message: str) -> None:
+    with pytest.raises((InputError, UsageError)) as caught:
+        trec.write_run(WRONG_RUNS[message], tmp_path / "r")
+    assert message in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_wrong_calls_of_readers_and_writers(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="as_='pandas' is unknown"):
+        trec.read_run(tmp_path / "none", as_="pandas")
+    with pytest.raises(FileError, match="no such file"):
+        trec.read_qrels(tmp_path / "none", as_="frame")
+    with pytest.raises(
+        UsageError, match=r"a run is a path, .* not \[\('q', 'a', 1\.0\)\] \(list\)"
+    ):
+        trec.write_run([("q", "a", 1.0)], tmp_path / "r")
+    with pytest.raises(UsageError, match=r"qrels are a path, .* not None"):
+        trec.write_qrels(None, tmp_path / "q")
+    with pytest.raises(FileError, match="no such file"):
+        trec.write_run("no.run", tmp_path / "r")
+    with pytest.raises(UsageError, match="'my run' cannot stand"):
+        trec.write_run(RUN, tmp_path / "r", tag="my run")
+    with pytest.raises(InputError, match=r"under query 'q' is 1\.5"):
+        trec.write_qrels({"q": {"a": 1.5}}, tmp_path / "q")
+    with pytest.raises(FileError, match="there is no folder"):
+        trec.write_qrels(QRELS, tmp_path / "none" / "q")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    trec.write_run(RUN, tmp_path / "r")
+    before = (tmp_path / "r").read_bytes()
+    with pytest.raises(InputError):
+        trec.write_run({"q": {"a": 1.0, "b b": 1.0}}, tmp_path / "r")
+    assert (tmp_path / "r").read_bytes() == before
+
+
+def test_one_write_qrels_for_questions_too(tmp_path: Path) -> None:
+    assert trec.write_qrels is kgtrec.write_qrels
+    graph = kgtrec.Graph.from_arrays(test=np.array([[0, 0, 1], [0, 0, 2]]))
+    questions = graph.questions("test", sides="tail")
+    trec.write_qrels(questions, tmp_path / "q")
+    assert (tmp_path / "q").read_text() == "tail0 0 1 1\ntail0 0 2 1\n"
+    scores = np.array([[0.5, 0.25, 0.75]])
+    ranker = kgtrec.Ranker(questions, run_depth=3)
+    for batch in ranker.batches():
+        ranker.update(batch, scores)
+    _, run = ranker.finish()
+    trec.write_run(run, tmp_path / "r", tag="t")
+    assert trec.read_run(tmp_path / "r") == {"tail0": {"2": 0.75, "0": 0.5, "1": 0.25}}
+    asked = ["map", "P_2", "num_rel"]
+    assert trec.evaluate(questions, run, asked) == trec.evaluate(
+        tmp_path / "q", tmp_path / "r", asked
+    )
+
+
+# -- Frames -----------------------------------------------------------------------------------
+
+
+def scored(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0],
+                         **columns})  # fmt: skip
+
+
+WRONG_FRAMES = {
+    "no column 'query_id' or 'qid'; it has 'query', 'doc_id', 'score'": scored().rename(
+        columns={"query_id": "query"}
+    ),
+    "no column 'score'": scored().drop(columns="score"),
+    "document 'a' comes a second time under query 'q' (row 1); keep one": scored(doc_id=["a", "a"]),
+    "the score of document 'b' under query 'q' is NaN or missing (row 1)": scored(
+        score=[1.0, math.nan]
+    ),
+    "column 'doc_id' lacks an id in row 0": scored(doc_id=[None, "b"]),
+    "column 'doc_id' holds 1, which is no text; ids are: frame.astype({'doc_id': str})": scored(
+        doc_id=[1, 2]
+    ),
+    "column 'query_id' holds 3, which is no text": scored(
+        query_id=pd.Series(["q", 3], dtype=object)
+    ),
+    "column 'score' is of type": scored(score=["high", "low"]),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_FRAMES)
+def test_wrong_frames_are_refused_by_row(tmp_path: Path, message: str) -> None:
+    for use in (
+        lambda frame: trec.write_run(frame, tmp_path / "r"),
+        lambda frame: trec.evaluate({"q": {"a": 1}}, frame, ["map"]),
+    ):
+        with pytest.raises(InputError) as caught:
+            use(WRONG_FRAMES[message])
+        assert message in str(caught.value)
+
+
+def test_wrong_relevances_in_frames() -> None:
+    frame = pd.DataFrame({"qid": ["q"], "docno": ["a"], "relevance": [1.0]})
+    with pytest.raises(InputError, match=r"float64; make them whole numbers: frame\.astype"):
+        trec.evaluate(frame, RUN, ["map"])
+    with pytest.raises(InputError, match="within 64 bits"):
+        trec.evaluate(frame.assign(relevance=np.uint64(2**63)), RUN, ["map"])
+    missing = frame.assign(relevance=pd.array([None], dtype="Int64"))
+    with pytest.raises(InputError, match="relevance of document 'a' under query 'q' is NaN"):
+        trec.evaluate(missing, RUN, ["map"])
+    twice = pd.concat([frame, frame]).assign(relevance=1)
+    with pytest.raises(InputError, match="'a' comes a second time under query 'q'"):
+        trec.evaluate(twice, RUN, ["map"])
+
+
+@pytest.mark.parametrize("kind", ["object", "category", "string"])
+def test_frames_of_every_kind_of_text(kind: str) -> None:
+    run = frame_of(RUN, "qid", "docno", "score").astype({"qid": kind, "docno": kind})
+    judged = frame_of(QRELS, "query_id", "doc_id", "relevance").astype({"doc_id": kind})
+    judged = judged.assign(iteration="0").sample(frac=1, random_state=1)
+    due = trec.evaluate(QRELS, RUN, ["official"])
+    assert trec.evaluate(judged, run, ["official"]) == due
+    assert trec.evaluate(judged, run.iloc[::-1], ["official"]) == due
+
+
+def test_the_frame_that_comes_back() -> None:
+    asked = ["AP@20", "relstring", "num_ret"]
+    frame = trec.evaluate(QRELS, RUN, asked, as_="frame")
+    assert frame.index.tolist() == ["q10", "q9"]
+    assert frame.index.name == "query_id"
+    rows = trec.evaluate(QRELS, RUN, asked)
+    assert {query: dict(row) for query, row in rows.items()} == frame.to_dict("index")
+    total = trec.evaluate(QRELS, RUN, asked, summary=True, as_="frame")
+    assert total.to_dict("index") == {"all": dict(trec.evaluate(QRELS, RUN, asked, summary=True))}
+    named = trec.evaluate({"\udcff": {"a": 1}}, {"\udcff": {"a": 1.0}}, ["map"], as_="frame")
+    assert named.index.tolist() == ["\udcff"]
+    with pytest.raises(UsageError, match="as_='table' is unknown"):
+        trec.evaluate(QRELS, RUN, asked, as_="table")
+
+
+# -- evaluate ---------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(judged=some(st.integers(-2, 3)), run=runs)
+def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    trec.write_run(run, folder / "forms.run")
+    trec.write_qrels(judged, folder / "forms.qrels")
+    asked = ["all_trec", "rbp", "AP@2", "RR@2"]
+    if not run.keys() & judged.keys():
+        with pytest.raises(NothingShared, match="share no query"):
+            trec.evaluate(judged, run, asked)
+        return
+    due = trec.evaluate(judged, run, asked)
+    assert list(due) == sorted(run.keys() & judged.keys(), key=as_bytes)
+    forms = [
+        (trec.read_qrels(folder / "forms.qrels", form), trec.read_run(folder / "forms.run", form))
+        for form in ("frame", "columns")
+    ]
+    forms += [(folder / "forms.qrels", str(folder / "forms.run")), (judged, forms[1][1])]
+    total = trec.evaluate(judged, run, ["gm_map", "num_ret", "P"], summary=True)
+    for one, other in forms:
+        assert trec.evaluate(one, other, asked) == due
+        assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
+
+
+PLAIN = ["d1", "d10", "d2", "d9", "z"]  # what pytrec_eval is safe with
+plain_qrels = st.dictionaries(st.sampled_from(PLAIN), st.integers(0, 3), min_size=1)
+near = st.sampled_from([1.0, 1.000000001, 1.00000001, 2.0, -1.0, 0.0, 1e-50, 3e38])
+
+
+@settings(deadline=None)
+@given(judged=plain_qrels, scores=st.dictionaries(st.sampled_from(PLAIN), near, min_size=1))
+def test_compat_9_is_pytrec_eval_float32_ties_and_all(judged, scores) -> None:
+    asked = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
+    theirs = pytrec_eval.RelevanceEvaluator({"q": judged}, asked).evaluate({"q": scores})
+    assert trec.evaluate({"q": judged}, {"q": scores}, asked, compat=9) == theirs
+
+
+def test_double_scores_and_trec_eval_10_by_default() -> None:
+    run = {"q": {"a": 1.000000001, "b": 1.0}}
+    assert trec.evaluate({"q": {"a": 1}}, run, ["RR"]) == {"q": {"recip_rank": 1.0}}
+    assert trec.evaluate({"q": {"a": 1}}, run, ["RR"], compat=9) == {"q": {"recip_rank": 0.5}}
+    # Two relevant documents: recall .1 asks for .2 of one, which is none for 10 and one for 9.
+    point = "iprec_at_recall_0.10"
+    judged, run = {"q": {"a": 1, "never": 1}}, {"q": {"a": 1.0}}
+    assert trec.evaluate(judged, run, [point])["q"][point] == 1
+    assert trec.evaluate(judged, run, "IPrec@0.6")["q"]["iprec_at_recall_0.60"] == 1
+    assert trec.evaluate(judged, run, "IPrec@0.6", compat=9)["q"]["iprec_at_recall_0.60"] == 0
+
+
+def test_values_by_hand_and_by_every_spelling() -> None:
+    judged, run = {"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
+    gained = (1 + 1 / 2) / (1 + 1 / math.log2(3))
+    row = trec.evaluate(judged, run, ["AP@20", "nDCG@20", "P.1,2", "relstring_3"])["q"]
+    assert list(row) == ["P_1", "P_2", "relstring_3", "ndcg_cut_20", "map_cut_20"]
+    for name in ("AP@20", "map_cut_20", "map_cut.20", "MAP@20"):
+        assert row[name] == pytest.approx((1 + 2 / 3) / 2)
+    for name in ("nDCG@20", "ndcg_cut_20", "ndcg_cut.20"):
+        assert row[name] == pytest.approx(gained)
+    assert (row["P@1"], row["P_2"], row["relstring_3"]) == (1.0, 0.5, "101")
+    for name in ("AP@10", "P", "nonsense", 3):
+        with pytest.raises(KeyError):
+            row[name]
+    assert row == dict(row)
+    assert json.loads(json.dumps(row)) == row
+    assert pickle.loads(pickle.dumps(row)) == row
+
+
+class _Measure:
+    """As ir_measures writes its objects."""
+
+    def __str__(self) -> str:
+        return "nDCG@2"
+
+
+def test_measure_objects_by_their_str() -> None:
+    row = trec.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, [_Measure()])["q"]
+    assert row == {"ndcg_cut_2": 1.0}
+    assert row[_Measure()] == 1.0
+
+
+def test_summary_row() -> None:
+    total = trec.evaluate(QRELS, RUN, ["official"], summary=True)
+    assert isinstance(total, Row)
+    assert (total["runid"], total["num_q"], total["num_ret"], total["num_rel"]) == ("", 2, 5, 3)
+    rows = trec.evaluate(QRELS, RUN, ["official"])
+    assert total["map"] == sum(row["map"] for row in rows.values()) / 2
+    assert trec.summarise(rows, ["official"]) == {k: v for k, v in total.items() if k != "runid"}
+    with pytest.raises(UsageError, match="relstring has no value over all queries"):
+        trec.evaluate(QRELS, RUN, ["relstring"], summary=True)
+    with pytest.raises(UsageError, match="runid has no value for a query; ask with summary=True"):
+        trec.evaluate(QRELS, RUN, ["runid"])
+
+
+def test_the_tag_of_a_file_is_runid(tmp_path: Path) -> None:
+    trec.write_run(RUN, tmp_path / "r", tag="mine")
+    for run in (tmp_path / "r", trec.read_run(tmp_path / "r", "columns")):
+        assert trec.evaluate(QRELS, run, ["runid"], summary=True) == {"runid": "mine"}
+
+
+def test_options() -> None:
+    asked = ["num_rel_ret", "num_ret"]
+    assert trec.evaluate(QRELS, RUN, asked, level=2)["q10"] == {"num_ret": 3, "num_rel_ret": 1}
+    complete = trec.evaluate(QRELS, RUN, ["map", "num_q"], complete=True, summary=True)
+    assert complete["num_q"] == 3
+    assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True)) == ["alone", "q10", "q9"]
+    assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True, compat=9)) == ["q10", "q9"]
+    assert trec.evaluate(QRELS, RUN, asked, most=1)["q9"] == {"num_ret": 1, "num_rel_ret": 0}
+    assert trec.evaluate(QRELS, RUN, asked, judged_only=True)["q9"]["num_ret"] == 1
+    assert trec.evaluate(QRELS, RUN, ["utility.0,0,0,1"], collection=9)["q9"] == {
+        "utility_0,0,0,1": 7
+    }
+    tied = {"q": {"a": 1.0, "b": 1.0}}
+    values = [
+        trec.evaluate({"q": {"a": 1}}, tied, ["RR"], ties=ties)["q"]["RR"]
+        for ties in (None, "min", "expected", "max")
+    ]
+    assert values == [0.5, 0.5, 0.75, 1.0]
+    with pytest.raises(UsageError, match="compat"):
+        trec.evaluate(QRELS, RUN, asked, compat=8)
+    with pytest.raises(UsageError, match="did you mean 'map'"):
+        trec.evaluate(QRELS, RUN, ["mapp"])
+
+
+def test_a_query_that_loses_all_documents_keeps_its_row() -> None:
+    run = {"q": {"unjudged": 1.0}, "p": {"a": 1.0}}
+    for compat in (9, 10):
+        rows = trec.evaluate({"q": {"a": 1}, "p": {"a": 1}}, run, ["map"], judged_only=True,
+                             compat=compat)  # fmt: skip
+        assert rows == {"p": {"map": 1.0}, "q": {"map": 0.0}}
+
+
+def test_micro_metrics() -> None:
+    total = trec.evaluate({"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}, ["kg_mrr"], summary=True)
+    assert total == {"kg_mrr_low": 0.5, "kg_mrr_high": 0.5}
+
+
+def test_columns_that_do_not_fit() -> None:
+    offsets, names = np.array([0, 1]), np.array([0, 1])
+    raw = np.frombuffer(b"a", np.uint8)
+    with pytest.raises(UsageError, match=r"1 names and 2 scores"):
+        trec.RunColumns(["q"], offsets, names, raw, np.zeros(2), "")
+    with pytest.raises(UsageError, match="scores is of type float32; it must be float64"):
+        trec.RunColumns(["q"], offsets, names, raw, np.zeros(1, np.float32), "")
+    with pytest.raises(InputError, match="document 'a' under query 'q' is NaN"):
+        trec.RunColumns(["q"], offsets, names, raw, np.array([math.nan]), "")
+    with pytest.raises(UsageError, match="relevance is of type float64"):
+        trec.QrelsColumns(["q"], offsets, names, raw, np.zeros(1))
+    twice = trec.RunColumns(["q"], np.array([0, 2]), np.array([0, 1, 2]),
+                            np.frombuffer(b"aa", np.uint8), np.zeros(2), "")  # fmt: skip
+    with pytest.raises(InputError, match="document 'a' comes a second time under query 'q'"):
+        trec.evaluate({"q": {"a": 1}}, twice, ["map"])
+
+
+def test_a_tag_stays_with_columns_and_files(tmp_path: Path) -> None:
+    trec.write_run(RUN, tmp_path / "a", tag="mine")
+    trec.write_run(tmp_path / "a", tmp_path / "b.gz")
+    columns = trec.read_run(tmp_path / "b.gz", "columns")
+    assert columns.tag == "mine"
+    trec.write_run(columns, tmp_path / "c")
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "a").read_bytes()
+    trec.write_run(columns.to_dict(), tmp_path / "c")
+    assert trec.read_run(tmp_path / "c", "columns").tag == "kgtrec"
+    trec.write_qrels(QRELS, tmp_path / "q")
+    trec.write_qrels(tmp_path / "q", str(tmp_path / "q2"))
+    assert (tmp_path / "q2").read_bytes() == (tmp_path / "q").read_bytes()
+
+
+def test_standard_input_only_once() -> None:
+    with pytest.raises(UsageError, match="can be read only once"):
+        trec.evaluate("-", "-", ["map"])
+
+
+# -- Loading ----------------------------------------------------------------------------------
+
+
+def test_names_are_loaded_on_first_use() -> None:
+    code = (
+        "import sys, kgtrec.trec, kgtrec.trec.table; assert 'numpy' not in sys.modules;"
+        "assert set(kgtrec.trec.__all__) <= set(dir(kgtrec.trec));"
+        "kgtrec.trec.evaluate; assert 'numpy' in sys.modules and 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for name in trec.__all__:
+        assert getattr(trec, name) is not None
+    with pytest.raises(AttributeError, match=r"kgtrec\.trec.*'nothing'"):
+        trec.nothing  # noqa: B018
