@@ -32,7 +32,7 @@ FLOORS = (
     ("ranks",),
     ("rankfile", "plan", "scores", "measures"),
     ("trec", "scorefiles"),
-    ("native",),
+    ("native", "views"),
     ("ranker", "result", "config"),
     ("ranking", "ranges", "summary"),
     ("evaluation",),
@@ -55,7 +55,7 @@ UPWARD = {
 }
 NATIVE = {"measures", "native", "scores", "study", "trec"}
 FACADE = {"cli", "demo"}  # may use the package as its users do: `import kgtrec`
-HEAVY = {"matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
+HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
 

@@ -1,0 +1,182 @@
+"""``kgtrec compare``: which system is better, and how sure is that?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.cli.compare_reports import Report, Wish
+
+FORMATS = ("table", "markdown", "latex", "csv", "json")
+TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
+CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
+OF_RUNS = ("map_cut_20", "ndcg_cut_20")
+
+
+@click.command(short_help="Which system is better? Intervals, paired tests, effect sizes.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE FILE ...")
+@click.option("--qrels", metavar="QRELS", help="The files are TREC runs, to be judged by these.")
+@click.option(
+    "-m", "--measure", "keys", multiple=True, metavar="KEY",
+    help="both.realistic.micro.hits@10, both.macro.map_cut_20, ...; with --qrels map, P.10, AP@20, "
+    "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+)  # fmt: skip
+@click.option(
+    "--test", type=click.Choice(TESTS), default=None,
+    help="Paired test of every pair.  [default: randomisation; with --discriminative t]",
+)  # fmt: skip
+@click.option(
+    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
+    help="For the number of pairs: any false finding (holm, bonferroni), or their share (bh).",
+)  # fmt: skip
+@click.option(
+    "--cluster", is_flag=True,
+    help="Test micro measures over questions, not instances: sound where the instances of a "
+    "question depend on each other. Intervals always draw whole questions.",
+)  # fmt: skip
+@click.option(
+    "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
+    help="Random signs of the randomisation test.",
+)  # fmt: skip
+@click.option(
+    "--draws", type=click.IntRange(100), default=5_000, show_default=True,
+    help="Bootstrap samples of the questions, for intervals.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, help="p below which a difference is significant.",
+)  # fmt: skip
+@click.option(
+    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95,
+    show_default=True, help="Of intervals.",
+)  # fmt: skip
+@click.option(
+    "--against", metavar="QRELS", help="With --qrels: do other labels rank the runs alike?"
+)
+@click.option(
+    "--stability", is_flag=True,
+    help="Instead: do random parts of the test triples rank the systems as all of them do?",
+)  # fmt: skip
+@click.option(
+    "--repeats", type=click.IntRange(1), default=50, show_default=True,
+    help="With --stability: random parts of each size, from 1 to 95 %.",
+)  # fmt: skip
+@click.option(
+    "--discriminative", is_flag=True,
+    help="Instead: which measure tells systems apart best? Sorted p-values, and their area.",
+)  # fmt: skip
+@click.option(
+    "--reuse", metavar="POOL.tsv",
+    help="Instead, with --qrels and --graph: what does a system lose if the pool was made without "
+    "it?",
+)  # fmt: skip
+@click.option("--graph", metavar="DIR", help="With --reuse: the graph of the pool.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="latex marks what each system significantly beats; csv has the pairs; json has it all.",
+)  # fmt: skip
+@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+def command(files: tuple[str, ...], form: str, plot: str | None, **given: Any) -> None:
+    """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
+    runs with --qrels.
+
+    For each measure: values with bootstrap intervals, every pair of systems tested, p-values
+    corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
+    the differences; wins: share of items on which the first is better, ties half), and a sentence
+    on what follows. Micro measures are tested over instances, macro ones over questions, runs over
+    all queries of QRELS. With three or more systems and several measures: do these rank alike?
+
+    \b
+    kgtrec compare distmult.parquet complex.parquet
+    kgtrec compare *.parquet -m both.realistic.micro.hits@10 --correction bh
+    kgtrec compare *.parquet --format latex > table.tex
+    kgtrec compare *.parquet --stability --plot sensitivity.pdf
+    kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
+    kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
+    kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
+    kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
+    """
+    _check_options(given)
+    _keep_blas_single()
+    from kgtrec.cli.compare_reports import Wish, make_report
+
+    if plot is not None:
+        from kgtrec.plots.style import check_plot
+
+        check_plot(plot)
+    of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
+    keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
+    wish = Wish(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    _show(make_report(wish), wish, form, plot)
+
+
+def _show(report: Report, wish: Wish, form: str, plot: str | None) -> None:
+    for note in report.notes:
+        click.echo(f"kgtrec: {note}".encode("utf-8", "surrogateescape"), err=True)
+    text = report.rendered(form)
+    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    if plot is not None:
+        from kgtrec.plots.style import save
+
+        save(report.figure(), plot)
+        click.echo(f"kgtrec: figure written to {plot}", err=True)
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Refuse options that would have no effect, before any file is read."""
+    qrels, modes = given["qrels"], ("stability", "discriminative", "reuse", "against")
+    chosen = [f"--{mode}" for mode in modes if given[mode]]
+    context = click.get_current_context()
+    source = click.core.ParameterSource.COMMANDLINE
+    repeats = context.get_parameter_source("repeats") is source
+    permutations = context.get_parameter_source("permutations") is source
+    tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
+    wrong = [
+        (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
+        (given["stability"] and qrels,
+         "--stability needs files of ranks: in runs that were cut, answers have no rank"),
+        (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
+        (given["against"] and not qrels, "--against needs runs, and --qrels to hold it against"),
+        (given["reuse"] and not given["graph"], "--reuse needs --graph DIR, the graph of the pool"),
+        (given["graph"] and not given["reuse"], "--graph goes with --reuse"),
+        (repeats and not given["stability"], "--repeats goes with --stability"),
+        (given["test"] and (given["stability"] or given["reuse"] or given["against"]),
+         "--test has no part in this report; leave it out"),
+        (permutations and tested != "randomisation",
+         f"--permutations are of the randomisation test, not of {tested}"),
+    ]  # fmt: skip
+    problems = [problem for found, problem in wrong if found]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
+def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:
+    """Files by short names: their own without endings, or as they are where those are alike."""
+    twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice; name each system once")
+    if len(files) < 2:
+        raise UsageError(f"{files[0]!r} alone has nothing to be compared with; name two or more")
+    if runs:  # named as in pools
+        from kgtrec.study.runlists import system_names
+
+        return dict(zip(system_names(files), files, strict=True))
+    short = [Path(file).name.removesuffix(".parquet").removesuffix(".ranks") for file in files]
+    return {
+        file if short.count(stem) > 1 or not stem else stem: file
+        for stem, file in zip(short, files, strict=True)
+    }
+
+
+def _keep_blas_single() -> None:
+    # Products here are small, and the threads are ours: those of the BLAS would be in their way.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")

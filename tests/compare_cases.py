@@ -1,0 +1,42 @@
+"""Systems on a small random graph, for comparisons."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import kgtrec
+from kgtrec.ranks import Ranks
+
+N_ENTITIES, N_RELATIONS, N_TRIPLES = 40, 4, 60
+
+
+def graph(seed: int = 0) -> kgtrec.Graph:
+    """Few heads and many tails, so that questions have several answers."""
+    rng = np.random.default_rng(seed)
+    size = 4 * N_TRIPLES
+    rows = np.column_stack(
+        [rng.integers(0, 8, size), rng.integers(0, N_RELATIONS, size),
+         rng.integers(0, N_ENTITIES, size)]
+    )  # fmt: skip
+    rows = rng.permutation(np.unique(rows, axis=0))
+    return kgtrec.Graph.from_arrays(
+        train=rows[N_TRIPLES:], test=rows[:N_TRIPLES],
+        n_entities=N_ENTITIES, n_relations=N_RELATIONS,
+    )  # fmt: skip
+
+
+def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:
+    """Scores of few different values, so that there are ties; later systems see the answer less."""
+    questions = graph(seed).questions("test")
+    found = {}
+    for number in range(n):
+        rng = np.random.default_rng([seed, number])
+        scores = rng.integers(0, levels, (len(questions), N_ENTITIES)).astype(np.float32)
+        for row, answers in enumerate(
+            np.split(questions.answers.ids, questions.answers.offsets[1:-1])
+        ):
+            scores[row, answers] += rng.integers(
+                0, max(2, levels // (1 + 2 * number)), len(answers)
+            )
+        found[f"s{number}"] = kgtrec.evaluate(scores, questions, progress=False).ranks
+    return found

@@ -1,0 +1,223 @@
+"""kgtrec compare: from files of ranks or runs to tables; the numbers are those of kgtrec.study."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from compare_cases import systems
+from scipy import stats
+
+import kgtrec
+from kgtrec.cli.compare import command
+from kgtrec.errors import InputError, KgtrecError, UsageError
+from kgtrec.ranks import Ranks
+from kgtrec.study.poolfile import write_pool
+from kgtrec.study.pooling import Pool
+
+QUICK = ("--permutations", "2000", "--draws", "200")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ranks of three systems; runs a, b, c with qrels, a pool and its graph."""
+    place = tmp_path_factory.mktemp("compare")
+    for name, ranks in systems(3, levels=30).items():
+        ranks.save(place / f"{name}.parquet")
+    graph = place / "graph"
+    graph.mkdir()
+    questions = range(12)
+    lines = "".join(f"e{q}\tr\tw\ne{q}\tr\tx\ne{q}\tr\ty\ne{q}\tr\tz\n" for q in questions)
+    (graph / "test.txt").write_text(lines)
+    for name, order in {"a": "xyz", "b": "yzx", "c": "wyx"}.items():
+        text = "".join(
+            f"tail{q} Q0 {d} 1 {9 - k} {name}\n" for q in questions for k, d in enumerate(order)
+            if (name, q, k) != ("b", 3, 1)
+        )  # fmt: skip
+        (place / f"{name}.run").write_text(text)
+    judged = {"w": 1, "x": 1, "y": 0, "z": 1}
+    text = "".join(f"tail{q} 0 {d} {r}\n" for q in questions for d, r in judged.items())
+    (place / "q.qrels").write_text(text)
+    (place / "sparse.qrels").write_text("".join(f"tail{q} 0 y 1\n" for q in questions))
+    read = kgtrec.read_graph(graph)
+    ids = read.splits["test"].astype(np.int64)
+    brought = {"w": (0, 0, 1), "x": (1, 3, 0), "y": (2, 1, 2), "z": (0, 2, 0)}
+    places = np.array([brought[read.entities[t]] for t in ids[:, 2].tolist()])
+    asked = np.array([[False, True]] * len(ids))
+    names = [f"tail{read.entities[h][1:]}" for h in ids[:, 0].tolist()]
+    write_pool(place / "pool.tsv", Pool(read, ("a", "b", "c"), 3, ids, places, asked, names))
+    return place
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """Standard output; names with an ending that are there are files of the folder."""
+    given = [str(folder / a) if (folder / a).exists() and a else a for a in arguments]
+    done = CliRunner().invoke(command, given, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode()
+
+
+RANKS = ("s0.parquet", "s1.parquet", "s2.parquet")
+RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
+
+
+def test_json_holds_what_scipy_finds(folder: Path) -> None:
+    found = json.loads(
+        run(folder, *RANKS, "--test", "t", "--draws", "200", "--format", "json",
+            "-m", "both.realistic.micro.mrr", "-m", "tail.realistic.macro.hits@3")
+    )  # fmt: skip
+    assert list(found)[:2] == ["both.realistic.micro.mrr", "tail.realistic.macro.hits@3"]
+    micro = found["both.realistic.micro.mrr"]
+    ranks = {name: Ranks.load(folder / f"{name}.parquet") for name in ("s0", "s1", "s2")}
+    values = {one["system"]: one["value"] for one in micro["systems"]}
+    for name, one in ranks.items():
+        assert values[name] == pytest.approx(np.mean(1 / one.rank()))
+    for pair in micro["pairs"]:
+        first, second = (1 / ranks[pair[name]].rank() for name in ("system", "against"))
+        assert pair["p"] == pytest.approx(stats.ttest_rel(first, second).pvalue)
+        assert pair["difference"] == pytest.approx((first - second).mean())
+        assert pair["low"] < pair["difference"] < pair["high"]
+    assert (micro["items"], micro["unit"], micro["tested_over"]) == (120, "instances", "instances")
+    assert "rankings" in found
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+@pytest.mark.parametrize(
+    "report",
+    [
+        (*RANKS, *QUICK),
+        (*RANKS, *QUICK, "--cluster", "--correction", "bh"),
+        (*RANKS, "--stability", "--repeats", "2"),
+        (*RANKS, "--discriminative"),
+        (*RANKS, "--discriminative", "--cluster", "--test", "wilcoxon"),
+        (*RUNS, *QUICK, "-m", "map", "-m", "P.5"),
+        (*RUNS, "--draws", "200", "--against", "sparse.qrels", "-m", "map"),
+        (*RUNS, "--discriminative", "-m", "map"),
+        (*RUNS, "--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank"),
+    ],
+)
+def test_every_report_has_every_form_and_is_the_same_again(
+    folder: Path, report: tuple[str, ...], form: str
+) -> None:
+    text = run(folder, *report, "--format", form)
+    assert text == run(folder, *report, "--format", form)
+    if form == "json":
+        json.loads(text)
+    elif form == "csv":
+        rows = list(csv.reader(io.StringIO(text)))
+        assert len({len(row) for row in rows}) == 1
+        assert len(rows) > 1
+    elif form == "latex":
+        assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") > 0
+    elif form == "markdown":
+        assert text.startswith("**")
+        assert "| ---" in text
+
+
+def test_the_table_says_what_follows(folder: Path) -> None:
+    text = run(folder, *RANKS, *QUICK, "-m", "both.realistic.micro.mr")
+    assert "both.realistic.micro.mr: 120 instances of 79 questions · lower is better" in text
+    assert "s0 is better than every other system; 3 of 3 pairs" in " ".join(text.split())
+    latex = run(folder, *RANKS, *QUICK, "-m", "both.realistic.micro.mr", "--format", "latex")
+    assert "$^{\\mathrm{bc}}$" in latex
+
+
+def test_runs_answer_all_queries(folder: Path) -> None:
+    found = json.loads(run(folder, *RUNS, *QUICK, "-m", "recip_rank", "--format", "json"))
+    values = {one["system"]: one["value"] for one in found["recip_rank"]["systems"]}
+    assert values == pytest.approx({"a": 1.0, "b": 0.5, "c": 1.0})
+    (folder / "short.run").write_text("tail0 Q0 x 1 9 t\n")
+    given = [str(folder / one) for one in ("a.run", "short.run")]
+    done = CliRunner().invoke(command, ["--qrels", str(folder / "q.qrels"), *given, *QUICK])
+    assert "short: 11 of 12 queries of the qrels are not in the run" in done.stderr
+
+
+def test_reuse(folder: Path) -> None:
+    report = ("--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank")
+    found = json.loads(run(folder, *RUNS, *report, "--format", "json"))["recip_rank"]
+    assert found["c"]["left_out"] == pytest.approx(1 / 3)
+    assert (found["c"]["judged"], found["c"]["relevant"]) == (12, 12)
+    assert found["a"]["judged"] == 0  # b has x, too
+    assert "c" in run(folder, *RUNS, *report)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        (*RANKS, *QUICK),
+        (*RANKS, "--stability", "--repeats", "2"),
+        (*RANKS, "--discriminative"),
+        (*RUNS, *QUICK),
+    ],
+)
+def test_figures(folder: Path, report: tuple[str, ...], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    run(folder, *report, "--plot", str(tmp_path / "x.svg"))
+    text = (tmp_path / "x.svg").read_text()
+    assert text.startswith("<?xml")
+    assert len(text) > 5_000
+
+
+WRONG = [
+    ((RANKS[0],), UsageError, "alone has nothing to be compared with"),
+    ((RANKS[0], RANKS[0]), UsageError, "is named twice"),
+    ((*RANKS, "-m", "both.micro.amri"), UsageError, "no mean over items"),
+    ((*RANKS, "-m", "both.macro.bpref"), UsageError, "--qrels"),
+    ((*RANKS, "-m", "map"), UsageError, "no measure 'map'"),
+    ((*RANKS, "--stability", "--discriminative"), UsageError, "ask for one"),
+    ((*RANKS, "--stability", "--test", "t"), UsageError, "--test has no part"),
+    ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
+    ((*RANKS, "--repeats", "3"), UsageError, "--repeats goes with --stability"),
+    ((*RANKS, "--against", "sparse.qrels"), UsageError, "--against needs runs"),
+    ((*RANKS, "--reuse", "pool.tsv"), UsageError, "--reuse needs runs"),
+    ((*RUNS, "--reuse", "pool.tsv"), UsageError, "--reuse needs --graph"),
+    ((*RUNS, "--graph", "graph"), UsageError, "--graph goes with --reuse"),
+    ((*RUNS, "--stability"), UsageError, "needs files of ranks"),
+    ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
+    ((*RUNS, "-m", "mapp"), UsageError, "did you mean 'map"),
+    ((*RANKS[:2], "--stability"), UsageError, "3 or more"),
+    ((*RANKS, "--plot", "x.doc"), UsageError, "must end in one of"),
+    ((RANKS[0], "q.qrels"), KgtrecError, "q.qrels"),
+    ((RANKS[0], "no.parquet"), KgtrecError, "no.parquet"),
+    (("--qrels", RANKS[0], "a.run", "b.run"), KgtrecError, RANKS[0]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "said"), WRONG)
+def test_wrong_calls(
+    folder: Path, arguments: tuple[str, ...], kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        run(folder, *arguments)
+    assert said in str(caught.value)
+
+
+def test_a_report_without_a_figure(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    with pytest.raises(UsageError, match="has no figure"):
+        run(folder, *RUNS, "--draws", "200", "--against", "sparse.qrels",
+            "--plot", str(tmp_path / "x.pdf"))  # fmt: skip
+
+
+def test_other_questions_are_named(folder: Path, tmp_path: Path) -> None:
+    other = next(iter(systems(1, seed=9).values()))
+    other.save(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="s0 and other cannot be compared: graph"):
+        run(folder, "s0.parquet", str(tmp_path / "other.parquet"))
+
+
+def test_one_sentence_and_an_exit_code(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kgtrec", "compare", str(folder / "s0.parquet"), "nowhere.parquet"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,411 @@
+"""Paired tests, corrections, effect sizes and intervals: slow oracles, scipy, simulated truth."""
+
+from __future__ import annotations
+
+from itertools import pairwise as pairwise_of
+from itertools import product
+
+import numpy as np
+import pytest
+from compare_cases import graph, systems
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import kgtrec
+from kgtrec import _core
+from kgtrec.errors import InputError, UsageError
+from kgtrec.result import Result
+from kgtrec.study.bootstrap import resample
+from kgtrec.study.comparison import compare
+from kgtrec.study.run_samples import samples_of_runs
+from kgtrec.study.samples import Samples, samples_of_ranks
+from kgtrec.study.significance import corrected, effects, pairs_of, pairwise
+
+
+def samples(values: object, cluster: object = None, **more: object) -> Samples:
+    rows = np.asarray(values, np.float64)
+    names = tuple(f"s{k}" for k in range(rows.shape[1]))
+    owner = np.arange(len(rows)) if cluster is None else np.asarray(cluster, np.int64)
+    return Samples("m", "M", names, rows, owner, "instances", **more)  # type: ignore[arg-type]
+
+
+# -- Sums under random signs -------------------------------------------------------------------
+
+
+def sums_of(values: np.ndarray, first: int, n: int, seed: int = 3) -> np.ndarray:
+    out = np.empty((n, values.shape[1]))
+    _core.sign_sums(np.ascontiguousarray(values), seed, first, out)
+    return out
+
+
+@pytest.mark.parametrize("offset", [0, 62, 127])
+def test_all_signs_are_equally_likely(offset: int) -> None:
+    # Powers of two tell from the sum which signs there were; rows before are nothing.
+    values = np.concatenate([np.zeros(offset), [1, 2, 4, 8, 16]])[:, None]
+    n = 64_000
+    sums = sums_of(values, 0, n)[:, 0]
+    found, counts = np.unique(sums, return_counts=True)
+    assert found.tolist() == list(range(-31, 32, 2))
+    # 31 degrees of freedom; beyond this by chance once in 10,000 seeds.
+    assert ((counts - n / 32) ** 2 / (n / 32)).sum() < stats.chi2.ppf(0.9999, 31)
+
+
+def test_signs_of_distant_rows_and_of_neighbouring_permutations_are_unrelated() -> None:
+    values = np.zeros((200, 4))
+    values[[0, 3, 64, 199], [0, 1, 2, 3]] = 1
+    signs = sums_of(values, 0, 20_000)
+    pairs = np.corrcoef(signs.T) - np.eye(4)
+    after = [np.corrcoef(signs[1:, k], signs[:-1, k])[0, 1] for k in range(4)]
+    assert np.abs(pairs).max() < 5 / np.sqrt(20_000)
+    assert np.abs(after).max() < 5 / np.sqrt(20_000)
+
+
+def test_sums_have_the_same_bits_for_every_split_and_strip() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(131, 37))
+    whole = sums_of(values, 0, 2_500)
+    for cuts in ([1], [1_024], [1_023, 1_025, 2_499], [7, 8, 9, 2_000]):
+        edges = [0, *cuts, 2_500]
+        parts = [sums_of(values, a, b - a) for a, b in pairwise_of(edges)]
+        assert np.array_equal(np.concatenate(parts), whole)
+    for column in (0, 15, 16, 31, 32, 36):
+        alone = sums_of(values[:, column : column + 1], 0, 2_500)
+        assert np.array_equal(alone[:, 0], whole[:, column])
+    assert not np.array_equal(sums_of(values, 0, 10, seed=4), whole[:10])
+
+
+def test_a_sum_is_a_sum_of_signed_rows() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(70, 3))
+    signs = sums_of(np.eye(70), 5, 20)  # a column for each row shows its sign
+    assert set(np.unique(signs).tolist()) == {-1.0, 1.0}
+    assert sums_of(values, 5, 20) == pytest.approx(signs @ values, abs=1e-12)
+
+
+# -- The tests ---------------------------------------------------------------------------------
+
+
+def exact_randomisation(gap: list[float]) -> float:
+    observed = abs(sum(gap))
+    sums = [abs(sum(s * d for s, d in zip(signs, gap, strict=True)))
+            for signs in product((-1, 1), repeat=len(gap))]  # fmt: skip
+    return sum(one >= observed - 1e-9 for one in sums) / len(sums)
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        [0.1] * 6,
+        [0.5, -0.5, 0.25, 0.25, 1 / 3, -1 / 3, 1 / 7],
+        [1.0, 1.0, -1.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+        [0.3, 0.1, 0.2, 0.7, -0.1, 0.4, 0.9, 0.05, 0.6, 0.2],
+        [3.0, -3.0],
+    ],
+)
+def test_randomisation_by_enumeration(gap: list[float]) -> None:
+    # The second system is no 0: differences are off by their rounding, and must still tie.
+    base = np.linspace(0.1, 0.9, len(gap))
+    found = pairwise(samples(np.column_stack([base + gap, base])), permutations=40_000)
+    exact = exact_randomisation(gap)
+    error = 4.5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000
+    assert found.p[0] == pytest.approx(exact, abs=error)
+    beyond = found.p[0] * 40_001 - 1
+    assert beyond == pytest.approx(round(beyond))
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "bootstrap"])
+def test_systems_that_are_the_same_do_not_differ(test: str) -> None:
+    rng = np.random.default_rng(2)
+    one = rng.random(50)
+    found = pairwise(
+        samples(np.column_stack([one, one, one + 0.3])), test, "none", permutations=999
+    )
+    assert found.p[0] == 1.0
+    assert max(found.p[1:]) < 0.01
+    assert found.better().tolist() == [[False] * 3, [False] * 3, [True, True, False]]
+    lower = samples(np.column_stack([one, one + 0.3]), higher_is_better=False)
+    assert pairwise(lower, test, permutations=999).better().tolist() == [[False, True], [False] * 2]
+
+
+def test_threads_and_order_of_systems_change_nothing() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.random((300, 20))
+    one, two = (pairwise(samples(values), permutations=9_000, threads=t) for t in (1, 3))
+    assert np.array_equal(one.p, two.p)
+    turned = pairwise(samples(values[:, ::-1]), permutations=9_000)
+    pairs = {tuple(sorted((19 - i, 19 - j))): p for (i, j), p in
+             zip(turned.pairs.tolist(), turned.p, strict=True)}  # fmt: skip
+    assert [pairs[i, j] for i, j in one.pairs.tolist()] == pytest.approx(one.p.tolist(), abs=1e-12)
+
+
+def test_t_and_wilcoxon_are_scipys() -> None:
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(400, 4)) + np.array([0, 0.05, 0.1, 0.3])
+    values[:, 3] = np.round(values[:, 3])
+    t, w = (pairwise(samples(values), test) for test in ("t", "wilcoxon"))
+    for k, (i, j) in enumerate(pairs_of(4).tolist()):
+        theirs = stats.ttest_rel(values[:, i], values[:, j])
+        assert (t.statistic[k], t.p[k]) == pytest.approx((theirs.statistic, theirs.pvalue))
+        gap = values[:, i] - values[:, j]
+        signed = stats.wilcoxon(gap, correction=False, method="approx")
+        assert w.p[k] == pytest.approx(signed.pvalue)
+    few = rng.normal(size=(23, 2))
+    exact = stats.wilcoxon(few[:, 0] - few[:, 1], method="exact")
+    assert pairwise(samples(few), "wilcoxon").p[0] == pytest.approx(exact.pvalue)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=9))
+def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
+    found = pairwise(samples(np.column_stack([np.array(gap) / 3 + 0.1, np.full(len(gap), 0.1)])),
+                     "wilcoxon")  # fmt: skip
+    sizes = [abs(d) for d in gap if d]
+    ranks = [sum(o < s for o in sizes) + (sum(o == s for o in sizes) + 1) / 2 for s in sizes]
+    signs = [1 if d > 0 else -1 for d in gap if d]
+    observed = abs(sum(s * r for s, r in zip(signs, ranks, strict=True)))
+    sums = [abs(sum(s * r for s, r in zip(each, ranks, strict=True)))
+            for each in product((-1, 1), repeat=len(ranks))]  # fmt: skip
+    assert found.p[0] == pytest.approx(sum(one >= observed - 1e-9 for one in sums) / len(sums))
+
+
+# -- Simulated truth ---------------------------------------------------------------------------
+
+NULL_PAIRS = 2_000
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon"])
+def test_type_one_error_is_nominal(test: str) -> None:
+    rng = np.random.default_rng(7)
+    data = rng.choice(
+        [0, 1, 1 / 2, 1 / 3, 1 / 10], (NULL_PAIRS, 40, 1), p=[0.1, 0.2, 0.2, 0.2, 0.3]
+    )
+    data = data + rng.normal(0, 0.2, (NULL_PAIRS, 40, 2))
+    p = [pairwise(samples(one), test, "none", permutations=499).p[0] for one in data]
+    for level in (0.05, 0.2):
+        error = 3.3 * np.sqrt(level * (1 - level) / NULL_PAIRS)
+        assert np.mean(np.array(p) <= level) == pytest.approx(level, abs=error)
+
+
+def test_type_one_error_of_the_bootstrap_is_near_nominal() -> None:
+    rng = np.random.default_rng(8)
+    p = []
+    for _ in range(NULL_PAIRS):
+        one = samples(rng.normal(size=(40, 2)))
+        p.append(pairwise(one, "bootstrap", resampled=resample(one, 200)).p[0])
+    assert 0.035 < np.mean(np.array(p) <= 0.05) < 0.08  # a little liberal on 40 items
+
+
+def test_holm_keeps_any_false_finding_rare() -> None:
+    rng = np.random.default_rng(9)
+    found = [pairwise(samples(rng.normal(size=(30, 5))), "t") for _ in range(600)]
+    assert np.mean([(one.corrected < 0.05).any() for one in found]) < 0.05 + 3 * np.sqrt(0.05 / 600)
+    assert np.mean([(one.p < 0.05).any() for one in found]) > 0.15
+
+
+def test_instances_of_a_question_are_not_independent() -> None:
+    rng = np.random.default_rng(10)
+    cluster = np.repeat(np.arange(40), 6)
+    false = {True: 0, False: 0}
+    for _ in range(300):
+        values = rng.normal(size=(40, 2))[cluster] + rng.normal(0, 0.3, (240, 2))
+        one = samples(values, cluster)
+        for grouped in false:
+            tested = pairwise(one.by_cluster() if grouped else one, permutations=199)
+            false[grouped] += int(tested.p[0] <= 0.05)
+    assert false[False] / 300 > 0.2
+    assert false[True] / 300 < 0.09
+    assert one.by_cluster().means() == pytest.approx(one.means())
+
+
+def test_intervals_cover_at_their_level() -> None:
+    rng = np.random.default_rng(11)
+    # Reciprocal ranks; answers of a question share its difficulty, as do both systems.
+    many = 1 / rng.geometric(0.02 + 0.98 * rng.beta(1, 1, 2_000_000))
+    covered, trials = np.zeros(3), 500
+    for seed in range(trials):
+        cluster = np.repeat(np.arange(100), rng.integers(1, 4, 100))
+        ease = rng.beta(1, 1, (100, 1))[cluster]
+        ranks = rng.geometric(np.broadcast_to(0.02 + 0.98 * ease, (len(cluster), 2)))
+        drawn = resample(samples(1 / ranks, cluster), 500, seed)
+        low, high = drawn.interval()
+        covered[:2] += (low <= many.mean()) & (high >= many.mean())
+        low, high = drawn.difference_interval(pairs_of(2))
+        covered[2] += low[0] <= 0 <= high[0]
+    assert covered / trials == pytest.approx(0.95, abs=3.3 * np.sqrt(0.95 * 0.05 / trials))
+
+
+def test_intervals_are_scipys_where_items_are_their_own_clusters() -> None:
+    rng = np.random.default_rng(12)
+    values = rng.exponential(size=(60, 2)) ** 2
+    ours = resample(samples(values), 20_000, 1).interval()
+    for k in (0, 1):
+        theirs = stats.bootstrap(
+            (values[:, k],), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(3)
+        ).confidence_interval
+        width = theirs.high - theirs.low
+        assert ours[:, k] == pytest.approx([theirs.low, theirs.high], abs=0.04 * width)
+
+
+def test_draws_do_not_depend_on_threads_or_on_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = samples(np.random.default_rng(0).random((90, 3)), np.repeat(np.arange(30), 3))
+    few = resample(one, 120, 5)
+    monkeypatch.setattr("kgtrec.study.bootstrap.available_cores", lambda: 5)
+    many = resample(one, 500, 5)
+    assert np.array_equal(few.draws[:100], many.draws[:100])
+    flat = resample(samples(np.full((20, 2), 0.5)), 200)
+    assert np.array_equal(flat.interval(), np.full((2, 2), 0.5))
+
+
+# -- Corrections and effects -------------------------------------------------------------------
+
+
+def slow_correction(p: list[float], method: str) -> list[float]:
+    m, ordered = len(p), sorted(p)
+    if method == "bonferroni":
+        return [min(1.0, m * one) for one in p]
+    if method == "holm":
+        return [min(1.0, max((m - k) * q for k, q in enumerate(ordered) if q <= one)) for one in p]
+    return [min([1.0] + [m / (k + 1) * q for k, q in enumerate(ordered) if q >= one]) for one in p]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12),
+       st.sampled_from(["holm", "bh", "bonferroni"]))  # fmt: skip
+def test_corrections(p: list[float], method: str) -> None:
+    assert corrected(np.array(p), method).tolist() == pytest.approx(slow_correction(p, method))
+    assert corrected(np.array(p), "none").tolist() == p
+
+
+def test_benjamini_hochberg_is_scipys() -> None:
+    p = np.random.default_rng(0).random(40) ** 3
+    assert corrected(p, "bh") == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_effects() -> None:
+    values = np.array([[0.5, 0.25, 0.5], [1.0, 0.5, 1.0], [0.2, 0.4, 0.2], [0.1, 0.1, 0.1]])
+    found = effects(samples(values))
+    gap = [0.25, 0.5, -0.2, 0.0]
+    mean = sum(gap) / 4
+    deviation = (sum((d - mean) ** 2 for d in gap) / 3) ** 0.5
+    assert found.difference.tolist() == pytest.approx([mean, 0.0, -mean])
+    assert found.d_z.tolist() == pytest.approx([mean / deviation, 0.0, -mean / deviation])
+    assert found.superiority.tolist() == pytest.approx([(2 + 0.5) / 4, 0.5, 1.5 / 4])
+    shifted = effects(samples(np.column_stack([values[:, 0] + 1, values[:, 0]])))
+    assert (shifted.d_z[0], shifted.superiority[0]) == (np.inf, 1.0)
+    ranks = effects(samples(values, higher_is_better=False))
+    assert ranks.superiority.tolist() == pytest.approx([1.5 / 4, 0.5, 2.5 / 4])
+
+
+# -- From ranks and runs -----------------------------------------------------------------------
+
+KEYS = ("both.realistic.micro.mrr", "tail.expected.micro.hits@3", "both.realistic.micro.gmr",
+        "both.realistic.micro.hmr", "both.ordinal.macro.mrr", "head.realistic.macro.hits@3",
+        "both.expected.macro.mrr", "both.macro.map_cut_20", "tail.macro.ndcg_cut_20",
+        "both.realistic.question.log_mrr", "both.realistic.triple.mr",
+        "both.realistic.macro_relation.mrr", "tail.realistic.relation.hits@10")  # fmt: skip
+
+
+def test_values_are_those_of_results() -> None:
+    found = systems(3)
+    # One of them with its rows in another order.
+    found["s1"] = found["s1"].subset(np.random.default_rng(0).permutation(len(found["s1"])))
+    for one in samples_of_ranks(found, KEYS):
+        expected = [Result(ranks)[one.name] for ranks in found.values()]
+        assert one.means() == pytest.approx(expected, abs=1e-12), one.name
+        assert np.bincount(one.cluster).min() > 0
+    micro, *_, macro = samples_of_ranks(found, [KEYS[0], KEYS[4]])
+    assert micro.n_clusters == len(macro) == macro.n_clusters
+    assert (micro.unit, macro.unit) == ("instances", "questions")
+
+
+def test_direction_follows_the_transformation() -> None:
+    found = systems(2)
+    for key in ("mr", "gmr", "hmr", "imr", "igmr", "mrr"):
+        (one,) = samples_of_ranks(found, [f"both.realistic.micro.{key}"])
+        better = compare(one, "t", draws=100).order[0]
+        values = one.means()
+        assert one.higher_is_better == (key in ("mrr", "imr", "igmr"))
+        best = values.argmax() if one.higher_is_better else values.argmin()
+        assert better == best
+        gap = one.sign * (one.values[:, 0] - one.values[:, 1]).mean()
+        assert (gap > 0) == (best == 0)
+
+
+def test_other_questions_are_refused() -> None:
+    ours, other = systems(2), kgtrec.evaluate(
+        np.zeros((len(graph(1).questions("test")), 40), np.float32), graph(1).questions("test"),
+        progress=False,
+    ).ranks  # fmt: skip
+    with pytest.raises(InputError, match="s0 and x cannot be compared: graph"):
+        samples_of_ranks({"s0": ours["s0"], "x": other}, KEYS[:1])
+    part = ours["s1"].subset(np.arange(5))
+    with pytest.raises(InputError, match="a part of the evaluation only"):
+        samples_of_ranks({"s0": ours["s0"], "part": part}, KEYS[:1])
+    ours["s1"].manifest = {"questions": ours["s1"].manifest["questions"] | {"sampled": True}}
+    with pytest.raises(InputError, match="all candidates against sampled candidates"):
+        samples_of_ranks(ours, KEYS[:1])
+    with pytest.raises(UsageError, match="two or more"):
+        samples_of_ranks({"s0": ours["s0"]}, KEYS[:1])
+
+
+@pytest.mark.parametrize(
+    ("key", "mend"),
+    [
+        ("both.realistic.micro.amri", "both.realistic.micro.mr"),
+        ("both.realistic.micro.adjusted_hits@10", "both.realistic.micro.hits@10"),
+        ("both.realistic.micro.median_rank", "both.realistic.micro.m"),
+        ("both.realistic.stratified.mrr(0.5,0.5)", "both.realistic.micro.mrr"),
+        ("both.realistic.micro.std", "both.realistic.micro.mrr"),
+        ("both.macro.bpref", "--qrels"),
+    ],
+)
+def test_measures_without_items_name_one_that_has(key: str, mend: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        samples_of_ranks(systems(2), [key])
+    assert mend in str(caught.value)
+
+
+def test_runs(tmp_path) -> None:
+    qrels = tmp_path / "q"
+    qrels.write_text("".join(f"q{i} 0 d1 1\nq{i} 0 d2 0\n" for i in range(9)))
+    for name, missing in (("a", 0), ("b", 2)):
+        lines = []
+        for i in range(9 - missing):
+            order = ("d1", "d2") if (i + missing) % 3 else ("d2", "d1")
+            lines += [f"q{i} Q0 {d} 1 {5 - k} t\n" for k, d in enumerate(order)]
+        (tmp_path / name).write_text("".join(lines))
+    runs = {name: tmp_path / name for name in "ab"}
+    (found,), missing = samples_of_runs(qrels, runs, ["recip_rank"])
+    assert missing == {"a": 0, "b": 2}
+    assert found.means() == pytest.approx([(6 + 3 * 0.5) / 9, (5 + 2 * 0.5) / 9])
+    assert found.values[-2:, 1].tolist() == [0.0, 0.0]
+    with pytest.raises(UsageError, match="num_ret"):
+        samples_of_runs(qrels, runs, ["num_ret", "map"])
+
+
+# -- Comparison --------------------------------------------------------------------------------
+
+
+def test_tables_turn_pairs_to_the_better_system() -> None:
+    rng = np.random.default_rng(3)
+    rank = rng.integers(1, 50, (200, 1)) + np.array([9.0, 0.0, 4.0]) + rng.random((200, 3))
+    one = compare(samples(rank, higher_is_better=False), permutations=2_000, draws=300)
+    assert [row[1] for row in one.value_table().rows] == ["s1", "s2", "s0"]
+    assert [row[-1] for row in one.value_table().rows] == ["bc", "c", ""]
+    pairs = one.pair_table().rows
+    assert [row[:2] for row in pairs] == [("s1", "s2"), ("s1", "s0"), ("s2", "s0")]
+    for _, _, gap, low, high, p, holm, d_z, wins in pairs:
+        assert low < gap < high < 0 < d_z
+        assert p <= holm < 0.01
+        assert wins == 1.0
+    assert "s1 is better than every other system; 3 of 3 pairs" in one.sentence()
+    assert "$^{\\mathrm{bc}}$" in one.latex()
+
+
+def test_what_is_not_told_apart_is_said() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.random((60, 1)) + rng.normal(0, 0.3, (60, 3)) + np.array([0.5, 0.5, 0.0])
+    one = compare(samples(rows), "t", draws=200)
+    assert "is not told apart from s" in one.sentence()
+    two = compare(samples(rows[:, :2]), "t", draws=200)
+    assert "cannot be told apart" in two.sentence()
+    assert two.to_dict()["conclusion"] == two.sentence()
