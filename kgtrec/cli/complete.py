@@ -1,0 +1,188 @@
+"""``kgtrec complete``: judgements of a pool to qrels and a complete test split."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.study.completion import Completion
+    from kgtrec.study.judged import Interval
+    from kgtrec.study.pooling import Pool
+    from kgtrec.study.runlists import RankedLists
+    from kgtrec.study.triplefiles import Judgements
+    from kgtrec.tables import Table
+
+
+@click.command(short_help="Judgements of a pool to qrels and a complete test split.")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
+@click.option(
+    "--seed-triples", required=True, metavar="FILE", help="The seeds that the pool was made for."
+)
+@click.option("--pool", "pooled", required=True, metavar="FILE", help="From `kgtrec pool`.")
+@click.option(
+    "--judgements", required=True, multiple=True, metavar="FILE",
+    help="Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or any columns under a "
+    "header that names these four. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--blank", type=click.Choice(["error", "N", "?"]), default="error", show_default=True,
+    help="What a blank label means.",
+)  # fmt: skip
+@click.option(
+    "--rules/--no-rules", default=True, show_default=True,
+    help="Whether triples that a rule of the pool calls false, and no judge has seen, are false.",
+)  # fmt: skip
+@click.option("--depth", type=int, help="Of the pool to be used; all of it by default.")
+@click.option("--qrels", metavar="FILE", help="Write question 0 entity label, the label 1 or 0.")
+@click.option(
+    "--test", "split_file", metavar="FILE",
+    help="Write the complete test split: seeds and pooled triples that are true.",
+)  # fmt: skip
+@click.option(
+    "--run-dir", metavar="DIR",
+    help="Write each RUN as the qrels see it: seed questions only, known entities left out.",
+)  # fmt: skip
+@click.option(
+    "--reverse", is_flag=True,
+    help="Qrels also for questions that only pooled true triples ask, for which nothing was "
+    "pooled.",
+)  # fmt: skip
+@click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
+@click.option(
+    "--questions", metavar="FILE",
+    help="How runs and qrels name their questions; as in `kgtrec pool`.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
+    help="Of what is printed.",
+)  # fmt: skip
+def command(
+    runs: tuple[str, ...],
+    graph: str,
+    seed_triples: str,
+    pooled: str,
+    judgements: tuple[str, ...],
+    blank: str,
+    rules: bool,
+    depth: int | None,
+    qrels: str | None,
+    split_file: str | None,
+    run_dir: str | None,
+    reverse: bool,
+    split: str,
+    questions: str | None,
+    form: str,
+) -> None:
+    """Complete the labels of a pool: seeds are true, pooled triples are what judges (or rules) say.
+
+    Prints what there is at every pooling depth; and for RUNs, how much of their first 10 and 20
+    candidates is judged, their measures, and how far what is unjudged could move them.
+
+    Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided (infAP uses it).
+
+    \b
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
+        --judgements judged.tsv --qrels qrels.txt --test complete.tsv
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
+        --judgements judged.tsv --depth 5 --qrels qrels.txt --run-dir filtered a.run b.run
+    kgtrec eval -m bpref -m ndcg_cut.20 qrels.txt filtered/a.run
+    """
+    from kgtrec.cli.pool import echo_tables, read_seeds
+    from kgtrec.graph import read_graph
+    from kgtrec.study.completion import complete, remarks
+    from kgtrec.study.judged import intervals, verdicts
+    from kgtrec.study.poolfile import read_pool
+    from kgtrec.study.runlists import doubts, run_lists, system_names
+    from kgtrec.study.triplefiles import read_judgements
+
+    if run_dir and not runs:
+        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
+    names = system_names(runs)
+    inputs = (*runs, seed_triples, pooled, *judgements, questions)
+    targets = _targets(graph, inputs, names, qrels, split_file, run_dir)
+    loaded = read_graph(graph)
+    seeds = read_seeds(loaded, seed_triples, split, questions)
+    pool, fired = read_pool(pooled, loaded)
+    judged = read_judgements(judgements, loaded, blank)
+    used = fired if rules else None
+    done = complete(seeds, pool, judged, used, depth)
+    lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
+    found = {one.name: intervals(one, done) for one in lists}
+    echo_tables(_tables(pool, judged, used, done, lists, found), form)
+    for doubt in doubts(lists, seeds, 20):
+        _note(f"warning: {doubt}")
+    _write(done, lists, targets, reverse)
+    for text in (*verdicts(found), *remarks(done, judged)):
+        _note(text)
+
+
+def _targets(
+    graph: str,
+    inputs: tuple[str | None, ...],
+    names: list[str],
+    qrels: str | None,
+    split_file: str | None,
+    run_dir: str | None,
+) -> dict[str, str]:
+    """Files to write, by option or system, after checking them."""
+    import os
+
+    from kgtrec.cli.outputs import check_outputs, keep_inputs
+
+    targets = {"--qrels": qrels, "--test": split_file}
+    if run_dir is not None:
+        os.makedirs(run_dir, exist_ok=True)
+        targets |= {name: os.path.join(run_dir, f"{os.path.basename(name)}.run") for name in names}
+    check_outputs(targets, graph)
+    keep_inputs(inputs, targets)
+    return {name: path for name, path in targets.items() if path is not None}
+
+
+def _tables(
+    pool: Pool,
+    judged: Judgements,
+    rules: list[str] | None,
+    done: Completion,
+    lists: list[RankedLists],
+    found: dict[str, dict[str, Interval]],
+) -> dict[str, Table]:
+    from kgtrec.study.completion import complete, depth_table
+    from kgtrec.study.judged import interval_table, share_table
+    from kgtrec.study.trivial import rule_table
+
+    depths = range(done.depth + 1)
+    tables = {"depths": depth_table([complete(done.seeds, pool, judged, rules, d) for d in depths])}
+    if rules is not None and any(rules):
+        tables["rules"] = rule_table(pool, rules, judged)
+    if lists:
+        tables["shares"] = share_table(lists, done)
+        tables["intervals"] = interval_table(found)
+    return tables
+
+
+def _write(
+    done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
+) -> None:
+    from kgtrec.study.triplefiles import write_triples
+
+    if "--qrels" in targets:
+        qrels = done.qrels(reverse)
+        qrels.write(targets["--qrels"])
+        if qrels.nameless:
+            _note(f"{qrels.nameless:,} reverse questions have no name in the runs; left out")
+    if "--test" in targets:
+        write_triples(targets["--test"], done.seeds.graph, done.split)
+    for one in lists:
+        if one.name in targets:
+            one.to_run(done.seeds).write(targets[one.name], "_".join(one.name.split()))
+    if targets:
+        _note(f"wrote {', '.join(targets.values())}")
+
+
+def _note(text: str) -> None:
+    click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)

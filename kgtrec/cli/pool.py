@@ -1,0 +1,159 @@
+"""``kgtrec pool``: what systems put forward for the questions of seed triples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kgtrec.graph import Graph
+    from kgtrec.study.pooling import Pool
+    from kgtrec.study.runlists import RankedLists
+    from kgtrec.study.seeds import SeedQuestions
+    from kgtrec.tables import Table
+
+
+@click.command(short_help="The best candidates of several runs, to be judged.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
+@click.option(
+    "--seed-triples", required=True, metavar="FILE",
+    help="Triples of the split whose questions are pooled; see `kgtrec sample`.",
+)  # fmt: skip
+@click.option("-o", "--output", required=True, metavar="FILE", help="The pool, as TSV.")
+@click.option(
+    "--depth", type=int, default=10, show_default=True,
+    help="Candidates that each run puts in per question. The file holds every smaller depth, too.",
+)  # fmt: skip
+@click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
+@click.option(
+    "--questions", metavar="FILE",
+    help="How the runs name their questions, lines name<TAB>entity<TAB>relation; by default as "
+    "`kgtrec convert --questions` and `kgtrec rank` do for the split.",
+)  # fmt: skip
+@click.option(
+    "--places", type=click.Choice(["filtered", "raw"]), default="filtered", show_default=True,
+    help="Whether candidates that are known push those below them down (raw: for runs made with "
+    "`kgtrec rank --filter raw`). Known ones are never pooled.",
+)  # fmt: skip
+@click.option(
+    "--types", metavar="FILE",
+    help="Try the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
+)  # fmt: skip
+@click.option(
+    "--by-category", is_flag=True,
+    help="Try the rules of relation categories (train split): a head asked of a 1-1 or 1-N "
+    "relation, a tail asked of a 1-1 or N-1 relation.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
+    help="Of what is printed.",
+)  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+def command(
+    runs: tuple[str, ...],
+    graph: str,
+    seed_triples: str,
+    output: str,
+    depth: int,
+    split: str,
+    questions: str | None,
+    places: str,
+    types: str | None,
+    by_category: bool,
+    form: str,
+    threads: int | None,
+) -> None:
+    """Pool the best candidates of RUNs for the questions of seed triples, so that they be judged.
+
+    What any split of the graph knows is left out, and so are the seeds. Each line of the pool has a
+    triple, the side that was asked, the names of its questions, the smallest depth at which it is
+    in the pool, the systems that put it in with their places, and the rule, if one was tried and
+    fired, that labels it false without a judge.
+
+    \b
+    kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --run a.run
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --depth 20 --by-category \\
+        --types relation_types.tsv -o pool.tsv
+
+    \b
+    What comes next:
+    kgtrec judge sheets pool.tsv ...
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
+        --judgements judged.tsv --qrels qrels.txt
+    """
+    from kgtrec.cli.outputs import check_outputs, keep_inputs
+    from kgtrec.graph import read_graph
+    from kgtrec.study.poolfile import write_pool
+    from kgtrec.study.pooling import make_pool
+    from kgtrec.study.runlists import run_lists, system_names
+
+    names = system_names(runs)
+    outputs = {"--output": output}
+    check_outputs(outputs, graph)
+    keep_inputs((*runs, seed_triples, questions, types), outputs)
+    loaded = read_graph(graph)
+    seeds = read_seeds(loaded, seed_triples, split, questions)
+    lists = [
+        run_lists(run, seeds, name, places=places, threads=threads)
+        for run, name in zip(runs, names, strict=True)
+    ]
+    pool = make_pool(lists, seeds, depth)
+    rules = _rules(pool, types, by_category)
+    write_pool(output, pool, rules)
+    _say(pool, lists, seeds, rules, form)
+    click.echo(f"kgtrec: {len(pool):,} pooled triples written to {output}", err=True)
+
+
+def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
+    """Seed questions from files."""
+    from kgtrec.study.seeds import read_question_ids, seed_questions
+    from kgtrec.study.triplefiles import read_triples
+
+    names = None if questions is None else read_question_ids(questions, graph)
+    return seed_questions(graph, read_triples(path, graph), split, names=names)
+
+
+def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
+    from kgtrec.study.categories import relation_categories
+    from kgtrec.study.trivial import read_relation_types, trivial_rules
+
+    if types is None and not by_category:
+        return None
+    return trivial_rules(
+        pool,
+        categories=relation_categories(pool.graph) if by_category else None,
+        types=None if types is None else read_relation_types(types, pool.graph),
+    )
+
+
+def _say(
+    pool: Pool, lists: list[RankedLists], seeds: SeedQuestions, rules: list[str] | None, form: str
+) -> None:
+    from kgtrec.study.runlists import doubts
+    from kgtrec.study.trivial import rule_table
+
+    parts = {
+        "depths": pool.depth_table(rules),
+        "systems": pool.system_table(lists),
+        "overlap": pool.overlap_table(),
+    }
+    if rules is not None:
+        parts["rules"] = rule_table(pool, rules)
+    echo_tables(parts, form)
+    for doubt in doubts(lists, seeds, pool.depth):
+        click.echo(f"kgtrec: warning: {doubt}".encode("utf-8", "surrogateescape"), err=True)
+
+
+def echo_tables(parts: Mapping[str, Table], form: str) -> None:
+    """Print tables one under another, or as one JSON object."""
+    from kgtrec.tables import dump_json
+
+    if form == "json":
+        text = dump_json({name: table.to_dict() for name, table in parts.items()})
+    else:
+        text = "\n\n".join(table.to_text() for table in parts.values())
+    click.echo(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,111 @@
+"""Small graphs with seeds and runs of several systems, and pools of them in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from study_cases import N_ENTITIES, graphs, listed
+
+import kgtrec
+from kgtrec.study.runlists import RankedLists, run_lists
+from kgtrec.study.seeds import SeedQuestions, seed_questions
+
+Triple = tuple[int, int, int]
+Question = tuple[str, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A graph, seeds of its test split, and scores of systems for all its questions.
+
+    Attributes
+    ----------
+    graph : Graph
+    seeds : list of triples
+    scores : dict of str to array (questions, entities)
+        With many ties.
+    """
+
+    graph: kgtrec.Graph
+    seeds: list[Triple]
+    scores: dict[str, np.ndarray]
+
+    def runs(self, kind: str = "filtered", depth: int = N_ENTITIES) -> dict[str, kgtrec.Run]:
+        """Runs over the whole split, filtered as `kgtrec rank` does or not at all."""
+        asked = self.graph.questions("test", filter="raw" if kind == "raw" else "all")
+        return {
+            name: kgtrec.rank(scores, asked, run_depth=depth, progress=False)[1]
+            for name, scores in self.scores.items()
+        }
+
+    @property
+    def questions(self) -> SeedQuestions:
+        """The seeds' questions."""
+        return seed_questions(self.graph, self.seeds)
+
+    def lists(self, kind: str = "filtered", depth: int = N_ENTITIES) -> list[RankedLists]:
+        """Lists of all systems."""
+        runs, seeds = self.runs(kind, depth), self.questions
+        return [run_lists(run, seeds, name, places=kind) for name, run in runs.items()]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    graph = draw(graphs())
+    tests = listed(graph, "test")
+    seeds = draw(st.lists(st.sampled_from(tests), min_size=1, max_size=6, unique=True))
+    n_systems = draw(st.integers(1, 3))
+    random = np.random.default_rng(draw(st.integers(0, 2**20)))
+    shape = (len(graph.questions("test")), N_ENTITIES)
+    scores = {f"s{i}": random.integers(0, 5, shape).astype(np.float32) for i in range(n_systems)}
+    return Case(graph, seeds, scores)
+
+
+def asked_by(triples: list[Triple]) -> list[Question]:
+    """Questions of triples: heads first, each in order of first appearance."""
+    heads = [("head", tail, relation) for _, relation, tail in triples]
+    tails = [("tail", head, relation) for head, relation, _ in triples]
+    return list(dict.fromkeys(heads)) + list(dict.fromkeys(tails))
+
+
+def triple_of(question: Question, entity: int) -> Triple:
+    """The triple that an entity makes of a question."""
+    side, given, relation = question
+    return (entity, relation, given) if side == "head" else (given, relation, entity)
+
+
+def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int, int]]]]:
+    """System, then seed question, to (entity, place), known ones left out and seeds left in."""
+    known = set(listed(case.graph))
+    rows = {question: i for i, question in enumerate(asked_by(listed(case.graph, "test")))}
+    found: dict[str, dict[Question, list[tuple[int, int]]]] = {}
+    for name, scores in case.scores.items():
+        found[name] = {}
+        for question in asked_by(case.seeds):
+            row = scores[rows[question]]
+            # Labels are the ids in decimal, of one digit: ties go by label, descending.
+            order = sorted(range(N_ENTITIES), key=lambda e: (-row[e], -e))
+            place, kept = 0, []
+            for entity in order:
+                triple = triple_of(question, entity)
+                is_out = triple in known and triple not in case.seeds
+                place += kind == "raw" or not is_out
+                if not is_out:
+                    kept.append((entity, place))
+            found[name][question] = kept
+    return found
+
+
+def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]:
+    """Pooled triple to the best place at which each system has it."""
+    pool: dict[Triple, dict[str, int]] = {}
+    for name, by_question in slow_lists(case, kind).items():
+        for question, kept in by_question.items():
+            for entity, place in kept:
+                triple = triple_of(question, entity)
+                if place <= depth and triple not in case.seeds:
+                    own = pool.setdefault(triple, {})
+                    own[name] = min(place, own.get(name, place))
+    return pool

@@ -1,0 +1,475 @@
+"""Judgements, complete splits, qrels and intervals against plain Python; `kgtrec complete`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, triple_of
+from study_cases import N_ENTITIES, listed
+
+import kgtrec
+from kgtrec.cli.complete import command
+from kgtrec.cli.pool import command as pool_command
+from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.study.completion import Completion, complete, depth_table, remarks
+from kgtrec.study.judged import BOUNDED, decided_pairs, intervals, share_table, shares, verdicts
+from kgtrec.study.pooling import make_pool
+from kgtrec.study.triplefiles import Judgements, read_judgements, read_triples, write_triples
+from kgtrec.trec.files import read_qrels
+
+DEPTH = 4
+
+
+@st.composite
+def judged_cases(draw: st.DrawFn) -> tuple[Case, dict[Triple, int]]:
+    """A case, and labels of some pooled triples, some seeds and some others."""
+    case = draw(cases())
+    pooled = sorted(slow_pool(case, DEPTH, "filtered"))
+    entity = st.integers(0, N_ENTITIES - 1)
+    triple = st.sampled_from([*pooled, *case.seeds]) | st.tuples(entity, st.just(0), entity)
+    labels = draw(st.dictionaries(triple, st.sampled_from([1, 1, 0, 0, -1]), max_size=30))
+    return case, labels
+
+
+def done(case: Case, labels: dict[Triple, int], depth: int = DEPTH, **more: object) -> Completion:
+    seeds = case.questions
+    pool = make_pool(case.lists(), seeds, DEPTH)
+    return complete(seeds, pool, Judgements(labels, len(labels)), depth=depth, **more)  # type: ignore[arg-type]
+
+
+def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Triple, int]:
+    """Label of every seed and pooled triple: 1, 0, or -1 where nobody decided."""
+    pool = {
+        t for t, own in slow_pool(case, DEPTH, "filtered").items() if min(own.values()) <= depth
+    }
+    found = {t: labels.get(t, -1) for t in pool}
+    return found | dict.fromkeys(case.seeds, 1)
+
+
+@given(judged_cases(), st.integers(0, DEPTH))
+def test_labels_and_complete_split(given: tuple[Case, dict[Triple, int]], depth: int) -> None:
+    case, labels = given
+    found, expected = done(case, labels, depth), slow_labels(case, labels, depth)
+
+    assert (
+        dict(zip(map(tuple, found.triples.tolist()), found.labels.tolist(), strict=True))
+        == expected
+    )
+    true = {t for t, label in expected.items() if label == 1}
+    assert {tuple(t) for t in found.split.tolist()} == true
+    assert [tuple(t) for t in found.split.tolist()][: len(case.seeds)] == case.seeds
+    reverse = set(asked_by(sorted(true))) - set(asked_by(case.seeds))
+    sides = ("head", "tail")
+    assert {(sides[side], entity, relation) for side, entity, relation in found.reverse} == reverse
+    assert found.unused == len(set(labels) - set(expected))
+    assert found.doubted == sum(labels.get(t) == 0 for t in case.seeds)
+    counts = found.counts()
+    assert counts["added"] == len(true) - len(case.seeds)
+    assert counts["false"] == sum(label == 0 for label in expected.values())
+    assert counts["undecided"] == sum(label == -1 for label in expected.values())
+    assert counts["never pooled"] == len(reverse)
+    assert counts["questions"] == len(set(asked_by(sorted(true))))
+
+
+@given(judged_cases(), st.booleans())
+def test_qrels(given: tuple[Case, dict[Triple, int]], reverse: bool) -> None:
+    case, labels = given
+    completion, expected = done(case, labels), slow_labels(case, labels, DEPTH)
+    names = case.graph.questions("test").ids
+    number = {q: names[i] for i, q in enumerate(asked_by(listed(case.graph, "test")))}
+    true = sorted(t for t, label in expected.items() if label == 1)
+    asked = set(asked_by(case.seeds)) | (set(asked_by(true)) if reverse else set())
+    wanted = {
+        (number[q], e): expected[triple_of(q, e)]
+        for q in asked if q in number
+        for e in range(N_ENTITIES) if triple_of(q, e) in expected
+    }  # fmt: skip
+
+    qrels = completion.qrels(reverse)
+
+    owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
+    rows = zip(owner, qrels.entities.tolist(), qrels.labels.tolist(), strict=True)
+    assert {(qrels.ids[q], e): label for q, e, label in rows} == wanted
+    assert qrels.nameless == sum(q not in number for q in asked)
+
+
+@settings(max_examples=20)
+@given(given_case=judged_cases())
+def test_a_written_qrels_file_holds_the_labels(
+    given_case: tuple[Case, dict[Triple, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    qrels = done(*given_case).qrels()
+    path = tmp_path_factory.mktemp("q") / "qrels.txt"
+    qrels.write(path)
+    owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
+    expected: dict[str, dict[str, int]] = {}
+    for question, entity, label in zip(owner, qrels.entities, qrels.labels.tolist(), strict=True):
+        expected.setdefault(qrels.ids[question], {})[str(entity)] = label
+    assert read_qrels(path) == expected
+
+
+@given(judged_cases(), st.data())
+def test_rules_speak_where_no_judge_has(
+    given: tuple[Case, dict[Triple, int]], data: st.DataObject
+) -> None:
+    case, labels = given
+    seeds = case.questions
+    pool = make_pool(case.lists(), seeds, DEPTH)
+    rules = data.draw(
+        st.lists(st.sampled_from(["", "1-1:head"]), min_size=len(pool), max_size=len(pool))
+    )
+    found = complete(seeds, pool, Judgements(labels, 0), rules)
+    pooled = [tuple(t) for t in pool.triples.tolist()]
+    fired = {t for t, rule in zip(pooled, rules, strict=True) if rule}
+    expected = slow_labels(case, labels, DEPTH)
+    expected |= {t: 0 for t in fired if labels.get(t, -1) == -1}
+    assert (
+        dict(zip(map(tuple, found.triples.tolist()), found.labels.tolist(), strict=True))
+        == expected
+    )
+    assert found.counts()["false by rule"] == sum(labels.get(t, -1) == -1 for t in fired)
+    assert found.overruled == sum(labels.get(t) == 1 for t in fired)
+
+
+# -- Shares and intervals --------------------------------------------------------------------------
+
+
+def relevance(case: Case, labels: dict[Triple, int]) -> dict[str, list[list[int | None]]]:
+    """System to the labels of every question's list; None: unjudged."""
+    expected = slow_labels(case, labels, DEPTH)
+    return {
+        name: [
+            [expected.get(triple_of(q, e)) if expected.get(triple_of(q, e)) != -1 else None
+             for e, _ in by_question[q]]
+            for q in asked_by(case.seeds)
+        ]
+        for name, by_question in slow_lists(case, "filtered").items()
+    }  # fmt: skip
+
+
+@given(judged_cases(), st.integers(1, 6))
+def test_shares(given: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
+    case, labels = given
+    completion = done(case, labels)
+    for lists in case.lists():
+        found = shares(lists, completion, cutoff)
+        rows = slow_lists(case, "filtered")[lists.name]
+        told = slow_labels(case, labels, DEPTH)
+        expected = dict.fromkeys(("seed", "added", "false", "unjudged"), 0)
+        for question, kept in rows.items():
+            for entity, _ in kept[:cutoff]:
+                triple = triple_of(question, entity)
+                label = told.get(triple, -1)
+                kind = (
+                    "seed"
+                    if triple in case.seeds
+                    else {1: "added", 0: "false"}.get(label, "unjudged")
+                )
+                expected[kind] += 1
+        assert found == expected
+        row = next(r for r in share_table([lists], completion, [cutoff]).rows)
+        assert math.isclose(row[-1] + row[-2], 100)
+
+
+def value(name: str, lists: list[list[int]]) -> float:
+    """A measure of lists of 0 and 1, by its definition, averaged over questions."""
+    found = []
+    for own in lists:
+        first = own.index(1) + 1 if 1 in own else math.inf
+        found.append({
+            "P_10": sum(own[:10]) / 10,
+            "success_10": float(first <= 10),
+            "recip_rank": 1 / first,
+            "rbp": 0.1 * sum(r * 0.9**i for i, r in enumerate(own)),
+        }[name])  # fmt: skip
+    return sum(found) / len(found)
+
+
+@settings(max_examples=40)
+@given(judged_cases())
+def test_bounds_are_the_extremes_of_all_labellings(given: tuple[Case, dict[Triple, int]]) -> None:
+    case, labels = given
+    completion = done(case, labels)
+    for lists in case.lists():
+        found = intervals(lists, completion)
+        told = relevance(case, labels)[lists.name]
+        for name in BOUNDED:
+            lows, highs = [], []
+            for own in told:  # questions do not see each other's labels
+                unknown = own.count(None)
+                values = []
+                for filled in itertools.product((0, 1), repeat=unknown):
+                    rest = iter(filled)
+                    values.append(value(name, [[next(rest) if r is None else r for r in own]]))
+                lows.append(min(values))
+                tail = 0.9 ** len(own) if name == "rbp" and unknown else 0.0
+                highs.append(max(values) + tail)
+            assert found[name].low == pytest.approx(sum(lows) / len(lows), abs=1e-12)
+            assert found[name].high == pytest.approx(sum(highs) / len(highs), abs=1e-12)
+            condensed = [[r for r in own if r is not None] for own in told]
+            assert found[name].condensed == pytest.approx(value(name, condensed), abs=1e-12)
+        assert math.isnan(found["bpref"].high)
+
+
+def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) -> float:
+    """Buckley and Voorhees: of the judged false ones, the share below each true one."""
+    found = []
+    for own, r, n in zip(lists, relevant, false, strict=True):
+        total = 0.0
+        for i, label in enumerate(own):
+            if label == 1:
+                above = min(own[:i].count(0), r)
+                total += 1 - above / min(r, n) if above else 1.0
+        found.append(total / r)
+    return sum(found) / len(found)
+
+
+@given(judged_cases())
+def test_bpref_uses_judged_negatives(given: tuple[Case, dict[Triple, int]]) -> None:
+    case, labels = given
+    told = slow_labels(case, labels, DEPTH)
+    counts = [
+        [
+            sum(told.get(triple_of(q, e)) == label for e in range(N_ENTITIES))
+            for q in asked_by(case.seeds)
+        ]
+        for label in (1, 0)
+    ]
+    for lists in case.lists():
+        found = intervals(lists, done(case, labels))["bpref"]
+        expected = bpref(relevance(case, labels)[lists.name], *counts)
+        assert found.low == pytest.approx(expected, abs=1e-12)
+
+
+@given(cases())
+def test_a_judged_pool_leaves_nothing_open_at_its_depth(case: Case) -> None:
+    labels = {t: (t[0] + t[2]) % 2 for t in slow_pool(case, DEPTH, "filtered")}
+    completion = done(case, labels)
+    for lists in case.lists():
+        assert shares(lists, completion, DEPTH)["unjudged"] == 0
+
+
+def test_decided_pairs() -> None:
+    from kgtrec.study.judged import Interval
+
+    found = {
+        "a": {name: Interval(0.5, 0.5, 0.6) for name in BOUNDED},
+        "b": {name: Interval(0.6, 0.6, 0.7) for name in BOUNDED},
+        "c": {name: Interval(0.65, 0.7, 0.9) for name in BOUNDED},
+    }
+    assert decided_pairs(found, "P_10") == (1, 3)  # a touches b, b meets c
+    assert verdicts(found)[0].startswith("P_10: in 1 of 3 pairs")
+    assert verdicts({"a": found["a"]}) == []
+    with pytest.raises(UsageError, match="no bounds"):
+        decided_pairs(found, "bpref")
+
+
+# -- Bad calls and files ---------------------------------------------------------------------------
+
+
+def small() -> Case:
+    rows = np.array([[0, 0, 1], [1, 0, 2], [2, 0, 3], [3, 0, 0]])
+    graph = kgtrec.Graph.from_arrays(train=rows[:1], test=rows[1:], n_entities=N_ENTITIES)
+    random = np.random.default_rng(1)
+    scores = {name: random.random((len(graph.questions()), N_ENTITIES)) for name in "ab"}
+    return Case(graph, [(2, 0, 3)], scores)
+
+
+def test_bad_calls_are_refused() -> None:
+    case = small()
+    with pytest.raises(UsageError, match="this pool has 0 to 4"):
+        done(case, {}, depth=5)
+    with pytest.raises(UsageError, match="rules for"):
+        done(case, {}, rules=["x"] * 99)
+    for cutoff in (0, True):
+        with pytest.raises(UsageError, match="cutoff"):
+            shares(case.lists()[0], done(case, {}), cutoff)
+
+
+def read(tmp_path: Path, text: str, blank: str = "error") -> Judgements:
+    path = tmp_path / "judged.tsv"
+    path.write_bytes(text.encode())
+    return read_judgements(path, small().graph, blank)
+
+
+def test_judgement_files(tmp_path: Path) -> None:
+    plain = read(tmp_path, "0\t0\t1\tY\n1\t0\t2\t N\r\n2\t0\t3\t?")
+    assert plain.labels == {(0, 0, 1): 1, (1, 0, 2): 0, (2, 0, 3): -1}
+    assert plain.counts() == {"Y": 1, "N": 1, "?": 1}
+    assert plain.of([[1, 0, 2], [5, 0, 5]]).tolist() == [0, -2]
+    headed = read(tmp_path, "note\tHead\trelation\ttail\tlabel\tlink\nx\t0\t0\t1\tY\t\n")
+    assert headed.labels == {(0, 0, 1): 1}
+    again = read(tmp_path, "0\t0\t1\tY\n0\t0\t1\tY \n")
+    assert (len(again), again.rows, again.repeated) == (1, 2, 1)
+    blank = read(tmp_path, "0\t0\t1\t\n0\t0\t2\t \n0\t0\t3\tY\n", "N")
+    assert (blank.labels, blank.blank) == ({(0, 0, 1): 0, (0, 0, 2): 0, (0, 0, 3): 1}, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no judgement"),
+        ("head\trelation\ttail\tlabel\n", "no judgement"),
+        ("0\t0\t1\n", ":1: 3 columns in place of 4"),
+        ("head\trelation\ttail\tlabel\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
+        ("head\trelation\ttail\tlabel\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
+        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n", r":2: label 'yes' .and 1 more such lines: 3"),
+        ("0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
+        ("0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
+        ("0\t\t1\tY\n", ":1: an empty name"),
+        ("0\t0\t1\tY\n0\t0\t1\tN\n0\t0\t1\t?\n",
+         r":2: '0 0 1' is labelled 'N', and otherwise in .*:1 .and 1 more such lines: 3"),
+        ("0\t0\t1\tY\n\n0\t0\t2\tY\n", ":2: an empty line"),
+    ],
+)  # fmt: skip
+def test_a_wrong_judgement_file_is_refused_with_its_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(FileError, match=said):
+        read(tmp_path, text)
+
+
+def test_files_must_agree(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("0\t0\t1\tY\n")
+    (tmp_path / "b.tsv").write_text("1\t0\t1\tN\n0\t0\t1\tN\n")
+    graph = small().graph
+    with pytest.raises(FileError, match=r"b.tsv:2: .* otherwise in .*a.tsv:1"):
+        read_judgements([tmp_path / "a.tsv", tmp_path / "b.tsv"], graph)
+    with pytest.raises(UsageError, match="no judgement file"):
+        read_judgements([], graph)
+    with pytest.raises(UsageError, match="blank='Y'"):
+        read_judgements(tmp_path / "a.tsv", graph, "Y")
+
+
+def test_labels_that_tsv_cannot_hold_are_refused(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], entities=["a\tb", "c"], relations=["r"])
+    with pytest.raises(KgtrecError, match="TSV cannot hold"):
+        write_triples(tmp_path / "x.tsv", graph, graph.splits["test"])
+    assert not (tmp_path / "x.tsv").exists()
+
+
+def test_remarks_and_tables() -> None:
+    case = small()
+    pool = list(slow_pool(case, DEPTH, "filtered"))
+    labels = dict.fromkeys(pool[:-1], 1) | {(2, 0, 3): 0, (6, 0, 6): 1}
+    completion = done(case, labels)
+    told = " ".join(remarks(completion, replace(Judgements(labels, 9), repeated=2, blank=3)))
+    for part in (
+        "2 judgements were repeated",
+        "3 blank labels",
+        "1 pooled triples are not decided",
+        "1 seeds are judged false",
+        "neither seeds nor pooled",
+        "nothing was ever pooled",
+    ):
+        assert part in told
+    table = depth_table([done(case, labels, depth) for depth in range(DEPTH + 1)])
+    assert [row[0] for row in table.rows] == ["0", "1", "2", "3", "4"]
+    assert remarks(done(case, {}, 0), Judgements({}, 0)) == []
+
+
+# -- The command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A graph with blanks in its labels, seeds, runs, their pool and judgements of most of it."""
+    random = np.random.default_rng(5)
+    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
+    random.shuffle(rows)
+    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "train.txt").write_text("".join(lines[:40]))
+    (tmp_path / "graph" / "test.txt").write_text("".join(lines[40:]))
+    (tmp_path / "seed.tsv").write_text("".join(lines[40:48]))
+    graph = kgtrec.read_graph(tmp_path / "graph")
+    asked = graph.questions()
+    for name in "ab":
+        scores = random.random((len(asked), graph.n_entities))
+        kgtrec.rank(scores, asked, run_depth=20)[1].write(tmp_path / f"{name}.run")
+    words = ["--graph", tmp_path / "graph", "--seed-triples", tmp_path / "seed.tsv", "-o",
+             tmp_path / "pool.tsv", tmp_path / "a.run", "--depth", 3]  # fmt: skip
+    told = CliRunner().invoke(pool_command, list(map(str, words)), catch_exceptions=False)
+    assert told.exit_code == 0
+    pooled = [x.split("\t")[:3] for x in (tmp_path / "pool.tsv").read_text().splitlines()[1:]]
+    judged = ["\t".join([*t, "YN"[i % 2]]) + "\n" for i, t in enumerate(pooled[:-2])]
+    (tmp_path / "judged.tsv").write_text("".join(judged))
+    return tmp_path
+
+
+def run(folder: Path, *arguments: object, **files: str) -> str:
+    names = {"seed_triples": "seed.tsv", "pool": "pool.tsv", "judgements": "judged.tsv"} | files
+    words = ["--graph", folder / "graph", *arguments]
+    for option, name in names.items():
+        words += [f"--{option.replace('_', '-')}", folder / name]
+    told = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    return told.stdout
+
+
+def test_the_command_writes_what_the_library_says(folder: Path) -> None:
+    found = json.loads(
+        run(folder, "--qrels", folder / "q.txt", "--test", folder / "test.tsv", "--run-dir",
+            folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
+    )  # fmt: skip
+    graph = kgtrec.read_graph(folder / "graph")
+    split = read_triples(folder / "test.tsv", graph)
+    judged = read_judgements(folder / "judged.tsv", graph)
+    true = {t for t, label in judged.labels.items() if label == 1}
+    seeds = {tuple(t) for t in read_triples(folder / "seed.tsv", graph).tolist()}
+    assert {tuple(t) for t in split.tolist()} == true | seeds
+    assert found["depths"]["3"]["added"] == len(true)
+    assert found["depths"]["3"]["undecided"] == 2
+    assert (
+        found["shares"]["a"]["10"]["judged_percent"] > found["shares"]["b"]["10"]["judged_percent"]
+    )
+    qrels = read_qrels(folder / "q.txt")
+    assert {label for own in qrels.values() for label in own.values()} == {1, 0, -1}
+    from kgtrec.trec import evaluate, read_run, summarise
+
+    for system in "ab":  # the files that are written give what is printed
+        filtered = read_run(folder / "runs" / f"{system}.run")
+        assert set(filtered) == set(qrels)
+        names = ["P.10", "bpref", "infAP", "ndcg_cut.20", "rbp"]
+        values = summarise(evaluate(qrels, filtered, names), names)
+        printed = {name: found["intervals"][name][system]["low"] for name in values}
+        assert printed == pytest.approx(values, abs=1e-12)
+
+
+def test_depth_and_reverse_questions(folder: Path) -> None:
+    run(folder, "--qrels", folder / "q1.txt", "--depth", 1)
+    run(folder, "--qrels", folder / "q3.txt")
+    run(folder, "--qrels", folder / "q3r.txt", "--reverse")
+    one, three, more = (read_qrels(folder / f"{name}.txt") for name in ("q1", "q3", "q3r"))
+    assert set(one) == set(three) < set(more)
+    assert sum(map(len, one.values())) < sum(map(len, three.values()))
+
+
+def test_the_command_refuses_bad_input(folder: Path) -> None:
+    out = folder / "q.txt"
+    (folder / "broken.tsv").write_text("ent 0\trel 0\tent 1\tmaybe\n")
+    (folder / "nobody.tsv").write_text("ent 0\trel 0\tnobody\tY\n")
+    for arguments, files, said in (
+        (("--qrels", out), {"judgements": "broken.tsv"}, "broken.tsv:1: label 'maybe'"),
+        (("--qrels", out), {"judgements": "nobody.tsv"}, "nobody.tsv:1: tail 'nobody'"),
+        (("--qrels", out), {"judgements": "none.tsv"}, "no such file"),
+        (("--qrels", out), {"pool": "judged.tsv"}, "judged.tsv:1: header"),
+        (("--qrels", out), {"seed_triples": "judged.tsv"}, "judged.tsv:1: 4 columns"),
+        (("--qrels", out, "--depth", 9), {}, "depth 9 is out of range"),
+        (("--qrels", folder / "pool.tsv"), {}, "would overwrite an input"),
+        (("--qrels", out, "--test", out), {}, "would overwrite --qrels"),
+        (("--run-dir", folder / "runs"), {}, "none is"),
+        (("--qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
+    ):
+        with pytest.raises(KgtrecError, match=said):
+            run(folder, *arguments, **files)
+        assert not out.exists()
