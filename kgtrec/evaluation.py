@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kgtrec.questions import Questions
     from kgtrec.ranks import Ranks
 
-__all__ = ["evaluate"]
+__all__ = ["checked_result", "evaluate"]
 
 COMPARED = ("map_cut_20", "ndcg_cut_20")
 """Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
@@ -95,11 +95,16 @@ def evaluate(
         nan=nan,
         progress=progress,
     )
-    return _with_trec(ranks, run, questions, asked)
+    return checked_result(ranks, run, questions, asked)
 
 
-def _with_trec(ranks: Ranks, run: Any, questions: Questions, asked: list[Measure] | None) -> Result:
-    """Take the trec_eval measures from the run, and hold two of them against the ranks."""
+def checked_result(
+    ranks: Ranks, run: Any, questions: Questions, asked: list[Measure] | None = None
+) -> Result:
+    """Take the trec_eval measures from the run, and hold two of them against the ranks.
+
+    The run must hold at least 20 candidates per question.
+    """
     from kgtrec.trec import bridge
 
     names = dict.fromkeys([*COMPARED, *(m.metric for m in asked or [] if m.is_trec)])

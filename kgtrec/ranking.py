@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
     from kgtrec.trec.run import Run
 
-__all__ = ["rank"]
+__all__ = ["check_shape", "rank", "wanted_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -87,23 +87,34 @@ def rank(
 
 def _wanted_rows(found: Source | Factors, ranker: Ranker) -> Source | Factors:
     """Of scores for the whole split, the rows of questions that are a part of it or separate."""
-    questions = ranker.questions
-    separate = bool(questions.details.get("separate"))
     given = len(found.queries) if isinstance(found, Factors) else found.n_rows
-    if given == ranker.n_rows or (questions.kept is None and not separate):
-        return found
-    rows, total = questions.rows_among("instances" if separate else ranker.rows)
+    by_entity = isinstance(found, Factors)
+    rows = wanted_rows(ranker.questions, ranker.rows, ranker.n_rows, given, by_entity)
+    return found if rows is None else selected(found, rows)
+
+
+def wanted_rows(
+    questions: Questions, rows: str, n_rows: int, given: int | None, by_entity: bool
+) -> npt.NDArray[np.int64] | None:
+    """Which of the ``given`` rows of scores are those of the ``n_rows`` of a ranking.
+
+    None: they are the same, or no selection fits. ``by_entity``: columns go by entity whatever the
+    questions say, as those of a factorised model do.
+    """
+    separate = bool(questions.details.get("separate"))
+    if given == n_rows or (questions.kept is None and not separate):
+        return None
+    chosen, total = questions.rows_among("instances" if separate else rows)
     if given == total:
-        return selected(found, rows)
-    by_entity = isinstance(found, Factors) or questions.n_columns == questions.n_entities
-    if separate and by_entity:
-        rows, total = questions.rows_among("questions")
+        return chosen
+    if separate and (by_entity or questions.n_columns == questions.n_entities):
+        chosen, total = questions.rows_among("questions")
         if given == total:
-            return selected(found, rows)
-        used, rows = np.unique(rows, return_inverse=True)  # of the kept triples alone
+            return chosen
+        used, chosen = np.unique(chosen, return_inverse=True)  # of the kept triples alone
         if given == len(used):
-            return selected(found, rows.reshape(-1))
-    return found
+            return chosen.reshape(-1)
+    return None
 
 
 def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
@@ -124,6 +135,22 @@ def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
+
+
+def check_shape(
+    questions: Questions, rows: str, n_rows: int, shape: tuple[int, int], factors: bool
+) -> None:
+    """InputError if scores, or queries and entities of `Factors`, are not what is ranked."""
+    columns = questions.n_entities if factors else questions.n_columns
+    if factors and shape != (n_rows, columns):
+        raise InputError(
+            f"Factors hold {shape[0]} queries, {shape[1]} entities; "
+            f"expected {n_rows} (one per row of rows={rows!r}) and {columns}"
+        )
+    if shape[0] != n_rows:
+        raise InputError(_wrong_rows(questions, rows, shape[0], n_rows))
+    if shape[1] != columns:
+        raise InputError(_wrong_columns(questions, np.broadcast_to(np.float32(0), shape)))
 
 
 def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:

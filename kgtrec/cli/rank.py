@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
-@click.option("-o", "--output", required=True, metavar="FILE", help="Ranks, as Parquet.")
+@click.option(
+    "-o", "--output", required=True, metavar="FILE",
+    help="Ranks, as Parquet; with --shard the folder of the shards.",
+)  # fmt: skip
 @click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
 @click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels.")
 @click.option(
@@ -94,6 +97,16 @@ if TYPE_CHECKING:
     help="A NaN score is an error, or below every other.",
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+@click.option(
+    "--shard", metavar="I/N",
+    help="Rank part I of N alone, as a job of its own, into the folder -o, for `kgtrec merge`. "
+    "0/N ranks nothing: it reads the graph and prints the plan.",
+)  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(["auto", "questions", "entities"]),
+    help="What shards share out; by default questions, or entities if those are few.",
+)  # fmt: skip
+@click.option("--memory", metavar="SIZE", help="Most that a shard may take; 2GB by default.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
 def command(
     graph: str,
@@ -118,6 +131,9 @@ def command(
     lower_is_better: bool,
     nan: str,
     threads: int | None,
+    shard: str | None,
+    by: str | None,
+    memory: str | None,
     quiet: bool,
 ) -> None:
     """Rank every answer of a split by a model's SCORES and print the table that papers print.
@@ -130,27 +146,56 @@ def command(
     kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
+
+    As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
+
+    \b
+    kgtrec rank --graph FB15k-237 --scores model.npz --shard 0/16 -o shards/
+    kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
+    kgtrec merge shards/ -o ranks.parquet
     """
     from kgtrec.cli.outputs import check_outputs, keep_inputs
     from kgtrec.evaluation import evaluate
     from kgtrec.graph import read_graph
     from kgtrec.trec.run import check_tag
 
+    show = False if quiet else None
+    lists = {"known": known, "entities": entities, "relations": relations,
+             "type_constraints": type_constraints, "candidates": candidates}  # fmt: skip
+
+    def ask() -> Questions:
+        loaded = read_graph(graph, progress=show)
+        ids = [
+            None if path is None else read_ids(path, loaded, kind, unknown)
+            for kind, path in (("entities", entities), ("relations", relations))
+        ]
+        asked = loaded.questions(
+            split, sides, filter=_filter(filtered), known=known, unknown=unknown,
+            entities=ids[0], relations=ids[1],
+        )  # fmt: skip
+        return _restricted(asked, type_constraints, candidates, columns, outside, unknown)
+
+    if shard is not None:
+        from kgtrec.cli.shard import rank_one
+
+        options = {"split": split, "sides": sides, "filter": filtered, "unknown": unknown,
+                   "columns": columns, "outside": outside}  # fmt: skip
+        depth = run_depth if _given("run_depth") else 0
+        settings = {"run_depth": depth, "higher_is_better": not lower_is_better, "nan": nan,
+                    "threads": threads}  # fmt: skip
+        _refuse(run=run, qrels=qrels)
+        rank_one(
+            shard, graph, scores, output, ask, options, lists, rows, settings,
+            by or "auto", memory or "2GB", show,
+        )  # fmt: skip
+        return
+    if by or memory:
+        raise UsageError("--by and --memory are of use with --shard only; leave them out")
     check_tag(tag)
     outputs = {"--output": output, "--run": run, "--qrels": qrels}
     check_outputs(outputs, graph, scores)
     keep_inputs((*known, entities, relations, type_constraints, candidates), outputs)
-    show = False if quiet else None
-    loaded = read_graph(graph, progress=show)
-    lists = [
-        None if path is None else read_ids(path, loaded, kind, unknown)
-        for kind, path in (("entities", entities), ("relations", relations))
-    ]
-    questions = loaded.questions(
-        split, sides, filter=_filter(filtered), known=known, unknown=unknown,
-        entities=lists[0], relations=lists[1],
-    )  # fmt: skip
-    questions = _restricted(questions, type_constraints, candidates, columns, outside, unknown)
+    questions = ask()
     result = evaluate(
         scores,
         questions,
@@ -162,15 +207,34 @@ def command(
         progress=show,
     )
     written = write_result(result, questions, output, run, run_depth, tag, qrels)
-    if quiet:
-        return
+    if not quiet:
+        tell(result, questions, written)
+
+
+def tell(result: Result, questions: Questions, written: list[str]) -> None:
+    """Print the table, and what was written."""
     click.echo(str(result).encode("utf-8", "surrogateescape"))
     click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
-    encoded = loaded.entities.n_encoded
-    if encoded and (run or qrels):
+    encoded = questions.graph.entities.n_encoded
+    if encoded and len(written) > 1:
         click.echo(
             f"kgtrec: {encoded:,} labels with blanks are percent-encoded in TREC files", err=True
         )
+
+
+def _given(name: str) -> bool:
+    """Whether the user has given an option."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse(**given: str | None) -> None:
+    for name, path in given.items():
+        if path is not None:
+            raise UsageError(
+                f"--{name} is written when shards are merged: kgtrec merge ... --{name} {path}"
+                + (" (and give --run-depth here, to keep so many)" if name == "run" else "")
+            )
 
 
 def read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
@@ -193,7 +257,7 @@ def write_result(
     qrels: str | None,
 ) -> list[str]:
     """Write ranks, run and qrels as far as asked for; the names of the files."""
-    from kgtrec.trec.run import write_qrels
+    from kgtrec.trec.writing import write_qrels
 
     written = [output]
     result.ranks.save(output)

@@ -1,0 +1,336 @@
+"""How work is cut into parts that fit the memory granted, and how long they will take."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.cluster.arrayfiles import FactorFiles, ScoreFiles
+from kgtrec.cluster.store import Store
+from kgtrec.cluster.task import GATHERED, Inputs, Task, answer_scores, partial
+from kgtrec.errors import UsageError
+
+__all__ = ["Plan", "format_bytes", "make_plan", "memory_bytes", "throughput"]
+
+Int64 = npt.NDArray[np.int64]
+
+# Bytes, measured on float32 scores and rounded up. BASE: interpreter, numpy, pyarrow, this package.
+BASE = 112 << 20
+FIXED = 4 * GATHERED  # and as much for candidates that are sorted
+_ROW = 512
+_JOB = 200
+_KNOWN = 72  # an id of a filter list while it is renumbered
+_ORDER = 40  # an entity's place in the order of names, where ids are not in that order
+_BEST = 48  # a candidate kept, per row; and while two ranges merge
+_BEST_MERGED = 96
+
+_CHUNK = 1 << 16  # rows whose needs are looked at together
+_MOST_ROWS = 1 << 14  # a block, so that progress is seen and a retry is cheap
+_TILE = 64  # queries that share one pass over the entities in the native core
+_CALIBRATION = 0.2  # seconds
+_TRIALS = 4
+_MULTIPLIED = 1 << 30  # terms of dot products that take about so long
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Blocks of rows times ranges of entities.
+
+    Attributes
+    ----------
+    blocks, ranges : tuple of (int, int)
+        First row, and the first behind the last; entities likewise. Both adjacent and ascending.
+    task_bytes : int
+        Most that one worker has in memory at a time, everything included.
+    memory : int
+        What was granted.
+    workers, threads : int
+    speed : float or None
+        Scores that one worker ranks per second, as measured.
+    """
+
+    blocks: tuple[tuple[int, int], ...]
+    ranges: tuple[tuple[int, int], ...]
+    task_bytes: int
+    memory: int
+    workers: int = 1
+    threads: int = 1
+    speed: float | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all."""
+        return self.blocks[-1][1] - self.blocks[0][0]
+
+    @property
+    def n_entities(self) -> int:
+        """Entities in all."""
+        return self.ranges[-1][1] - self.ranges[0][0]
+
+    @property
+    def seconds(self) -> float | None:
+        """Time that all workers together will take, by the measured speed."""
+        if self.speed is None:
+            return None
+        busy = min(self.workers, len(self.blocks) * len(self.ranges))
+        return self.n_rows * self.n_entities / self.speed / busy
+
+    def tasks(self) -> Iterator[Task]:
+        """All parts, block by block."""
+        for rows in self.blocks:
+            for entities in self.ranges:
+                yield Task(*rows, *entities)
+
+    def __str__(self) -> str:
+        rows = max(stop - start for start, stop in self.blocks)
+        width = max(stop - start for start, stop in self.ranges)
+        text = (
+            f"{self.n_rows:,} rows x {self.n_entities:,} entities in {len(self.blocks):,} x "
+            f"{len(self.ranges):,} parts of at most {rows:,} x {width:,}; at most "
+            f"{format_bytes(self.task_bytes)} of {format_bytes(self.memory)} a worker"
+        )
+        if self.seconds is None or self.speed is None:
+            return text
+        workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return (
+            f"{text}; about {_duration(self.seconds)} on {workers} of {threads} "
+            f"({self.speed:.2g} scores a second each, as measured)"
+        )
+
+
+def memory_bytes(text: str | int) -> int:
+    """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError if it is none."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
+    if not found:
+        raise UsageError(f"memory {text!r} is no size; write for example 2GB or 512MB")
+    number, unit, binary = found.groups()
+    factor = _UNITS[unit.upper()]
+    if binary:
+        factor = 1024 ** round(math.log10(factor) / 3)
+    return int(float(number) * factor)
+
+
+def format_bytes(size: float) -> str:
+    """A size as people write it."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit != "GB" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 0.1):.{int(seconds < 10)}f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def make_plan(
+    inputs: Inputs,
+    memory: str | int = "2GB",
+    workers: int = 1,
+    *,
+    rows: tuple[int, int] | None = None,
+    entities: tuple[int, int] | None = None,
+    calibrate: bool = True,
+    reserve: int = 0,
+) -> Plan:
+    """Cut a ranking into parts.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    memory : str or int
+        Most that one worker may have in memory.
+    workers : int
+        How many work at the same time: each gets several blocks, if there are rows enough.
+    rows, entities : (int, int), optional
+        First, and the first behind the last; by default all.
+    calibrate : bool
+        Measure the speed of the native kernel, on this machine and these scores: about 0.2 s.
+    reserve : int
+        Bytes of a worker's memory that something else takes, such as Dask.
+
+    Raises
+    ------
+    UsageError
+        The memory does not suffice for the smallest part.
+    """
+    store, granted = inputs.store(), memory_bytes(memory)
+    rows = rows or (0, store.n_rows)
+    entities = entities or (0, store.n_entities)
+    fixed = BASE + FIXED + reserve
+    budget = granted - fixed
+    width = _width(inputs, store, entities, budget, fixed)
+    per_entity = _entity_bytes(inputs, store)
+    cut = width < store.n_entities
+    left = budget - width * per_entity
+    blocks, most = _blocks(inputs, store, rows, left, width, cut, workers)
+    count = -(-(entities[1] - entities[0]) // width)
+    bounds = np.linspace(*entities, count + 1).astype(int).tolist()
+    plan = Plan(
+        tuple(blocks),
+        tuple(pairwise(bounds)),
+        fixed + width * per_entity + most,
+        granted,
+        workers,
+        inputs.threads,
+    )
+    return replace(plan, speed=throughput(plan, inputs)) if calibrate else plan
+
+
+def _width(
+    inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int
+) -> int:
+    """Entities of a part: all, or as many as half of the memory holds with a row."""
+    wanted = entities[1] - entities[0]
+    per_entity = _entity_bytes(inputs, store) + _score_bytes(inputs)
+    fitting = budget // 2 // max(1, per_entity)
+    if fitting < wanted and (store.restricted or fitting < 1024):
+        least = fixed + 2 * per_entity * (wanted if store.restricted else min(wanted, 1024))
+        why = "restricted candidates are ranked with all entities at hand" * store.restricted
+        raise UsageError(
+            f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
+            f"about {format_bytes(least)}; grant more (--memory {math.ceil(least / 1e6)}MB)"
+        )
+    return min(wanted, fitting)
+
+
+def _entity_bytes(inputs: Inputs, store: Store) -> int:
+    """What an entity costs once, however many rows there are."""
+    order = 0 if store.ordered else _ORDER
+    files = inputs.files
+    if not isinstance(files, FactorFiles):
+        return order
+    stored = 0
+    for array in (files.entities, files.bias):
+        if array is not None:
+            dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
+            half = array is files.entities and dtype == np.float16 and files.itemsize == 4
+            plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
+            stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
+    return order + stored
+
+
+def _score_bytes(inputs: Inputs) -> int:
+    """What an entity costs in every row."""
+    files = inputs.files
+    if isinstance(files, FactorFiles):
+        return 0
+    if files is None:
+        return 8
+    copied = bool(files.selection) or len(files.parts) > 1
+    return files.itemsize * (2 if copied else 1)
+
+
+def _blocks(
+    inputs: Inputs,
+    store: Store,
+    rows: tuple[int, int],
+    budget: int,
+    width: int,
+    cut: bool,
+    workers: int,
+) -> tuple[list[tuple[int, int]], int]:
+    """Blocks of rows that fit the memory, and what the largest needs."""
+    n_rows = rows[1] - rows[0]
+    limit = min(_MOST_ROWS, n_rows if workers == 1 else max(_TILE, -(-n_rows // (4 * workers))))
+    blocks, start, used, most = [], rows[0], 0, 0
+    for first in range(rows[0], rows[1], _CHUNK):
+        stop = min(first + _CHUNK, rows[1])
+        needs = np.append(0, np.cumsum(_row_bytes(inputs, store, first, stop, width, cut)))
+        at = first
+        while at < stop:
+            # Rows up to `end` fit: both the memory and the limit allow them.
+            end = int(np.searchsorted(needs, needs[at - first] + budget - used, "right")) - 1
+            end = min(first + end, start + limit, stop)
+            if end == at and at == start:
+                raise _too_large(store, at, int(needs[at - first + 1] - needs[at - first]), budget)
+            used += int(needs[end - first] - needs[at - first])
+            most, at = max(most, used), end
+            if end < stop or end == start + limit:
+                blocks.append((start, end))
+                start, used = end, 0
+    if start < rows[1]:
+        blocks.append((start, rows[1]))
+    return blocks, most
+
+
+def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, cut: bool) -> Int64:
+    """What each row needs in memory."""
+    question = store.array("plan_question")[first:stop]
+    needs = np.full(stop - first, _ROW, dtype=np.int64)
+    needs += _JOB * np.diff(store.array("plan_job_offsets")[first : stop + 1])
+    for name in ("known", "removed"):
+        offsets = store.array(f"{name}_offsets")
+        needs += _KNOWN * (offsets[question + 1] - offsets[question])
+    if store.restricted:
+        of = np.array(store.array("domain_of")[question])
+        offsets = store.array("domain_offsets")
+        needs += _KNOWN * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
+    depth = min(inputs.run_depth, store.n_entities)
+    needs += depth * (_BEST_MERGED if cut else _BEST)
+    if isinstance(inputs.files, FactorFiles):
+        return needs + 3 * inputs.files.queries.shape[1] * inputs.files.itemsize
+    columns = store.n_columns if store.restricted else width
+    return needs + columns * _score_bytes(inputs)
+
+
+def _too_large(store: Store, row: int, needed: int, budget: int) -> UsageError:
+    question = int(store.array("plan_question")[row])
+    more = math.ceil((needed - budget) / 1e6)
+    return UsageError(
+        f"the memory granted is too little: question {store.questions().ids[question]} alone needs "
+        f"{format_bytes(needed)}, {format_bytes(max(0, budget))} are left; grant {more} MB more"
+    )
+
+
+def throughput(plan: Plan, inputs: Inputs) -> float | None:
+    """Scores that a worker ranks per second: parts of the first task, larger and larger."""
+    if inputs.files is None:
+        return None
+    store, (first, stop), entities = inputs.store(), plan.blocks[0], plan.ranges[0]
+    lenient = replace(inputs, nan="worst")
+    rows, width = min(_TILE, stop - first), entities[1] - entities[0]
+    if isinstance(inputs.files, FactorFiles) and not store.restricted:
+        dim = max(1, inputs.files.entities.shape[1])
+        width = min(width, max(1 << 14, _MULTIPLIED // (_TILE * dim)))
+    if isinstance(inputs.files, ScoreFiles):
+        rows = 1
+    measured = []
+    for trial in range(_TRIALS):
+        task = Task(first, first + rows, entities[0], entities[0] + width)
+        seconds = _time(task, lenient, store)
+        measured.append((rows * width, seconds))
+        factor = _CALIBRATION / 2 / max(seconds, 1e-4)
+        if factor < 2 and trial:  # the first one also brings files into memory
+            break
+        factor = max(factor, 1)
+        taller = min(int(rows * factor), stop - first)
+        # The rest of the growth is in width, where there are too few rows.
+        wider = min(int(width * factor * rows / taller), entities[1] - entities[0])
+        wider = width if store.restricted else max(width, wider)
+        if (taller, wider) == (rows, width) and trial:
+            break
+        rows, width = taller, wider
+    # Other processes only make it slower; and what every part costs is little in a large one.
+    return max(scores / seconds for scores, seconds in measured)
+
+
+def _time(task: Task, inputs: Inputs, store: Store) -> float:
+    start = time.perf_counter()
+    everything = replace(task, first_entity=0, stop_entity=store.n_entities)
+    whole = task.entities == everything.entities
+    partial(task, inputs, None if whole else answer_scores(everything, inputs)[0])
+    return max(time.perf_counter() - start, 1e-9)

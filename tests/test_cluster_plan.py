@@ -1,0 +1,395 @@
+"""Parts of a ranking, by rows and ranges of entities: the bytes of one pass, in little memory."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PATIENT, RankCase, rank_cases
+from test_domains import N, R, random_questions, run_lists, some_scores
+
+import kgtrec
+from kgtrec.cluster.fitting import fit_files
+from kgtrec.cluster.inputs import make_inputs
+from kgtrec.cluster.joining import finish, merge, perform
+from kgtrec.cluster.plan import Plan, format_bytes, make_plan, memory_bytes
+from kgtrec.cluster.sources import describe_scores
+from kgtrec.cluster.store import Store, gather, save_questions
+from kgtrec.cluster.task import Inputs, Task, answer_scores, partial
+from kgtrec.errors import FileError, InputError, UsageError
+
+Spans = list[tuple[int, int]]
+
+
+@st.composite
+def spans(draw: st.DrawFn, size: int) -> Spans:
+    """A range of numbers from 0, cut anywhere."""
+    cuts = sorted(draw(st.sets(st.integers(1, size - 1), max_size=4))) if size > 1 else []
+    return list(pairwise([0, *cuts, size]))
+
+
+def outputs(found: tuple[kgtrec.Ranks, kgtrec.Run], folder: Path) -> list[bytes]:
+    """Ranks and run as files."""
+    ranks, run = found
+    paths = [folder / "ranks", folder / "run"]
+    ranks.save(paths[0])
+    if run.depth:
+        run.write(paths[1])
+    return [path.read_bytes() for path in paths if path.exists()]
+
+
+def same_as_local(
+    inputs: Inputs, blocks: Spans, ranges: Spans, local: tuple[kgtrec.Ranks, kgtrec.Run]
+) -> None:
+    """Blocks in reverse, each by `perform`, and the bytes of what comes of them."""
+    found = finish([perform(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
+    assert found[0].manifest == local[0].manifest
+    assert run_lists(found[1]) == run_lists(local[1])
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        assert outputs(found, Path(one)) == outputs(local, Path(other))
+
+
+# -- Identity ----------------------------------------------------------------------------------
+
+
+@settings(PATIENT, max_examples=40)
+@given(case=rank_cases(), data=st.data())
+def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase, data) -> None:
+    questions, options = case.graph.questions(), case.options()
+    blocks = data.draw(spans(len(case.scores)))
+    ranges = data.draw(spans(case.graph.n_entities))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.npy"
+        np.save(path, case.source())  # keeps byte order, and Fortran's layout
+        inputs = make_inputs(str(path), questions, folder, **options)
+        try:
+            local = kgtrec.rank(np.load(path), questions, **options)
+        except InputError as error:
+            with pytest.raises(InputError, match="NaN for question") as raised:
+                finish([perform(rows, ranges, inputs) for rows in blocks], inputs)
+            named = str(error).partition("NaN for ")[2].partition(" (")[0]
+            if len(blocks) == 1 and len(ranges) == 1:
+                assert f"NaN for {named}" in str(raised.value)
+            return
+        same_as_local(inputs, blocks, ranges, local)
+
+
+@settings(PATIENT, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    data=st.data(),
+    metric=st.sampled_from(["dot", "l2", "l1"]),
+    dtypes=st.tuples(*[st.sampled_from(["f2", "f4", "f8", ">f4"])] * 3),
+    rows=st.sampled_from(["questions", "instances"]),
+    packed=st.booleans(),
+    spoilt=st.booleans(),
+)
+def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
+    seed, data, metric, dtypes, rows, packed, spoilt
+) -> None:
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    n_rows = len(questions) if rows == "questions" else questions.n_instances
+    queries, entities, bias = (
+        rng.normal(size=size).astype(dtype)
+        for size, dtype in zip([(n_rows, 5), (N, 5), (N,)], dtypes, strict=True)
+    )
+    entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie
+    bias[:] = np.round(bias)
+    if spoilt:
+        queries[rng.integers(n_rows)] = np.nan
+        bias[rng.integers(N)] = np.nan
+    arrays = {"queries": queries, "entities": entities, "metric": metric}
+    if data.draw(st.booleans()):
+        arrays["bias"] = bias
+    options = {"run_depth": data.draw(st.integers(0, N + 1)), "rows": rows, "nan": "worst"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.npz"
+        (np.savez_compressed if packed else np.savez)(path, **arrays)
+        inputs = make_inputs(str(path), questions, folder, **options)
+        local = kgtrec.rank(str(path), questions, **options)
+        same_as_local(inputs, data.draw(spans(n_rows)), data.draw(spans(N)), local)
+
+
+@settings(PATIENT, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    data=st.data(),
+    kind=st.sampled_from(["entities", "relations", "candidates", "columns"]),
+    nan=st.booleans(),
+)
+def test_restricted_candidates_in_blocks_of_rows(seed, data, kind, nan, tmp_path_factory) -> None:
+    rng = np.random.default_rng(seed)
+    questions, width = random_questions(rng), N
+    if kind == "entities":
+        questions = questions.restrict(entities=rng.permutation(N)[:15], outside="worst")
+    elif kind == "relations":
+        lists = {r: rng.permutation(N)[:12] for r in range(R - 1)}
+        questions = questions.restrict(heads=lists, tails=lists, outside="worst")
+    else:
+        lists = np.stack([rng.permutation(N)[:9] for _ in range(len(questions))])
+        columns = "candidates" if kind == "columns" else "entities"
+        questions = questions.restrict(candidates=lists, columns=columns, outside="worst")
+        width = 9 if kind == "columns" else N
+    scores = some_scores(rng, (len(questions), width))
+    if nan:
+        scores[rng.random(scores.shape) < 0.1] = np.nan
+    options = {"run_depth": 6, "nan": "worst"}
+    blocks = data.draw(spans(len(questions)))
+    folder = tmp_path_factory.mktemp("restricted")
+    inputs = make_inputs(scores, questions, folder, **options)
+    same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(scores, questions, **options))
+    if kind != "columns":
+        factors = kgtrec.Factors(
+            rng.normal(size=(len(questions), 4)), rng.normal(size=(N, 4)).round(1)
+        )
+        inputs = make_inputs(factors, questions, folder, **options)
+        same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(factors, questions, **options))
+    with pytest.raises(UsageError, match="restricted candidates"):
+        partial(Task(0, 1, 0, 5), inputs, np.zeros(9))
+
+
+def test_labels_in_another_order_than_ids_keep_their_ties(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    triples = np.stack([rng.integers(0, 12, 30), np.zeros(30, int), rng.integers(0, 12, 30)], 1)
+    labels = ["f b", "a", "%20", "é", "Z", "z", "10", "9", "b", "c", "d", "e\udcff"]
+    graph = kgtrec.Graph.from_arrays(train=triples[:10], test=triples[10:], entities=labels)
+    questions = graph.questions()
+    scores = rng.integers(0, 2, (len(questions), 12)).astype(np.float32)
+    inputs = make_inputs(scores, questions, tmp_path, run_depth=7)
+    assert not inputs.store().ordered
+    local = kgtrec.rank(scores, questions, run_depth=7)
+    for cuts in ([0, 12], [0, 5, 12], [0, 1, 2, 3, 7, 12]):
+        same_as_local(inputs, [(0, 4), (4, len(questions))], list(pairwise(cuts)), local)
+
+
+def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    (tmp_path / "s").mkdir()
+    for number, part in enumerate(np.array_split(scores, 11)):  # 10.npy comes after 2.npy
+        np.save(tmp_path / "s" / f"{number}.npy", part)
+    some = questions.graph.questions(relations=[1])
+    assert len(some) < len(questions)
+    for asked in (questions, some):
+        inputs = make_inputs(str(tmp_path / "s"), asked, tmp_path / "w", run_depth=4)
+        local = kgtrec.rank(str(tmp_path / "s"), asked, run_depth=4)
+        blocks = [(0, 3), (3, len(asked))]
+        same_as_local(inputs, blocks, [(0, 9), (9, N)], local)
+
+
+def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N)).astype(np.float16)
+    inputs = make_inputs(None, questions, tmp_path, run_depth=4, higher_is_better=False)
+    parts = []
+    for rows in ((0, 5), (5, len(questions))):
+        tasks = [Task(*rows, 0, 10), Task(*rows, 10, N)]
+        blocks = [scores[slice(*rows), slice(*task.entities)] for task in tasks]
+        pairs = list(zip(tasks, blocks, strict=True))
+        found = [answer_scores(task, inputs, block) for task, block in pairs]
+        assert (np.sum([filled for _, filled in found], axis=0) == 1).all()
+        values = np.sum([values for values, _ in found], axis=0)
+        parts.append(merge([partial(task, inputs, values, block) for task, block in pairs], inputs))
+    local = kgtrec.rank(scores, questions, run_depth=4, higher_is_better=False)
+    assert run_lists(finish(parts, inputs)[1]) == run_lists(local[1])
+    assert (finish(parts, inputs)[0].greater == local[0].greater).all()
+    with pytest.raises(UsageError, match="missing"):
+        finish(parts[:1], inputs)
+    with pytest.raises(UsageError, match="follow one another"):
+        finish([parts[0], parts[0], parts[1]], inputs)
+    with pytest.raises(UsageError, match="do not fit together"):
+        merge([parts[0], parts[1]], inputs)
+    with pytest.raises(InputError, match="have shape"):
+        partial(Task(0, 5, 0, N), inputs, None, scores[:4])
+    with pytest.raises(UsageError, match="unknown scores"):
+        partial(Task(0, 5, 0, 10), inputs, None, scores[:5, :10])
+
+
+# -- The store ---------------------------------------------------------------------------------
+
+
+def test_stored_questions_are_the_questions(tmp_path: Path) -> None:
+    questions = random_questions(np.random.default_rng(1))
+    folder = save_questions(questions, "questions", tmp_path)
+    assert save_questions(questions, "questions", tmp_path) == folder
+    assert save_questions(questions, "instances", tmp_path) != folder
+    again = Store(folder, verify=True).questions()
+    del vars(again)["fingerprint"], vars(again.graph)["fingerprint"]  # computed from the arrays
+    assert again.describe() == questions.describe()
+    assert again.fingerprint == questions.fingerprint
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["known_ids.npy", "meta.json", "plan_jobs.npy"])
+def test_a_damaged_store_is_named(tmp_path: Path, name: str) -> None:
+    questions = random_questions(np.random.default_rng(1))
+    path = save_questions(questions, "questions", tmp_path) / name
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=f"{name}: .*damaged"):
+        Store(path.parent, verify=True)
+    path.unlink()
+    with pytest.raises(FileError, match=f"{name}: No such file"):
+        Store(path.parent, verify=True)
+
+
+def test_gathered_rows_are_the_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(70_000, 3)).astype("f4")
+    np.save(tmp_path / "a.npy", array)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    for ids in (rng.integers(0, 70_000, 50), np.arange(70_000)[::-1], np.array([], int), [7, 7]):
+        np.testing.assert_array_equal(gather(mapped, np.asarray(ids, int)), array[ids])
+
+
+# -- Plans -------------------------------------------------------------------------------------
+
+
+def big_inputs(folder: Path, n: int, n_triples: int, depth: int = 20, dim: int = 40) -> Inputs:
+    rng = np.random.default_rng(n)
+    test, train = (
+        np.stack([rng.integers(0, n, k), rng.integers(0, 4, k), rng.integers(0, n, k)], 1)
+        for k in (n_triples, 3 * n_triples)
+    )
+    questions = kgtrec.Graph.from_arrays(train=train, test=test, n_entities=n).questions()
+    np.savez(
+        folder / "m.npz",
+        queries=rng.normal(size=(len(questions), dim)).astype(np.float32),
+        entities=rng.normal(size=(n, dim)).astype(np.float32),
+    )
+    return make_inputs(str(folder / "m.npz"), questions, folder, run_depth=depth)
+
+
+@pytest.mark.parametrize("memory", ["190MB", "250MB", "2GB"])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("depth", [0, 1000])
+def test_a_plan_covers_all_rows_and_entities_once(tmp_path, memory, workers, depth) -> None:
+    inputs = big_inputs(tmp_path, 150_000, 3000, depth)
+    plan = make_plan(inputs, memory, workers, calibrate=False)
+    for parts, end in ((plan.blocks, inputs.store().n_rows), (plan.ranges, 150_000)):
+        assert parts[0][0] == 0
+        assert parts[-1][1] == end
+        assert all(one[1] == other[0] for one, other in pairwise(parts))
+        assert all(start < stop for start, stop in parts)
+    assert plan.task_bytes <= memory_bytes(memory)
+    assert len(list(plan.tasks())) == len(plan.blocks) * len(plan.ranges)
+    assert workers == 1 or len(plan.blocks) >= 4 * workers
+    assert len(plan.ranges) > 1 or memory != "190MB"
+    some = make_plan(inputs, memory, rows=(7, 99), entities=(3, 5000), calibrate=False)
+    assert (some.blocks[0][0], some.blocks[-1][1]) == (7, 99)
+    assert (some.ranges[0][0], some.ranges[-1][1]) == (3, 5000)
+
+
+def test_a_plan_says_what_is_coming(tmp_path: Path) -> None:
+    plan = make_plan(big_inputs(tmp_path, 5000, 300), "1GB", 2)
+    assert plan.speed is not None
+    assert plan.speed > 1e5
+    assert plan.seconds == pytest.approx(plan.n_rows * 5000 / plan.speed / 2)
+    text = str(plan)
+    for word in (f"{plan.n_rows:,} rows x 5,000 entities", "of 1.0 GB a worker", "as measured"):
+        assert word in text
+    assert "about" not in str(Plan(plan.blocks, plan.ranges, 1, 2))
+
+
+def test_nan_does_not_stop_the_measuring(tmp_path: Path) -> None:
+    questions = random_questions(np.random.default_rng(1))
+    inputs = make_inputs(np.full((len(questions), N), np.nan, "f4"), questions, tmp_path)
+    assert make_plan(inputs).speed is not None
+
+
+def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
+    inputs = big_inputs(tmp_path, 5000, 300)
+    with pytest.raises(UsageError, match=r"too little.*grant more \(--memory [0-9]+MB\)"):
+        make_plan(inputs, "50MB", calibrate=False)
+    deep = Inputs(inputs.folder, inputs.files, 5000)
+    plan = make_plan(deep, "200MB", calibrate=False)
+    assert plan.task_bytes <= 200e6
+    assert len(plan.blocks) > len(make_plan(inputs, "200MB", calibrate=False).blocks)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2 * 10**9), ("512MiB", 512 << 20), ("1.5g", 1.5e9), ("700 MB", 7e8), (12345, 12345)],
+)
+def test_sizes_of_memory(text: str | int, size: float) -> None:
+    assert memory_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "2 G B", "1e9"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="is no size; write for example 2GB"):
+        memory_bytes(text)
+    assert format_bytes(2.04e9) == "2.0 GB"
+
+
+def test_little_is_pickled(tmp_path: Path) -> None:
+    inputs = big_inputs(tmp_path, 5000, 300)
+    task = next(make_plan(inputs, calibrate=False).tasks())
+    assert len(pickle.dumps((inputs, task))) < 2000
+    assert pickle.loads(pickle.dumps(inputs)) == inputs
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    questions = random_questions(np.random.default_rng(1))
+    store = Store(save_questions(questions, "questions", tmp_path))
+    for shape, words in (((3, N), "have 3 rows"), ((len(questions), 4), "expected 23 columns")):
+        np.save(tmp_path / "s.npy", np.zeros(shape, "f4"))
+        with pytest.raises(InputError, match=rf"s\.npy: scores have .*{words}|{words}"):
+            fit_files(describe_scores(tmp_path / "s.npy", tmp_path), store)
+    np.savez(tmp_path / "m.npz", queries=np.zeros((9, 2)), entities=np.zeros((N, 2)))
+    files = describe_scores(tmp_path / "m.npz", tmp_path)
+    with pytest.raises(InputError, match=r"m\.npz: Factors hold 9 queries"):
+        fit_files(files, store)
+    with pytest.raises(UsageError, match="higher-is-better"):
+        fit_files(files, store, higher_is_better=False)
+    np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), entities=np.zeros((N, 3)))
+    with pytest.raises(FileError, match=r"n\.npz: queries have 2 dimensions"):
+        describe_scores(tmp_path / "n.npz", tmp_path)
+    np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), entity=np.zeros((N, 3)))
+    with pytest.raises(FileError, match="needs 'queries' and 'entities'"):
+        describe_scores(tmp_path / "n.npz", tmp_path)
+    (tmp_path / "n.npz").write_bytes(b"nothing")
+    with pytest.raises(FileError, match=r"not a readable \.npz archive"):
+        describe_scores(tmp_path / "n.npz", tmp_path)
+
+
+# -- Memory ------------------------------------------------------------------------------------
+
+_MEASURE = """
+import pickle, sys
+from kgtrec.cluster.joining import perform
+from kgtrec.cluster.plan import make_plan
+inputs, memory = pickle.load(sys.stdin.buffer)
+plan = make_plan(inputs, memory)
+for rows in plan.blocks:
+    perform(rows, plan.ranges, inputs)
+status = open("/proc/self/status").read()
+print(int(status.split("VmHWM:")[1].split()[0]) * 1024, plan.task_bytes, len(plan.ranges))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("n", [20_000, 600_000])
+def test_memory_stays_within_what_is_granted(tmp_path: Path, n: int) -> None:
+    inputs = big_inputs(tmp_path, n, 500, dim=60)  # 144 MB of vectors
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE],
+        input=pickle.dumps((inputs, "200MB")),
+        capture_output=True,
+        check=True,
+    )
+    peak, planned, ranges = map(int, done.stdout.split())
+    assert peak <= planned <= 200e6
+    assert (ranges > 1) == (n > 20_000)

@@ -1,0 +1,472 @@
+"""A ranking as a job array: the bytes of one piece, or one sentence that names what is wrong."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.cluster import identity
+from kgtrec.cluster.shardfile import check_shard, read_about, read_blocks, shard_name
+from kgtrec.cluster.shards import parse_shard, rank_shard
+from kgtrec.errors import FileError, KgtrecError, UsageError
+
+COMMAND = [sys.executable, "-m", "kgtrec"]
+N = 60  # entities
+OUTPUTS = ("o.parquet", "o.run", "o.qrels")
+
+
+@dataclass
+class Home:
+    """A working folder with a graph ``g`` and scores ``m.npz``, ``s.npy``."""
+
+    folder: Path
+    capture: Callable[[], tuple[str, str]]
+
+    def call(self, *args: str) -> str:
+        """Run a command; what it says on standard error."""
+        self.capture()
+        cli.main([str(arg) for arg in args], prog_name="kgtrec", standalone_mode=False)
+        return self.capture()[1]
+
+    def shard(self, which: str, *more: str, scores: str = "m.npz", into: str = "d") -> str:
+        return self.call(
+            "rank", "--graph", "g", "--scores", scores, "--shard", which, "-o", into, *more
+        )
+
+    def shards(self, count: int, *more: str, scores: str = "m.npz", into: str = "d") -> None:
+        for number in range(1, count + 1):
+            self.shard(f"{number}/{count}", *more, scores=scores, into=into)
+
+    def merged(self, into: str = "d", *more: str) -> list[bytes]:
+        """Bytes of ranks, run and qrels."""
+        self.call("merge", into, "-o", OUTPUTS[0], "--run", OUTPUTS[1], "--qrels", OUTPUTS[2],
+                  *more)  # fmt: skip
+        return self.take()
+
+    def local(self, *more: str, scores: str = "m.npz", depth: str = "30") -> list[bytes]:
+        self.call("rank", "--graph", "g", "--scores", scores, "-o", OUTPUTS[0], "--run", OUTPUTS[1],
+                  "--qrels", OUTPUTS[2], "--run-depth", depth, *more)  # fmt: skip
+        return self.take()
+
+    def take(self) -> list[bytes]:
+        found = [(self.folder / name).read_bytes() for name in OUTPUTS]
+        for name in OUTPUTS:
+            (self.folder / name).unlink()
+        return found
+
+    def refuses(self, *args: str) -> str:
+        """One sentence, and nothing written or left behind."""
+        with pytest.raises(KgtrecError) as raised:
+            self.call(*args)
+        assert not [name for name in OUTPUTS if (self.folder / name).exists()]
+        assert not list(self.folder.rglob(".kgtrec-*"))
+        assert "\n" not in str(raised.value)
+        return str(raised.value)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Home:
+    rng = np.random.default_rng(5)
+    (tmp_path / "g").mkdir()
+    for split, rows in (("train", 150), ("valid", 20), ("test", 40)):
+        triples = rng.integers(0, (N, 3, N), (rows, 3))
+        text = "".join(f"e {h:02}\tr{r}\te {t:02}\n" for h, r, t in triples)
+        (tmp_path / "g" / f"{split}.txt").write_text(text)
+    with open(tmp_path / "g" / "train.txt", "a") as file:
+        file.writelines(f"e {i:02}\tr0\te {i:02}\n" for i in range(N))
+    save_scores(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+
+    def capture() -> tuple[str, str]:
+        found = capfd.readouterr()
+        return found.out, found.err
+
+    return Home(tmp_path, capture)
+
+
+def save_scores(folder: Path, seed: int) -> None:
+    """A model, and its scores as a matrix of whole numbers, with ties."""
+    rng = np.random.default_rng(seed)
+    n = len(kgtrec.read_graph(folder / "g", progress=False).questions())
+    queries = rng.integers(-3, 3, (n, 4)).astype(np.float32)
+    entities = rng.integers(-3, 3, (N, 4)).astype(np.float32)
+    np.savez(folder / "m.npz", queries=queries, entities=entities)
+    np.save(folder / "s.npy", queries @ entities.T)
+
+
+# -- The bytes of one piece --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scores", ["m.npz", "s.npy"])
+@pytest.mark.parametrize("by", ["auto", "questions", "entities"])
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_merged_shards_are_the_bytes_of_one_piece(home: Home, scores, by, count) -> None:
+    home.shards(count, "--by", by, "--run-depth", "30", scores=scores)
+    assert home.merged() == home.local(scores=scores)
+
+
+def test_other_ways_to_ask(home: Home) -> None:
+    (home.folder / "more.txt").write_text("e 01\tr1\te 02\n")
+    (home.folder / "some.txt").write_text("r1\nr2\n")
+    scores = np.load("s.npy")
+    scores[3, 5:9] = np.nan
+    np.save("nan.npy", scores)
+    asked = [
+        (("--filter", "raw", "--sides", "tail", "--relations", "some.txt"), "s.npy"),
+        (("--known", "more.txt", "--lower-is-better"), "s.npy"),
+        (("--nan", "worst"), "nan.npy"),
+        (("--entities", "all.txt"), "m.npz"),
+    ]
+    (home.folder / "all.txt").write_text("".join(f"e {i:02}\n" for i in range(N - 5)))
+    for number, (how, path) in enumerate(asked):
+        if "--sides" in how:
+            n = len(kgtrec.read_graph("g").questions(sides="tail"))
+            np.save("tail.npy", np.load(path)[:n])
+            path = "tail.npy"
+        home.shards(3, *how, "--run-depth", "30", scores=path, into=f"d{number}")
+        assert home.merged(f"d{number}") == home.local(*how, scores=path)
+    said = home.refuses("rank", "--graph", "g", "--scores", "nan.npy", "--shard", "1/3", "-o", "e")
+    assert said.startswith("nan.npy: scores: NaN for question head3 (?, r")
+    assert "id 5) and 3 more of its candidates; mend the model" in said
+
+
+def test_the_depth_that_shards_keep(home: Home) -> None:
+    home.shards(2)  # 20 for the check of trec_eval's measures, as in one piece
+    assert home.merged() == home.local(depth="20")
+    assert home.merged("d", "--run-depth", "7") == home.local(depth="7")
+    said = home.refuses("merge", "d", "-o", "o.parquet", "--run", "o.run", "--run-depth", "21")
+    assert "the shards keep 20 candidates" in said
+
+
+def test_shards_do_not_depend_on_memory_threads_or_the_clock(home: Home) -> None:
+    home.shard("2/3")
+    first = Path("d/shard-2-of-3.npz").read_bytes()
+    os.unlink("d/shard-2-of-3.npz")
+    os.utime("m.npz", (10**9, 10**9))  # the clock was set back
+    os.utime("g/train.txt", (0, 0))
+    home.shard("2/3", "--threads", "1", "--memory", "1GB")
+    assert Path("d/shard-2-of-3.npz").read_bytes() == first
+
+
+def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
+    wanted = home.local()
+    home.shard("0/2", "--run-depth", "30")
+    assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kgtrec.tsv.load_triples", None)
+        home.shards(2, "--run-depth", "30")
+    shutil.rmtree("g")
+    os.unlink("m.npz")
+    assert home.merged() == wanted
+
+
+def test_what_is_said(home: Home) -> None:
+    said = home.shard("1/2")
+    assert "kgtrec: shard 1/2 by questions: " in said
+    assert "as measured" in said
+    assert said.endswith("kgtrec: wrote d/shard-1-of-2.npz\n")
+    assert home.shard("1/2") == (
+        "kgtrec: shard 1/2 is there, whole and of these inputs: left as it is\n"
+    )
+    assert home.shard("2/2", "-q") == ""
+
+
+# -- What goes wrong ---------------------------------------------------------------------------
+
+
+def test_missing_and_doubled_shards_are_named(home: Home) -> None:
+    home.shards(9)
+    for number in (2, 3, 4, 9):
+        os.unlink(f"d/shard-{number}-of-9.npz")
+    shutil.copy("d/shard-1-of-9.npz", "d/shard-1-of-9 (copy).npz")
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "shards 2-4, 9 of 9 missing" in said
+    assert "shard-1-of-9.npz and shard-1-of-9 (copy).npz are both shard 1" in said
+    assert "rank these shards again" in said
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -1])
+def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -> None:
+    home.shards(2)
+    wanted = home.merged()
+    path = Path("d/shard-2-of-2.npz")
+    path.write_bytes(path.read_bytes()[:keep])
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "shard-2-of-2.npz is damaged or not complete" in said
+    assert "missing" not in said
+    assert "ranked again" in home.shard("2/2")
+    assert home.merged() == wanted
+
+
+def test_no_flipped_bit_goes_unnoticed(home: Home) -> None:
+    home.shards(2)
+    path = Path("d/shard-2-of-2.npz")
+    sound, parts = path.read_bytes(), list(read_blocks(path))
+    rng = np.random.default_rng(0)
+    places = {int(place) for place in rng.integers(0, len(sound), 400)}
+    noticed = 0
+    for place in sorted(places):
+        broken = bytearray(sound)
+        broken[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(broken)
+        try:
+            again, about = list(read_blocks(path)), read_about(path)
+        except FileError as error:
+            noticed += "shard-2-of-2.npz: " in str(error)
+            continue
+        assert about == read_about("d/shard-1-of-2.npz") | {"number": 2}  # nothing that counts
+        for one, other in zip(parts, again, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(
+                vars(one).values(), vars(other).values(), strict=True))  # fmt: skip
+    assert noticed > 300
+
+
+def test_a_changed_count_with_a_new_checksum_of_zip_is_noticed(home: Home) -> None:
+    home.shards(2)
+    path = Path("d/shard-1-of-2.npz")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    content = bytearray(members["0/counts.npy"])
+    content[-8] += 1
+    members["0/counts.npy"] = bytes(content)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(FileError, match="its hash is another"):
+        check_shard(path)
+    assert "shard-1-of-2.npz is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
+
+
+@pytest.mark.parametrize("what", ["model", "matrix", "graph", "known"])
+def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) -> None:
+    scores = "s.npy" if what == "matrix" else "m.npz"
+    (home.folder / "known.txt").write_text("e 01\tr1\te 02\n")
+    how = ("--known", "known.txt")
+    home.shard("1/3", *how, scores=scores)
+    home.shard("2/3", *how, scores=scores)
+    changed = {"model": "m.npz", "matrix": "s.npy", "graph": "g/valid.txt", "known": "known.txt"}
+    path = home.folder / changed[what]
+    before = path.stat()
+    if what in ("model", "matrix"):
+        save_scores(home.folder, 2)
+    else:
+        text = path.read_text()
+        path.write_text(text.replace("e 01", "e 03", 1).replace("e 02", "e 04", 1))
+        assert path.stat().st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if never touched
+    said = home.refuses("rank", "--graph", "g", "--scores", scores, "--shard", "2/3", "-o", "d",
+                        *how)  # fmt: skip
+    assert said.startswith("d/shard-2-of-3.npz: this shard is there, of another ranking (other ")
+    home.shard("3/3", *how, scores=scores)
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    other = "scores" if what in ("model", "matrix") else "graph, split or filter"
+    assert "shard-3-of-3.npz is of another ranking than shard-1-of-3.npz" in said
+    assert f"other {other}" in said
+
+
+def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
+    def meddle(shard, plan, progress):
+        save_scores(home.folder, 9)
+        rank_shard(shard, plan, progress)
+
+    monkeypatch.setattr("kgtrec.cluster.shards.rank_shard", meddle)
+    said = home.refuses("rank", "--graph", "g", "--scores", "s.npy", "--shard", "1/2", "-o", "d")
+    assert said == (
+        "s.npy: the scores were written to while this shard was ranked; "
+        "rank it again when they stay as they are"
+    )
+
+
+def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
+    home.shards(3)
+    home.shard("4/4")
+    home.shard("1/2", "--run-depth", "25")
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "shard-4-of-4.npz is of another ranking than shard-1-of-3.npz" in said
+    assert "number of shards 4 and 3" in said
+    assert "--run-depth 25 and 20" in said
+    np.savez("d/other.npz", x=np.zeros(3))
+    assert "other.npz is no shard of a ranking" in home.refuses("merge", "d", "-o", "o.parquet")
+
+
+def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
+    monkeypatch.setattr(identity, "WHOLE", 1000)
+    home.shards(2, scores="s.npy")
+    wanted = home.merged()
+    shutil.copy2("s.npy", "copy.npy")
+    os.replace("copy.npy", "s.npy")
+    os.unlink("d/shard-1-of-2.npz")
+    home.shard("1/2", scores="s.npy")
+    assert home.merged() == wanted
+    os.unlink("d/shard-1-of-2.npz")
+    os.utime("s.npy", ns=(0, 12345))
+    home.shard("1/2", scores="s.npy")
+    assert "other scores" in home.refuses("merge", "d", "-o", "o.parquet")
+
+
+def test_a_damaged_store_is_named(home: Home) -> None:
+    home.shards(2)
+    (store,) = Path("d").glob("questions-*")
+    path = store / "answers_ids.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-4] + bytes(4))
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert said.startswith(f"{path}: damaged: its hash is another; remove this folder")
+    shutil.rmtree(store)
+    assert "meta.json: No such file" in home.refuses("merge", "d", "-o", "o.parquet")
+    home.shard("1/2")  # which writes it again
+    assert home.merged()
+
+
+# -- Disk, signals -----------------------------------------------------------------------------
+
+
+def run_shard(which: str, *more: str, **options) -> subprocess.CompletedProcess:
+    command = [*COMMAND, "rank", "--graph", "g", "--scores", "m.npz", "--shard", which, *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_a_file_that_may_not_grow(home: Home) -> None:
+    home.shard("0/2")  # the store is written
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = run_shard("1/2", "-o", "d", preexec_fn=small)
+    assert done.returncode == 2, done
+    assert "d/shard-1-of-2.npz: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}
+    home.shards(2, "--run-depth", "30")
+    assert home.merged() == home.local()
+
+
+_FULL = """
+mount -t tmpfs -o size={size}k none d || exit 77
+test {size} = 8 || {{ {kgtrec} --shard 0/2 -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
+{kgtrec} --shard 1/2 -o d
+code=$?
+ls -A d
+exit $code
+"""
+
+
+@pytest.mark.parametrize("size", [8, 4000])  # the store does not fit; the shard does not
+def test_a_full_disk(home: Home, size: int) -> None:
+    """A small tmpfs, in a mount namespace that ends with the command."""
+    if not shutil.which("unshare"):
+        pytest.skip("there is no unshare")
+    os.mkdir("d")
+    kgtrec_rank = f"{sys.executable} -m kgtrec rank --graph g --scores m.npz"
+    script = _FULL.format(size=size, kgtrec=kgtrec_rank)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    if done.returncode in (1, 77) and "kgtrec:" not in done.stderr:
+        pytest.skip(f"a file system may not be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 2, done
+    assert "the disk is full; make room" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    left = sorted(name.partition("-")[0] for name in done.stdout.split())
+    assert left == ([] if size == 8 else ["fill", "questions"])
+
+
+_SLOW = """
+import time
+from kgtrec import cli
+from kgtrec.cluster import plan, shards
+plan._MOST_ROWS, perform, began = 5, shards.perform, []
+
+def slowly(*args):
+    began.append(args)
+    time.sleep(60 * (len(began) > 3))
+    return perform(*args)
+
+shards.perform = slowly
+cli.main()
+"""
+
+
+def test_a_killed_shard_is_ranked_again(home: Home) -> None:
+    """SIGKILL when some blocks are written; what is left behind is in nobody's way."""
+    home.shard("0/2")
+    command = [sys.executable, "-c", _SLOW, "rank", "--graph", "g", "--scores", "m.npz",
+               "--shard", "1/2", "-o", "d", "-q"]  # fmt: skip
+    with subprocess.Popen(command) as process:
+        until = time.monotonic() + 60
+        while not any(path.stat().st_size for path in Path("d").glob(".kgtrec-*")):
+            assert time.monotonic() < until
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert list(Path("d").glob(".kgtrec-*"))
+    home.shard("2/2")
+    with pytest.raises(FileError, match="shard 1 of 2 missing"):
+        home.call("merge", "d", "-o", "o.parquet")
+    home.shard("1/2")
+    assert home.merged() == home.local(depth="20")
+
+
+def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kgtrec.cluster.shards.perform", stop)
+        with pytest.raises(click.exceptions.Abort):
+            home.shard("1/2")
+    assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}
+
+
+# -- Wrong calls -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/0", "5/4", "-1/4", "a/b", "1/2/3"])
+def test_what_names_no_shard(text: str) -> None:
+    with pytest.raises(UsageError, match="names no shard; write 1/16 to 16/16"):
+        parse_shard(text)
+
+
+def test_wrong_calls_are_one_sentence(home: Home) -> None:
+    rank = ("rank", "--graph", "g", "--scores", "m.npz")
+    shard = (*rank, "--shard", "1/2", "-o", "d")
+    assert "--shard only" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
+    assert "kgtrec merge ... --run o.run" in home.refuses(*shard, "--run", "o.run")
+    assert "--qrels is written when" in home.refuses(*shard, "--qrels", "q")
+    assert "is no size" in home.refuses(*shard, "--memory", "much")
+    assert "too little" in home.refuses(*shard, "--memory", "1MB")
+    assert "500 shards of" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--by",
+                                           "questions")  # fmt: skip
+    assert "higher-is-better" in home.refuses(*shard, "--lower-is-better")
+    (home.folder / "e.txt").write_text("".join(f"e {i:02}\n" for i in range(N)))
+    assert "restricted candidates are shared out --by questions" in home.refuses(
+        *shard, "--by", "entities", "--entities", "e.txt"
+    )
+    assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", ".")
+    assert "no shards in this folder" in home.refuses("merge", "g", "-o", "o.parquet")
+    assert "there is no such folder" in home.refuses("merge", "nowhere", "-o", "o.parquet")
+    assert "File exists" in home.refuses(*rank, "--shard", "1/2", "-o", "s.npy")
+    home.shards(2, into="e")
+    assert "would overwrite" in home.refuses("merge", "e", "-o", "e/shard-1-of-2.npz")
+
+
+def test_names_sort_by_number() -> None:
+    names = [shard_name(number, 120) for number in range(1, 121)]
+    assert names == sorted(names)
+    assert names[6] == "shard-007-of-120.npz"
