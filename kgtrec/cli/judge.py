@@ -1,0 +1,357 @@
+"""``kgtrec judge``: people say which pooled triples are true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.study.judging import Sheet
+    from kgtrec.tables import Table
+
+BLANK = click.option(
+    "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
+    help="What a blank label means; in the published annotations of Zhou et al. it is N.",
+)  # fmt: skip
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json", "markdown", "latex"]),
+    default="table", show_default=True,
+)  # fmt: skip
+
+
+@click.group(short_help="Sheets, a local page and agreement for people who judge triples.")
+def command() -> None:
+    """Have people judge which pooled triples are true.
+
+    \b
+    kgtrec judge templates pool.tsv -o templates.tsv         questions, to be read and edited
+    kgtrec judge sheets pool.tsv --templates templates.tsv --names names.tsv \\
+        --annotators anna,ben --batch 500 -o sheets          a sheet for each annotator
+    kgtrec judge serve sheets/anna.batch1.tsv                Yes, No, Can't tell, in the browser
+    kgtrec judge agreement sheets/*.judged.tsv --by-relation
+    kgtrec judge merge sheets/*.judged.tsv --conflicts carla.tsv -o judged.tsv
+    kgtrec judge serve carla.tsv                             the adjudicator decides
+    kgtrec judge merge sheets/*.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
+
+    Labels are Y (true), N (false) and ? (cannot tell). Sheets are TSV files, so that a spreadsheet
+    program will do in place of the page; `kgtrec judge check` tells what went wrong there.
+    """
+
+
+# --- Before judging -------------------------------------------------------------------------------
+
+
+@command.command(short_help="Questions for the relations of a pool, to be edited.")
+@click.argument("pool")
+@click.option("-o", "--output", required=True, metavar="FILE", help="TSV: relation, template.")
+def templates(pool: str, output: str) -> None:
+    """Write a question for each relation of POOL, made from the relation's label.
+
+    Read them, and rewrite what is hard to understand: {head} and {tail} stand for the names of the
+    entities.
+
+    \b
+    kgtrec judge templates pool.tsv -o templates.tsv
+    """
+    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.study.judging import generated_templates, read_pooled, write_templates
+
+    check_writable(output)
+    keep_inputs([pool], {"--output": output})
+    made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
+    write_templates(output, made)
+    _say(f"wrote {output}: {len(made.by_relation):,} templates")
+
+
+@command.command(short_help="A sheet of questions for each annotator.")
+@click.argument("pool")
+@click.option("-o", "--output", required=True, metavar="FOLDER", help="For the sheets.")
+@click.option(
+    "--annotators", required=True, metavar="NAME,NAME,...", help="Who judges; names of the files."
+)
+@click.option(
+    "--templates", "template_file", metavar="FILE",
+    help="Questions, as `kgtrec judge templates` writes them; made from labels by default.",
+)  # fmt: skip
+@click.option("--names", "name_file", metavar="FILE", help="Names of entities, lines id<TAB>name.")
+@click.option(
+    "--overlap", type=float, default=1.0, show_default=True, metavar="SHARE",
+    help="Share of the triples that two annotators judge.",
+)  # fmt: skip
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Triples in a sheet, at most.")
+@click.option(
+    "--depth", type=click.IntRange(1), metavar="K", help="Only what is pooled at depth K."
+)
+@click.option(
+    "--done", multiple=True, metavar="FILE",
+    help="Leave out what has a label in this file; repeatable.",
+)  # fmt: skip
+@click.option("--by-rule", is_flag=True, help="Also what a rule has labelled.")
+@click.option("--by-relation", is_flag=True, help="Relation after relation: quicker to judge.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order.")
+def sheets(
+    pool: str,
+    output: str,
+    annotators: str,
+    template_file: str | None,
+    name_file: str | None,
+    overlap: float,
+    batch: int | None,
+    depth: int | None,
+    done: tuple[str, ...],
+    by_rule: bool,
+    by_relation: bool,
+    seed: int,
+) -> None:
+    """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
+
+    Sheets ask about triples in a random order, and say nothing of systems or depths. Every sheet is
+    new: a file that is there already is not written over.
+
+    \b
+    kgtrec judge sheets pool.tsv --annotators anna,ben -o sheets
+    kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
+    kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
+    """
+    from kgtrec.study.judging.batches import make_batches, read_pooled, to_judge
+    from kgtrec.study.judging.journal import judged_sheet
+    from kgtrec.study.judging.sheets import write_new_sheets
+    from kgtrec.study.judging.templates import (
+        Names,
+        generated_templates,
+        read_names,
+        read_templates,
+    )
+
+    pooled = read_pooled(pool)
+    known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
+    asked = to_judge(pooled, depth, known, by_rule)
+    if not asked:
+        raise UsageError(f"{pool}: of {len(pooled):,} triples none is left to judge")
+    names = read_names(name_file) if name_file else Names()
+    relations = sorted({one.relation for one in asked})
+    questions = read_templates(template_file) if template_file else generated_templates(relations)
+    people = [name.strip() for name in annotators.split(",")]
+    made = make_batches(
+        asked, questions, names, annotators=people, overlap=overlap, size=batch, seed=seed,
+        by_relation=by_relation,
+    )  # fmt: skip
+    for path in write_new_sheets(output, {one.file_name: one.items for one in made}):
+        click.echo(path)
+    left = len(pooled) - len(asked)
+    _say(
+        f"{len(asked):,} triples to judge, {left:,} left out (by rule, depth or judged before); "
+        f"{len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
+    )
+    nameless = names.missing(one for triple in asked for one in (triple.head, triple.tail))
+    if name_file and nameless:
+        _say(f"warning: {len(nameless):,} entities have no name, the first is {nameless[0]!r}")
+
+
+# --- Judging --------------------------------------------------------------------------------------
+
+
+@command.command(short_help="The page on which an annotator answers.")
+@click.argument("sheet")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N",
+    help="0 for any that is free. Default: 8765, or any if that is taken.",
+)  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "-o", "--output", metavar="FILE",
+    help="The sheet with its labels. Default: NAME.judged.tsv beside it.",
+)  # fmt: skip
+def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) -> None:
+    """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
+
+    The page is for this machine only. Every answer is on the disk, in SHEET.journal, before the
+    next question shows: whatever is killed, start again and go on. Ctrl-C ends, and writes the
+    sheet with the labels that there are. On another machine: ssh -L 8765:localhost:8765 THERE.
+
+    \b
+    kgtrec judge serve sheets/anna.tsv
+    kgtrec judge serve sheets/anna.tsv --port 9000 --no-browser
+    """
+    from kgtrec.study.judging.journal import Journal, judged_path
+    from kgtrec.study.judging.server import JudgeServer
+
+    with Journal(sheet) as journal:
+        server = JudgeServer(journal, output or str(judged_path(sheet)), port)
+        _say(f"{_progress(journal)}; the page is at {server.url}")
+        _say(f"answers are kept in {journal.path}; Ctrl-C ends")
+        if not no_browser:
+            _open_browser(server.url)
+        try:
+            server.serve()
+        finally:
+            written = journal.counts()[""] < len(journal)
+            _say(_progress(journal) + f"; the labels are in {server.output}" * written)
+
+
+def _progress(journal: Any) -> str:
+    total = len(journal)
+    return f"{journal.sheet.path}: {total - journal.counts()['']:,} of {total:,} judged"
+
+
+def _open_browser(url: str) -> None:
+    import threading
+    import webbrowser
+
+    # Some browsers keep the caller waiting.
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+
+@command.command(short_help="A sheet with its labels, as far as it is.")
+@click.argument("sheet")
+@click.option("-o", "--output", metavar="FILE", help="Default: NAME.judged.tsv beside the sheet.")
+def export(sheet: str, output: str | None) -> None:
+    """Write SHEET with the answers of its journal; the page may be open meanwhile.
+
+    \b
+    kgtrec judge export sheets/anna.tsv
+    kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
+    """
+    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.study.judging.journal import journal_path, judged_path, judged_sheet
+    from kgtrec.study.judging.sheets import write_sheet
+
+    target = output or str(judged_path(sheet))
+    keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
+    found = judged_sheet(sheet)
+    write_sheet(target, found.items)
+    _say(f"wrote {target}: {_counted(found)}")
+
+
+# --- After judging --------------------------------------------------------------------------------
+
+
+@command.command(short_help="Everything that is wrong with sheets, by line.")
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
+@click.pass_context
+def check(ctx: click.Context, files: tuple[str, ...]) -> None:
+    """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
+
+    \b
+    kgtrec judge check sheets/*.judged.tsv
+    """
+    from kgtrec.study.judging.journal import judged_sheet
+    from kgtrec.study.judging.sheets import scan_sheet
+
+    wrong = False
+    for file in files:
+        sheet, faults = scan_sheet(file)
+        wrong |= bool(faults)
+        for fault in faults:
+            _print(f"{file}:{fault.line}: {fault.found}; {fault.mend}")
+        if not faults:
+            sheet = judged_sheet(file)
+        _print(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
+    ctx.exit(2 if wrong else 0)
+
+
+@command.command(short_help="How far annotators agree: share and Cohen's kappa.")
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
+@click.option("--by-relation", is_flag=True, help="Also for each relation.")
+@BLANK
+@FORMAT
+def agreement(files: tuple[str, ...], by_relation: bool, blank: str, form: str) -> None:
+    """Compare annotators on the triples that they share; "?" counts as a label of its own.
+
+    Files are named after annotators: anna.batch1.judged.tsv and anna.batch2.judged.tsv are both
+    anna's. Cohen's kappa has a large-sample standard error (Fleiss, Cohen and Everitt, 1969); it is
+    nan where both only ever say the same word, and 0 without error where one of them does so.
+
+    \b
+    kgtrec judge agreement anna.judged.tsv ben.judged.tsv
+    kgtrec judge agreement sheets/*.judged.tsv --by-relation --format csv
+    """
+    from kgtrec.study.judging.agreement import agreement_table, agreements
+    from kgtrec.study.judging.merging import by_annotator
+
+    judged = by_annotator(files, _blank(blank))
+    if len(judged) < 2:
+        raise UsageError(f"one annotator, {next(iter(judged))}; name sheets of two or more")
+    _show(agreement_table(agreements(judged, by_relation)), form)
+
+
+@command.command(short_help="One judgement out of several annotators'.")
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Labels that stand.")
+@click.option(
+    "--conflicts", metavar="FILE", help="A sheet of what is in conflict, for an adjudicator."
+)
+@click.option("--adjudicated", metavar="FILE", help="That sheet, with the adjudicator's labels.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of the order of conflicts.")  # fmt: skip
+@BLANK
+def merge(
+    files: tuple[str, ...],
+    output: str,
+    conflicts: str | None,
+    adjudicated: str | None,
+    seed: int,
+    blank: str,
+) -> None:
+    """Keep what annotators agree on, and what an adjudicator has decided.
+
+    A conflict is left out until it is settled. The sheet of conflicts does not show who said what.
+
+    \b
+    kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
+    kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
+    """
+    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.study.judging.journal import journal_path, judged_sheet
+    from kgtrec.study.judging.merging import by_annotator, merge_sheets
+    from kgtrec.study.judging.sheets import write_new_sheet, write_sheet
+
+    check_writable(output, conflicts)
+    inputs = [*files, adjudicated] + [str(journal_path(file)) for file in files]
+    keep_inputs(inputs, {"--output": output, "--conflicts": conflicts})
+    decided = judged_sheet(adjudicated) if adjudicated else None
+    found = merge_sheets(by_annotator(files, _blank(blank)), decided, seed)
+    if conflicts and found.conflicts:
+        write_new_sheet(conflicts, found.conflicts)
+    write_sheet(output, found.final)
+    _show(found.table(), "table")
+    _say(f"wrote {output}" + (f", {conflicts}" if conflicts and found.conflicts else ""))
+    if found.conflicts and not conflicts:
+        left = f"{len(found.conflicts):,} conflicts are left out"
+        _say(f"warning: {left}; --conflicts FILE makes a sheet of them")
+
+
+def _blank(choice: str) -> str:
+    return "" if choice == "open" else choice
+
+
+def _counted(sheet: Sheet) -> str:
+    from kgtrec.study.judging.sheets import sheet_counts
+
+    counts = sheet_counts(sheet.items)
+    return (
+        f"{len(sheet):,} triples, Y {counts['Y']:,}, N {counts['N']:,}, ? {counts['?']:,}, "
+        f"open {counts['']:,}"
+    )
+
+
+def _show(table: Table, form: str) -> None:
+    texts: dict[str, Callable[[], str]] = {
+        "table": table.to_text, "csv": table.to_csv, "json": table.to_json,
+        "markdown": table.to_markdown, "latex": table.to_latex,
+    }  # fmt: skip
+    _print(texts[form]().rstrip("\n"))
+
+
+def _print(text: str) -> None:
+    click.echo(text.encode("utf-8", "surrogateescape"))
+
+
+def _say(text: str) -> None:
+    click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)

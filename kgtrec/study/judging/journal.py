@@ -1,0 +1,310 @@
+"""The journal beside a sheet: every answer, on disk before it is acknowledged.
+
+The sheet itself is never written to. Its journal ``SHEET.journal`` has a first line that names the
+sheet's triples, then a JSON object per answer or undo, each flushed to the disk. Whatever was
+acknowledged is there after the browser, the server or the machine has died; a last line without its
+end was not acknowledged, and is dropped. An open journal is locked, so that there is one server per
+sheet; the lock dies with its process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, sheet_counts
+from kgtrec.study.triplefiles import LABELS
+
+__all__ = ["LONGEST", "Journal", "JournalError", "journal_path", "judged_path", "judged_sheet"]
+
+FORMAT = 1
+LONGEST = 2000
+"""Characters that a link or a note may have."""
+
+_MEND = "move the journal away if the sheet is a new one; otherwise put the old sheet back"
+
+
+class JournalError(KgtrecError):
+    """An answer could not be kept, and has not been taken."""
+
+
+@dataclass
+class _Desk:
+    """Items as they stand, and the labels that they had before each change."""
+
+    items: list[Item]
+    past: list[tuple[int, str]]
+
+    def play(self, entry: dict[str, Any]) -> int:
+        """Apply an entry that was checked; the row that it is about."""
+        if "undo" in entry:
+            row, label = self.past.pop()
+            self.items[row] = replace(self.items[row], label=label)
+            return row
+        row = int(entry["row"])
+        before = self.items[row]
+        if before.label != entry["label"]:
+            self.past.append((row, before.label))
+        kept = {name: entry[name] for name in ("label", "evidence", "note")}
+        self.items[row] = replace(before, **kept)
+        return row
+
+    def fault(self, entry: Any) -> str | None:
+        """What is wrong with an entry, if anything."""
+        if not isinstance(entry, dict):
+            return "no object"
+        if "undo" in entry:
+            return None if self.past else "nothing to undo"
+        row = entry.get("row")
+        if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self.items):
+            return f"row {row!r} is none of the {len(self.items)}"
+        if entry.get("label") not in (*LABELS, ""):
+            return f"label {entry.get('label')!r} is none of Y, N, ?"
+        for name in ("evidence", "note"):
+            if not _is_cell(entry.get(name)):
+                return f"{name} is no text of at most {LONGEST:,} characters in one line"
+        return None
+
+
+def _is_cell(text: Any) -> bool:
+    if not isinstance(text, str) or len(text) > LONGEST:
+        return False
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        return False
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def journal_path(sheet: str | os.PathLike[str]) -> Path:
+    """Where the journal of a sheet is; links are followed, so that a sheet has one journal."""
+    real = Path(os.path.realpath(sheet))
+    return real.with_name(f"{real.name}.journal")
+
+
+def judged_path(sheet: str | os.PathLike[str]) -> Path:
+    """Where a sheet with its labels goes unless said otherwise: ``NAME.judged.tsv``."""
+    path = Path(sheet)
+    return path.with_name(f"{path.name.removesuffix('.tsv')}.judged.tsv")
+
+
+def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
+    """A sheet with the answers of its journal, if it has one; a server may be at work on it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    blank : {"", "N", "?"}
+        What a label that is still blank is taken for.
+
+    Raises
+    ------
+    FileError
+        The sheet is missing or faulty, or the journal is damaged or of another sheet.
+    """
+    sheet = read_sheet(path)
+    place = journal_path(path)
+    try:
+        data = place.read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise _unusable(place, error) from None
+    desk, _ = _replayed(place, data, sheet)
+    return sheet.with_items(replace(item, label=item.label or blank) for item in desk.items)
+
+
+def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
+    """The desk after all whole lines, and how many bytes these are."""
+    desk = _Desk(list(sheet.items), [])
+    whole = data.rfind(b"\n") + 1
+    for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if number == 1:
+            _check_head(place, entry, sheet)
+            continue
+        fault = desk.fault(entry)
+        if fault is not None:
+            found = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
+            mend = "the journal is damaged: correct the line, or delete it"
+            raise FileError(place, number, found=found, mend=mend)
+        desk.play(entry)
+    return desk, whole
+
+
+def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise FileError(place, 1, found="this is no journal of judgements", mend=_MEND)
+    if head.get("sheet") != sheet.fingerprint:
+        found = f"the journal is about other triples than {sheet.path}"
+        raise FileError(place, 1, found=found, mend=_MEND)
+
+
+def _unusable(place: Path, error: OSError) -> FileError:
+    mend = "copy the sheet to a folder in which you may write"
+    return FileError(place, found=f"the journal cannot be opened ({error.strerror})", mend=mend)
+
+
+class Journal:
+    """A sheet at work, its journal open and locked. Safe to use from several threads.
+
+    Parameters
+    ----------
+    sheet : str or path-like
+
+    Raises
+    ------
+    FileError
+        The sheet is missing, faulty or without questions, or the journal cannot be written, is
+        damaged or of another sheet.
+    UsageError
+        Somebody else has the sheet open.
+    """
+
+    def __init__(self, sheet: str | os.PathLike[str]) -> None:
+        self.sheet = read_sheet(sheet)
+        self.path = journal_path(sheet)
+        self._lock = threading.Lock()
+        self._broken = False
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unusable(self.path, error) from None
+        try:
+            self._take()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _take(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"{self.sheet.path} is open in another `kgtrec judge serve`; go to its page, or "
+                "end it first"
+            ) from None
+        data = self.path.read_bytes()
+        self._desk, self._size = _replayed(self.path, data, self.sheet)
+        try:
+            os.ftruncate(self._file, self._size)  # a line cut short was never acknowledged
+            if not self._size:
+                self._append({"format": FORMAT, "sheet": self.sheet.fingerprint})
+                folder = os.open(self.path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)  # the name of a new file is the folder's to keep
+                finally:
+                    os.close(folder)
+        except OSError as error:
+            raise _unusable(self.path, error) from None
+
+    def close(self) -> None:
+        """Let others have the sheet."""
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._desk.items)
+
+    @property
+    def items(self) -> list[Item]:
+        """All items as they stand."""
+        with self._lock:
+            return list(self._desk.items)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether a label was given that can be taken back."""
+        return bool(self._desk.past)
+
+    def counts(self) -> dict[str, int]:
+        """Items by label: Y, N, ? and ""."""
+        return sheet_counts(self.items)
+
+    def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> None:
+        """Set label, link and note of a row; they are on the disk when this returns.
+
+        Saying the same again changes nothing.
+
+        Raises
+        ------
+        UsageError
+            No such row or label, or a text that a cell cannot hold.
+        JournalError
+            It could not be written, and does not count.
+        """
+        entry = {"row": row, "label": label, "evidence": evidence, "note": note}
+        with self._lock:
+            fault = self._desk.fault(entry)
+            if fault is not None:
+                raise UsageError(f"{fault}; nothing was changed")
+            now = self._desk.items[row]
+            if (now.label, now.evidence, now.note) != (label, evidence, note):
+                self._keep(entry)
+
+    def undo(self) -> int | None:
+        """Take the last label back; its row, or None if there is none.
+
+        Raises
+        ------
+        JournalError
+            It could not be written, and does not count.
+        """
+        with self._lock:
+            return self._keep({"undo": True}) if self._desk.past else None
+
+    def open_row(self, after: int = -1) -> int | None:
+        """The first row without a label after a row, else from the start; None if there is none."""
+        items = self.items
+        rows = [*range(after + 1, len(items)), *range(min(after + 1, len(items)))]
+        return next((row for row in rows if not items[row].label), None)
+
+    def _keep(self, entry: dict[str, Any]) -> int:
+        stamp = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        try:
+            self._append({**entry, "time": stamp})
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: {error.strerror or error}; nothing was kept"
+            ) from None
+        return self._desk.play(entry)
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        """Write a line and wait for the disk; if that fails, the file is as it was."""
+        if self._broken or self._file < 0:
+            raise OSError("the journal is closed, or the disk has failed: start again")
+        line = memoryview(json.dumps(entry).encode() + b"\n")
+        try:
+            done = 0
+            while done < len(line):
+                done += os.pwrite(self._file, line[done:], self._size + done)
+            os.fsync(self._file)
+        except OSError:
+            self._broken = True
+            with suppress(OSError):
+                os.ftruncate(self._file, self._size)
+                os.fsync(self._file)
+                self._broken = False
+            raise
+        self._size += len(line)

@@ -1,0 +1,308 @@
+"""The page on which an annotator answers: a web server for this machine alone.
+
+It listens on 127.0.0.1 and answers only to names of this machine (a foreign name that leads here
+is refused, so no site can pass itself off as the page). Answers need a token that only the page can
+read, and must come from the page itself. Nothing is fetched from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from kgtrec.atomic import check_writable
+from kgtrec.errors import FileError, UsageError
+from kgtrec.study.judging.journal import Journal, JournalError
+from kgtrec.study.judging.sheets import Sheet, scan_sheet, write_sheet
+
+__all__ = ["ADDRESS", "PORT", "JudgeServer"]
+
+ADDRESS = "127.0.0.1"
+PORT = 8765
+"""Where the page is unless said otherwise; the next free one if this is taken."""
+
+_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+_LARGEST = 1 << 16
+_PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/judge.css": ("judge.css", "text/css; charset=utf-8"),
+    "/judge.js": ("judge.js", "text/javascript; charset=utf-8"),
+}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _Refusal(Exception):
+    """A request that is not served."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class JudgeServer(ThreadingHTTPServer):
+    """Serves a journal until it is told to stop.
+
+    Parameters
+    ----------
+    journal : Journal
+    output : str
+        Where the sheet is written, with its labels, whenever every triple has one.
+    port : int, optional
+        0 for any that is free. By default 8765, or any free one if that is taken.
+
+    Raises
+    ------
+    UsageError
+        The port is taken, or may not be used; or `output` is a file of something else.
+    """
+
+    daemon_threads = True
+    # Another process must not be able to take the port over while this one has it.
+    allow_reuse_port = False
+
+    def __init__(self, journal: Journal, output: str, port: int | None = None) -> None:
+        self.journal = journal
+        self.output = output
+        _check_output(output, journal.sheet)
+        self.token = secrets.token_urlsafe(24)
+        folder = files("kgtrec.study.judging") / "page"
+        self.page = {path: (folder / name).read_bytes() for path, (name, _) in _PAGE.items()}
+        try:
+            super().__init__((ADDRESS, PORT if port is None else port), _Handler)
+        except (OSError, OverflowError) as error:
+            if port is not None:
+                raise UsageError(f"port {port} cannot be used ({error}); choose another") from None
+            super().__init__((ADDRESS, 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind without looking the machine's name up, as HTTPServer would."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """Address of the page."""
+        return f"http://{ADDRESS}:{self.server_port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away in the middle is nothing to print a traceback about."""
+
+    def serve(self) -> None:
+        """Answer until a KeyboardInterrupt ends it; then write the sheet, if anything was judged.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            One of a subclass (a signal that is not Ctrl-C), after the same.
+        FileError
+            The sheet cannot be written.
+        """
+        try:
+            self.serve_forever()
+        except KeyboardInterrupt as end:
+            if type(end) is not KeyboardInterrupt:
+                raise
+        finally:
+            self.server_close()
+            if self.journal.counts()[""] < len(self.journal):
+                self.export()
+
+    def export(self) -> None:
+        """Write the sheet with the labels that there are.
+
+        Raises
+        ------
+        FileError
+            It cannot be written.
+        """
+        write_sheet(self.output, self.journal.items)
+
+    # --- What the page asks for ---
+
+    def state(self, row: int | None, after: int | None = None) -> dict[str, Any]:
+        """An item and how far the sheet is; without a row, the next item that is open."""
+        journal = self.journal
+        if row is None:
+            row = journal.open_row(-1 if after is None else after)
+        items = journal.items
+        shown = max(0, after or 0) if row is None else row
+        if shown >= len(items):
+            raise _Refusal(HTTPStatus.NOT_FOUND, f"there is no row {shown}")
+        counts = journal.counts()
+        item = asdict(items[shown])
+        del item["line"]
+        return {
+            "row": shown,
+            "total": len(items),
+            "open": counts.pop(""),
+            "counts": counts,
+            "can_undo": journal.can_undo,
+            "item": item,
+            "sheet": journal.sheet.path,
+        }
+
+    def answered(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Keep an answer; the state of the next open item, or of the same one if asked to stay."""
+        row = body.get("row")
+        if isinstance(row, bool) or not isinstance(row, int):
+            raise _Refusal(HTTPStatus.BAD_REQUEST, f"row {row!r} is no whole number")
+        texts = [body.get(name) for name in ("label", "evidence", "note")]
+        if not all(isinstance(text, str) for text in texts):
+            raise _Refusal(HTTPStatus.BAD_REQUEST, "label, evidence and note must be texts")
+        try:
+            self.journal.answer(row, *map(str, texts))
+        except UsageError as error:
+            raise _Refusal(HTTPStatus.BAD_REQUEST, str(error)) from None
+        return self._saved(self.state(row) if body.get("stay") else self.state(None, row))
+
+    def undone(self, _body: dict[str, Any]) -> dict[str, Any]:
+        """Take the last label back; the state of its item."""
+        row = self.journal.undo()
+        if row is None:
+            raise _Refusal(HTTPStatus.CONFLICT, "there is nothing to undo")
+        return self._saved(self.state(row))
+
+    def _saved(self, state: dict[str, Any]) -> dict[str, Any]:
+        if state["open"] == 0:
+            try:
+                self.export()
+                state["written"] = self.output
+            except FileError as error:  # the answer itself is safe in the journal
+                state["unwritten"] = str(error)
+        return state
+
+
+def _check_output(output: str, sheet: Sheet) -> None:
+    """Refuse to write over anything but an earlier state of the sheet."""
+    check_writable(output)
+    if not os.path.exists(output):
+        return
+    try:
+        other = scan_sheet(output)[0].fingerprint
+    except FileError:
+        other = ""
+    if other != sheet.fingerprint or os.path.samefile(output, sheet.path):
+        raise UsageError(
+            f"{output} is another file than {sheet.path} with its labels; move it away, or say "
+            "where to write: --output FILE"
+        )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: JudgeServer
+    protocol_version = "HTTP/1.1"
+    server_version = "kgtrec"
+    sys_version = ""
+    timeout = 60  # seconds until an idle connection is given up
+    error_content_type = "text/plain; charset=utf-8"
+    error_message_format = "%(code)d %(message)s\n"
+
+    def do_GET(self) -> None:
+        self._serve(self._get)
+
+    def do_POST(self) -> None:
+        self._serve(self._post)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the terminal is for people."""
+
+    def _serve(self, act: Callable[[], tuple[bytes, str]]) -> None:
+        try:
+            self._check_origin()
+            body, kind = act()
+            status = HTTPStatus.OK
+        except _Refusal as refusal:
+            # What is left of the request is not read, so nothing can follow on this connection.
+            self.close_connection = True
+            status = refusal.status
+            body, kind = _json({"error": str(refusal)})
+        except JournalError as error:
+            status = HTTPStatus.INSUFFICIENT_STORAGE
+            body, kind = _json({"error": str(error)})
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _check_origin(self) -> None:
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+            raise _Refusal(HTTPStatus.FORBIDDEN, "this page is for this machine only")
+        origin = self.headers.get("Origin", f"http://{hosts[0]}")
+        site = self.headers.get("Sec-Fetch-Site", "same-origin")
+        foreign = origin.lower() != f"http://{hosts[0]}".lower()
+        # Following a link from elsewhere to the page is harmless; everything else is not.
+        visit = self.command == "GET" and urlsplit(self.path).path == "/"
+        if foreign or (site not in ("same-origin", "none") and not visit):
+            raise _Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
+
+    def _get(self) -> tuple[bytes, str]:
+        place = urlsplit(self.path)
+        if place.path in _PAGE:
+            return self.server.page[place.path], _PAGE[place.path][1]
+        if place.path != "/api/state":
+            raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
+        asked = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
+        state = self.server.state(asked.get("row"), asked.get("after"))
+        return _json({**state, "token": self.server.token})
+
+    def _post(self) -> tuple[bytes, str]:
+        acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}
+        act = acts.get(self.path)
+        if act is None:
+            raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
+        given = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
+        if not secrets.compare_digest(given, self.server.token.encode()):
+            raise _Refusal(HTTPStatus.FORBIDDEN, "the token is not that of this server")
+        return _json(act(self._body()))
+
+    def _body(self) -> dict[str, Any]:
+        if self.headers.get_content_type() != "application/json":
+            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "answers are sent as JSON")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed")
+        if int(length) > _LARGEST:
+            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much text")
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise _Refusal(HTTPStatus.BAD_REQUEST, "this is no JSON object")
+        return body
+
+
+def _number(name: str, values: list[str]) -> int:
+    text = values[-1]
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise _Refusal(HTTPStatus.BAD_REQUEST, f"{name} {text[:40]!r} is no row")
+    return int(text)
+
+
+def _json(value: object) -> tuple[bytes, str]:
+    return json.dumps(value).encode(), "application/json"

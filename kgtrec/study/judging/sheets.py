@@ -1,0 +1,283 @@
+"""Judgement sheets: a line per triple, with a question, and room for a label and its evidence.
+
+A sheet is a TSV file with the header ``question head relation tail label evidence note``. Labels
+are Y (true), N (false), ? (cannot tell), or blank where nobody has judged yet; spaces around them
+do not count. Files without a header are read as ``head relation tail label``. There is no quoting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+
+from kgtrec.atomic import atomic_write
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.study.judging.faults import Fault, Faults, lines_with_faults, text_lines
+from kgtrec.study.triplefiles import LABELS
+
+__all__ = [
+    "COLUMNS",
+    "Item",
+    "Sheet",
+    "read_sheet",
+    "scan_sheet",
+    "sheet_counts",
+    "write_new_sheet",
+    "write_new_sheets",
+    "write_sheet",
+]
+
+COLUMNS = ("question", "head", "relation", "tail", "label", "evidence", "note")
+NEEDED = ("head", "relation", "tail", "label")
+
+Triple = tuple[str, str, str]
+
+_LABEL_MEND = "write Y, N or ?, or leave it blank"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A triple to judge.
+
+    Attributes
+    ----------
+    head, relation, tail : str
+        Labels as the graph has them.
+    question : str
+        What the annotator is asked; may be empty.
+    label : str
+        "Y", "N", "?", or "" where nobody has judged.
+    evidence : str
+        Link to what shows it.
+    note : str
+    line : int
+        Where it stood in its file, 0 for none.
+    """
+
+    head: str
+    relation: str
+    tail: str
+    question: str = ""
+    label: str = ""
+    evidence: str = ""
+    note: str = ""
+    line: int = field(default=0, compare=False)
+
+    @property
+    def triple(self) -> Triple:
+        """Head, relation and tail."""
+        return self.head, self.relation, self.tail
+
+    def cells(self) -> tuple[str, ...]:
+        """In the order of the sheet's columns."""
+        return tuple(getattr(self, name) for name in COLUMNS)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet that was read, or is to be written.
+
+    Attributes
+    ----------
+    path : str
+    items : tuple of Item
+        In file order; no triple twice.
+    """
+
+    path: str
+    items: tuple[Item, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the triples in their order, whatever the labels are."""
+        digest = hashlib.blake2b(digest_size=16)
+        for item in self.items:
+            digest.update("\t".join(item.triple).encode("utf-8", "surrogateescape") + b"\n")
+        return digest.hexdigest()
+
+    def with_items(self, items: Iterable[Item]) -> Sheet:
+        """The same sheet with other items."""
+        return replace(self, items=tuple(items))
+
+
+def sheet_counts(items: Iterable[Item]) -> dict[str, int]:
+    """How many items have each label: Y, N, ? and "" (blank)."""
+    counts = {**dict.fromkeys(LABELS, 0), "": 0}
+    for item in items:
+        counts[item.label] += 1
+    return counts
+
+
+def read_sheet(path: str | PathLike[str], blank: str = "") -> Sheet:
+    """Read a sheet and refuse it if anything is wrong with it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    blank : {"", "N", "?"}
+        What a blank label is taken for. Zhou et al. left some blank and meant N.
+
+    Raises
+    ------
+    Faults
+        A FileError that lists, line by line, labels other than Y, N and ?, a triple twice
+        (duplicates, and contradictions where the labels differ), and malformed lines.
+    FileError
+        Missing, empty, or no text.
+    """
+    sheet, faults = scan_sheet(path, blank)
+    if faults:
+        raise Faults(path, faults)
+    return sheet
+
+
+def scan_sheet(path: str | PathLike[str], blank: str = "") -> tuple[Sheet, list[Fault]]:
+    """What can be read of a sheet, and everything that is wrong with it, by line.
+
+    Raises
+    ------
+    FileError
+        Missing, empty, or no text.
+    """
+    lines = text_lines(path)
+    faults: list[Fault] = []
+    header = _header(lines[0])
+    names = header or list(NEEDED)
+    if header:
+        faults += _header_faults(names)
+    items: list[Item] = []
+    if not {name for name in NEEDED if names.count(name) != 1}:
+        wanted = f"each line must be {'<TAB>'.join(names)}"
+        start = 2 if header else 1
+        for number, cells in lines_with_faults(lines[start - 1 :], faults, len(names), wanted,
+                                               start):  # fmt: skip
+            _add(items, faults, number, dict(zip(names, cells, strict=True)), blank)
+    if not items and not faults:
+        faults.append(Fault(1, "nothing but a header", "fill the sheet, or leave it out"))
+    kept = _once(items, faults)
+    return Sheet(str(path), tuple(kept)), sorted(faults)
+
+
+def _header(line: str) -> list[str] | None:
+    names = [name.strip().lower() for name in line.split("\t")]
+    return names if {"head", "relation", "tail"} <= set(names) or "label" in names else None
+
+
+def _header_faults(names: Sequence[str]) -> list[Fault]:
+    mend = f"the header is {' '.join(COLUMNS)}, with tabs between"
+    faults = [Fault(1, f"column {name!r} is missing", mend) for name in NEEDED if name not in names]
+    for name in dict.fromkeys(names):
+        if name not in COLUMNS:
+            faults.append(Fault(1, f"column {name!r} is unknown", mend))
+        elif names.count(name) > 1:
+            faults.append(Fault(1, f"column {name!r} stands twice", mend))
+    return faults
+
+
+def _add(
+    items: list[Item], faults: list[Fault], number: int, cells: dict[str, str], blank: str
+) -> None:
+    label = cells["label"].strip() or blank
+    empty = [name for name in ("head", "relation", "tail") if not cells[name]]
+    if empty:
+        faults.append(Fault(number, f"an empty {empty[0]}", "every triple needs all three"))
+    if label not in LABELS and label:
+        faults.append(Fault(number, f"label {cells['label']!r} is unknown", _LABEL_MEND))
+    elif not empty:
+        known = {name: cells[name] for name in COLUMNS if name in cells}
+        items.append(Item(**{**known, "label": label}, line=number))
+
+
+def _once(items: Sequence[Item], faults: list[Fault]) -> list[Item]:
+    """Every triple once; the others are faults."""
+    first: dict[Triple, Item] = {}
+    for item in items:
+        other = first.setdefault(item.triple, item)
+        if other is item:
+            continue
+        what = f"{' '.join(item.triple)!r}"
+        if other.label == item.label:
+            found = f"a duplicate: {what} stands in line {other.line} too"
+            faults.append(Fault(item.line, found, "delete one of them"))
+        else:
+            labels = f"{item.label or 'blank'!r} here and {other.label or 'blank'!r} in line"
+            found = f"a contradiction: {what} is {labels} {other.line}"
+            faults.append(Fault(item.line, found, "keep the right one"))
+    return list(first.values())
+
+
+def write_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
+    """Write a sheet whole or not at all.
+
+    Raises
+    ------
+    InputError
+        A cell has a tab or a line end in it.
+    FileError
+        The target cannot be written.
+    """
+    rows = ["\t".join(COLUMNS)]
+    for item in items:
+        cells = item.cells()
+        bad = next((cell for cell in cells if set(cell) & set("\t\r\n")), None)
+        if bad is not None:
+            raise InputError(f"{bad!r} has a tab or line end in it; a sheet cannot hold it")
+        rows.append("\t".join(cells))
+    with atomic_write(path) as out:
+        out.write("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogateescape"))
+
+
+def write_new_sheets(
+    folder: str | PathLike[str], sheets: Mapping[str, Iterable[Item]]
+) -> list[str]:
+    """Write sheets into a folder, which is made if need be; their paths.
+
+    Raises
+    ------
+    UsageError
+        One of them, or its journal, is there already: somebody may have judged in it. Then nothing
+        is written.
+    FileError
+        The folder or a sheet cannot be written.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        found = f"no folder can be made here ({error.strerror})"
+        raise FileError(folder, found=found, mend="choose another place") from None
+    paths = {str(place / name): items for name, items in sheets.items()}
+    for path in paths:
+        _refuse_old(path)
+    for path, items in paths.items():
+        write_sheet(path, items)
+    return list(paths)
+
+
+def write_new_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
+    """Write a sheet, but not over one in which somebody may have judged.
+
+    Raises
+    ------
+    UsageError
+        It, or its journal, is there already.
+    FileError
+        It cannot be written.
+    """
+    _refuse_old(path)
+    write_sheet(path, items)
+
+
+def _refuse_old(path: str | PathLike[str]) -> None:
+    for old in (Path(path), Path(f"{path}.journal")):
+        if old.is_file():
+            raise UsageError(
+                f"{old} is there already, and somebody may have judged in it; move it away or "
+                "choose another place"
+            )

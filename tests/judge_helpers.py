@@ -1,0 +1,87 @@
+"""A judging server in a process of its own, and a client that speaks plain HTTP to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def write_rows(path: Path, rows: int = 6) -> Path:
+    """A sheet of `rows` triples without labels."""
+    header = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+    lines = [f"Is e{i} a friend of f{i}?\te{i}\tfriend\tf{i}\t\t\t\n" for i in range(rows)]
+    path.write_text(header + "".join(lines), encoding="utf-8")
+    return path
+
+
+class Running:
+    """``kgtrec judge serve`` on a sheet."""
+
+    def __init__(self, sheet: Path, *more: str, port: int = 0) -> None:
+        command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(sheet), "--no-browser"]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(port), *more],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        first = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", first)
+        if not found:
+            self.kill()
+            raise AssertionError(first + self.process.stderr.read())
+        self.url, self.port = found[0], int(found[1])
+        self.token = self.get("/api/state")[1]["token"]
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def kill(self) -> None:
+        """SIGKILL: nothing can be tidied up."""
+        self.process.kill()
+        self.process.wait()
+
+    def interrupt(self) -> tuple[int, str]:
+        """Ctrl-C; exit code, and what it said last."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.stderr is not None
+        said = self.process.stderr.read()
+        return self.process.wait(10), said
+
+    def ask(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Status and answer; JSON is read."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+            connection.request(method, path, data, headers or {})
+            reply = connection.getresponse()
+            raw = reply.read()
+            self.headers = reply.headers
+        finally:
+            connection.close()
+        is_json = reply.headers.get_content_type() == "application/json"
+        return reply.status, json.loads(raw) if is_json else raw
+
+    def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        return self.ask("GET", path, None, headers)
+
+    def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
+        given = {"Content-Type": "application/json", "X-Judge-Token": self.token}
+        return self.ask("POST", path, body, {**given, **headers})
+
+    def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> tuple[int, Any]:
+        body = {"row": row, "label": label, "evidence": evidence, "note": note}
+        return self.post("/api/answer", body)

@@ -1,0 +1,577 @@
+"""Judging: questions, sheets, batches, agreement and merging."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.study.judging import (
+    Faults,
+    Item,
+    Names,
+    PooledTriple,
+    Sheet,
+    agreement_table,
+    agreements,
+    cohen,
+    generated_templates,
+    make_batches,
+    merge_sheets,
+    read_pooled,
+    read_sheet,
+    read_templates,
+    scan_sheet,
+    template_of,
+    write_sheet,
+    write_templates,
+)
+from kgtrec.study.judging.batches import annotator_of, to_judge
+from kgtrec.study.judging.merging import by_annotator
+from kgtrec.study.judging.sheets import write_new_sheets
+from kgtrec.study.judging.templates import read_names
+
+HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+
+# -- Questions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("relation", "question"),
+    [
+        ("/people/person/nationality", "Does the person A have the nationality B?"),
+        ("/film/film/written_by", "Is the film A written by B?"),
+        ("/film/film/story_by", "Does the film A have story by B?"),
+        ("/location/location/contains", "Does the location A contain B?"),
+        ("/location/location/partially_contains", "Does the location A partially contain B?"),
+        ("/people/person/languages", "Does the person A have B among its languages?"),
+        ("/people/ethnicity/people", "Does the ethnicity A have B among its people?"),
+        ("/medicine/symptom/symptom_of", "Is the symptom A a symptom of B?"),
+        ("/organization/organization/place_founded",
+         "Does the organization A have the place founded B?"),
+        ("/film/actor/film./film/performance/film",
+         "Does the actor A have a performance whose film is B?"),
+        ("/people/person/spouse_s./people/marriage/type_of_union",
+         "Does the person A have a spouse (marriage) whose type of union is B?"),
+        ("/award/award_category/nominees./award/award_nomination/nominated_for",
+         "Does the award category A have, among its nominees, an award nomination that is "
+         "nominated for B?"),
+        ("/influence/influence_node/peers./influence/peer_relationship/peers",
+         "Does the influence node A have a peer relationship that has B among its peers?"),
+        ("_hypernym", "Is A a kind of B?"),
+        ("_has_part", "Is B a part of A?"),
+        ("bornIn", "Is A born in B?"),
+        ("isMarriedTo", "Is A married to B?"),
+        ("lives_in", "Does A live in B?"),
+        ("actedIn", "Is it true that A acted in B?"),
+        ("capital_of", "Is A a capital of B?"),
+        ("http://example.org/ontology/birthPlace", "Does A have the birth place B?"),
+        ("P31", "Does “P31” lead from A to B?"),
+    ],
+)  # fmt: skip
+def test_a_relation_makes_a_question(relation: str, question: str):
+    templates = generated_templates([relation])
+    assert templates.question("A", relation, "B", Names()) == question
+
+
+@given(st.text(min_size=1))
+def test_every_relation_makes_a_template_that_can_be_kept(relation: str):
+    template = template_of(relation)
+    assert template.count("{head}") == template.count("{tail}") == 1
+    rest = template.replace("{head}", "").replace("{tail}", "")
+    assert not set(rest) & set("{}")
+    assert template[0].isupper()
+    assert template.endswith("?")
+
+
+@pytest.mark.data
+def test_relations_of_benchmarks_make_templates_that_are_read_back(
+    shared_data: Path, tmp_path: Path
+):
+    relations = set()
+    for folder in ("fb15k-237", "wn18rr"):
+        with open(shared_data / folder / "train.txt", encoding="utf-8") as file:
+            relations |= {line.split("\t")[1] for line in file}
+    assert len(relations) == 237 + 11
+    made = generated_templates(sorted(relations))
+    write_templates(tmp_path / "t.tsv", made)
+    assert read_templates(tmp_path / "t.tsv") == made
+    assert "lead from" not in "".join(made.by_relation.values())
+
+
+@pytest.mark.data
+def test_wordnet_domains_have_their_topics_where_the_questions_put_them(shared_data: Path):
+    # A topic has many terms, a term few topics: the side with few entities is the topic.
+    ends: dict[str, tuple[set[str], set[str]]] = {}
+    for line in (shared_data / "wn18rr" / "train.txt").read_text().splitlines():
+        head, relation, tail = line.split("\t")
+        heads, tails = ends.setdefault(relation, (set(), set()))
+        heads.add(head)
+        tails.add(tail)
+    for relation, marker in {
+        "_synset_domain_topic_of": ("{tail}?", 1),
+        "_member_of_domain_region": ("region {head}", 0),
+        "_member_of_domain_usage": ("kind {head}", 0),
+        "_instance_hypernym": ("instance of {tail}", 1),
+    }.items():
+        text, few = marker
+        assert text in template_of(relation)
+        assert len(ends[relation][few]) * 4 < len(ends[relation][1 - few])
+
+
+def test_names_are_put_in_as_they_are():
+    templates = generated_templates(["r_one"])
+    names = Names({"a": "{tail}", "b": "\\1 {head} {0}"})
+    asked = templates.question("a", "r_one", "b", names)
+    assert asked == "Does {tail} have the r one \\1 {head} {0}?"
+
+
+def test_a_relation_without_a_template_is_named():
+    with pytest.raises(InputError, match=r"2 relations: 'b', 'c'; add a line"):
+        generated_templates(["a"]).require(["b", "a", "c", "b"])
+
+
+def test_all_faults_of_templates_are_listed(tmp_path: Path):
+    path = tmp_path / "t.tsv"
+    path.write_text("relation\ttemplate\na\tIs {head} x?\nb\t{head} {tail} {x}\nb\t{head}{tail}\nc")
+    with pytest.raises(Faults) as caught:
+        read_templates(path)
+    assert [fault.line for fault in caught.value.faults] == [2, 3, 4, 5]
+    said = str(caught.value)
+    assert "4 faults" in said
+    assert "line 2: template 'Is {head} x?' lacks {tail}; write both" in said
+    assert "line 4: relation 'b' stands in line 3 too" in said
+
+
+def test_names_are_read_strictly(tmp_path: Path):
+    path = tmp_path / "n.tsv"
+    path.write_bytes(b"\xef\xbb\xbfid\tname\r\na\tAnna \r\nb\tBen")
+    assert read_names(path).names == {"a": "Anna", "b": "Ben"}
+    path.write_text("a\tAnna\na\tOther\nb\t \nc\td\te\n")
+    with pytest.raises(Faults) as caught:
+        read_names(path)
+    assert [fault.line for fault in caught.value.faults] == [2, 3, 4]
+
+
+# -- Sheets ------------------------------------------------------------------------------------
+
+
+def items_strategy() -> st.SearchStrategy[list[Item]]:
+    text = st.text(st.characters(blacklist_characters="\t\r\n\0\ufeff", codec="utf-8"), max_size=8)
+    # The header is found by its words; a label of a column's name is a word too far.
+    name = text.filter(lambda one: one and one.lower().strip() not in ("head", "label"))
+    item = st.builds(Item, name, name, name, text, st.sampled_from(["Y", "N", "?", ""]), text, text)
+    return st.lists(item, min_size=1, max_size=8, unique_by=lambda one: one.triple)
+
+
+@given(items_strategy())
+def test_a_sheet_is_read_back(tmp_path_factory: pytest.TempPathFactory, items: list[Item]):
+    path = tmp_path_factory.mktemp("sheet") / "s.tsv"
+    write_sheet(path, items)
+    assert read_sheet(path).items == tuple(items)
+
+
+def test_bytes_that_are_no_text_survive(tmp_path: Path):
+    path = tmp_path / "s.tsv"
+    path.write_bytes(HEADER.encode() + b"q\t\xff\tr\tt\tY\t\t\n")
+    write_sheet(tmp_path / "again.tsv", read_sheet(path).items)
+    assert (tmp_path / "again.tsv").read_bytes() == path.read_bytes()
+
+
+def test_every_fault_of_a_sheet_is_listed_with_its_line(tmp_path: Path):
+    path = tmp_path / "s.tsv"
+    rows = [
+        "q\ta\tr\tb\tY\t\t",
+        "q\ta\tr\tc\t yes \t\t",  # 3: unknown
+        "q\ta\tr\tb\t Y\t\t",  # 4: duplicate of 2
+        "q\ta\tr\tb\tN\t\t",  # 5: contradicts 2
+        "q\ta\tr\td\t?\t",  # 6: columns
+        "",  # 7: empty
+        "q\ta\t\td\t?\t\t",  # 8: empty relation
+        "q\ta\tr\tb\ty\t\t",  # 9: unknown
+        "q\ta\tr\tlast\t \t\t",
+    ]
+    path.write_bytes((HEADER + "\n".join(rows)).replace("\n", "\r\n").encode())
+    sheet, faults = scan_sheet(path)
+    assert [fault.line for fault in faults] == [3, 4, 5, 6, 7, 8, 9]
+    said = [fault.found for fault in faults]
+    assert said[0] == "label ' yes ' is unknown"
+    assert said[1].startswith("a duplicate: 'a r b' stands in line 2 too")
+    assert said[2] == "a contradiction: 'a r b' is 'N' here and 'Y' in line 2"
+    assert said[3].startswith("6 columns in place of 7")
+    assert said[4] == "an empty line"
+    assert [(item.tail, item.label) for item in sheet.items] == [("b", "Y"), ("last", "")]
+    with pytest.raises(Faults, match="7 faults"):
+        read_sheet(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("head\trelation\ttail", "column 'label' is missing"),
+        ("head\trelation\ttail\tlabel\tlabel", "column 'label' stands twice"),
+        ("head\trelation\ttail\tlabel\tsystem", "column 'system' is unknown"),
+    ],
+)
+def test_headers_are_checked(tmp_path: Path, header: str, words: str):
+    (tmp_path / "s.tsv").write_text(f"{header}\n")
+    with pytest.raises(FileError, match=f"s.tsv:1: {words}"):
+        read_sheet(tmp_path / "s.tsv")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"PK\x03\x04...", "a workbook"),
+        ("head".encode("utf-16"), "NUL bytes"),
+        (HEADER.encode(), "nothing but a header"),
+    ],
+)
+def test_files_that_are_no_sheets_are_refused(tmp_path: Path, data: bytes, words: str):
+    (tmp_path / "s.tsv").write_bytes(data)
+    with pytest.raises(FileError, match=words):
+        read_sheet(tmp_path / "s.tsv")
+
+
+def test_a_cell_that_would_break_its_line_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="has a tab or line end"):
+        write_sheet(tmp_path / "s.tsv", [Item("a\tb", "r", "c")])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.data
+def test_the_published_annotations_are_read_with_their_quirks(shared_data: Path):
+    folder = shared_data / "kgc-sparsity" / "data" / "FB-Test-S-C"
+    sheet, faults = scan_sheet(folder / "supplementary" / "human_labeled.txt")
+    assert len(faults) == 26
+    assert all(fault.found.startswith("a duplicate") for fault in faults)
+    assert len(sheet) + len(faults) == 12_599
+    assert {item.label for item in sheet.items} == {"Y", "N", ""}
+    whole = read_sheet(folder / "annotations.txt", blank="N")
+    labels = [item.label for item in whole.items]
+    assert (labels.count("Y"), labels.count("N")) == (2_738, 19_754)
+
+
+def test_a_sheet_is_not_written_over(tmp_path: Path):
+    items = [Item("a", "r", "b")]
+    (tmp_path / "ben.tsv.journal").write_text("")
+    with pytest.raises(UsageError, match=r"ben\.tsv\.journal is there already"):
+        write_new_sheets(tmp_path, {"anna.tsv": items, "ben.tsv": items})
+    assert not (tmp_path / "anna.tsv").exists()
+
+
+# -- Batches -----------------------------------------------------------------------------------
+
+
+def pooled(n: int, relations: int = 3) -> list[PooledTriple]:
+    return [PooledTriple(f"h{i:03}", f"r{i % relations}", f"t{i:03}") for i in range(n)]
+
+
+def shared_out(triples: list[PooledTriple], people: int, **more):
+    names = [f"p{i}" for i in range(people)]
+    templates = generated_templates({one.relation for one in triples})
+    return make_batches(triples, templates, annotators=names, **more)
+
+
+@given(
+    n=st.integers(1, 60), people=st.integers(1, 6), percent=st.integers(0, 100),
+    size=st.none() | st.integers(1, 20), seed=st.integers(0, 5), grouped=st.booleans(),
+)  # fmt: skip
+def test_every_triple_has_its_judges(
+    n: int, people: int, percent: int, size: int | None, seed: int, grouped: bool
+):
+    batches = shared_out(
+        pooled(n), people, overlap=percent / 100, size=size, seed=seed, by_relation=grouped
+    )
+    judges: dict[tuple[str, str, str], list[str]] = {}
+    loads = {f"p{i}": 0 for i in range(people)}
+    for batch in batches:
+        assert size is None or len(batch.items) <= size
+        loads[batch.annotator] += len(batch.items)
+        for item in batch.items:
+            judges.setdefault(item.triple, []).append(batch.annotator)
+    assert len(judges) == n
+    assert all(len(set(names)) == len(names) for names in judges.values())
+    twice = round(percent / 100 * n) if people > 1 else 0
+    assert sorted(map(len, judges.values())) == [1] * (n - twice) + [2] * twice
+    assert max(loads.values()) - min(loads.values()) <= 2
+    assert len({batch.file_name for batch in batches}) == len(batches)
+    assert all(annotator_of(batch.file_name) == batch.annotator for batch in batches)
+
+
+def test_all_pairs_of_annotators_meet():
+    batches = shared_out(pooled(60), 4)
+    own = {batch.annotator: {item.triple for item in batch.items} for batch in batches}
+    assert [len(own[a] & own[b]) for a, b in combinations(own, 2)] == [10] * 6
+
+
+def test_the_order_tells_nothing_of_the_pool():
+    # The same triples from another pool, in another order, with other depths: the same sheets.
+    first = pooled(50)
+    second = [one._replace(depth=i, rule="") for i, one in enumerate(reversed(first))]
+    found = [shared_out(triples, 2, seed=7) for triples in (first, second)]
+    assert found[0] == found[1]
+    assert shared_out(first, 2, seed=8) != found[0]
+    anna, ben = ([item.triple for item in batch.items] for batch in found[0])
+    assert sorted(anna) == sorted(ben)
+    assert anna != ben
+    assert anna != sorted(anna)
+
+
+def test_the_order_is_random_in_every_place():
+    # A triple is as likely in the first half as in the second, whatever its place in the pool.
+    early = np.zeros(10)
+    for seed in range(400):
+        (batch,) = shared_out(pooled(10), 1, seed=seed)
+        for item in batch.items[:5]:
+            early[int(item.head[1:])] += 1
+    assert (np.abs(early - 200) < 5 * math.sqrt(400 * 0.25)).all()
+
+
+def test_relation_after_relation():
+    (batch,) = shared_out(pooled(30), 1, by_relation=True)
+    relations = [item.relation for item in batch.items]
+    assert sum(a != b for a, b in pairwise(relations)) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"annotators": []}, "no annotator"),
+        ({"annotators": ["a", "a"]}, "two annotators are named 'a'"),
+        ({"annotators": ["../a"]}, "the name becomes a file's"),
+        ({"annotators": ["a.batch1"]}, "the name becomes a file's"),
+        ({"annotators": ["a"], "overlap": 1.5}, "overlap 1.5"),
+        ({"annotators": ["a"], "overlap": math.nan}, "overlap nan"),
+        ({"annotators": ["a"], "size": 0}, "a batch of 0"),
+    ],
+)
+def test_wrong_ways_to_share_out_are_refused(more: dict, words: str):
+    with pytest.raises(UsageError, match=words):
+        make_batches(pooled(3), generated_templates(["r0", "r1", "r2"]), **more)
+
+
+def test_pool_files_and_plain_triples_are_read(tmp_path: Path):
+    path = tmp_path / "pool.tsv"
+    path.write_text(
+        "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
+        "a\tr\tb\ttail\ttail0\t2\tx:2\t\n"
+        "a\tr\tc\ttail\ttail0\t9\tx:9,y:10\t\n"
+        "a\tr\td\ttail\ttail0\t1\ty:1\t1-1:tail\n"
+    )
+    found = read_pooled(path)
+    assert [one.tail for one in to_judge(found)] == ["b", "c"]
+    assert [one.tail for one in to_judge(found, depth=2)] == ["b"]
+    assert [one.tail for one in to_judge(found, by_rule=True)] == ["b", "c", "d"]
+    assert [one.tail for one in to_judge(found, done=[("a", "r", "b")])] == ["c"]
+    path.write_text("a\tr\tb\na\tr\tb\na\tr\tc")
+    assert [one.tail for one in read_pooled(path)] == ["b", "c"]
+    with pytest.raises(UsageError, match="carry none; give a pool file"):
+        to_judge(read_pooled(path), depth=3)
+
+
+def test_a_pool_with_faults_is_refused(tmp_path: Path):
+    path = tmp_path / "pool.tsv"
+    path.write_text("head\trelation\ttail\tdepth\na\tr\t\t1\na\tr\tb\tx\na\tr\n")
+    with pytest.raises(Faults) as caught:
+        read_pooled(path)
+    assert [fault.line for fault in caught.value.faults] == [2, 3, 4]
+    path.write_text("a\tr\tb\tY\n")
+    with pytest.raises(FileError, match="4 columns and no header"):
+        read_pooled(path)
+
+
+# -- Agreement ---------------------------------------------------------------------------------
+
+
+def slow_kappa(p: list[list[float]]) -> float:
+    k = range(len(p))
+    agreed = sum(p[i][i] for i in k)
+    chance = sum(sum(p[i]) * sum(row[i] for row in p) for i in k)
+    return (agreed - chance) / (1 - chance)
+
+
+def slow_error(counts: list[list[int]]) -> float:
+    """The delta method, with slopes by differences, of shares that vary as a multinomial."""
+    n = sum(map(sum, counts))
+    p = [[count / n for count in row] for row in counts]
+    k, step = range(len(p)), 1e-6
+    slopes = [[0.0] * len(p) for _ in k]
+    for i in k:
+        for j in k:
+            values = []
+            for sign in (1, -1):
+                moved = [row[:] for row in p]
+                moved[i][j] += sign * step
+                values.append(slow_kappa(moved))
+            slopes[i][j] = (values[0] - values[1]) / (2 * step)
+    mean = sum(p[i][j] * slopes[i][j] for i in k for j in k)
+    square = sum(p[i][j] * slopes[i][j] ** 2 for i in k for j in k)
+    return math.sqrt(max(0.0, square - mean**2) / n)
+
+
+def pairs_of(counts: list[list[int]], relation: str = "r", start: int = 0) -> list[list[Item]]:
+    """Items of two annotators with these counts."""
+    labels = [(a, b) for i, a in enumerate("YN?") for j, b in enumerate("YN?")
+              for _ in range(counts[i][j])]  # fmt: skip
+    return [
+        [Item(f"h{start + n}", relation, "t", label=pair[who]) for n, pair in enumerate(labels)]
+        for who in (0, 1)
+    ]
+
+
+def test_kappa_of_a_textbook_table():
+    kappa, error = cohen([[20, 5], [10, 15]])
+    assert kappa == pytest.approx(0.4, abs=1e-15)
+    assert error == pytest.approx(slow_error([[20, 5], [10, 15]]), abs=1e-9)
+
+
+@given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=3, max_size=3))
+def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
+    kappa, error = cohen(counts)
+    used = [(i, j) for i in range(3) for j in range(3) if counts[i][j]]
+    if not used or (len(used) == 1 and used[0][0] == used[0][1]):
+        assert math.isnan(kappa)
+        assert math.isnan(error)
+        return
+    n = sum(map(sum, counts))
+    assert kappa == pytest.approx(slow_kappa([[c / n for c in row] for row in counts]), abs=1e-12)
+    assert error == pytest.approx(slow_error(counts), abs=1e-6)
+
+
+def test_the_interval_of_kappa_covers():
+    rng = np.random.default_rng(1)
+    p = np.array([[0.15, 0.04, 0.01], [0.05, 0.65, 0.02], [0.01, 0.03, 0.04]])
+    truth = slow_kappa(p.tolist())
+    inside = 0
+    for counts in rng.multinomial(400, p.ravel(), size=2000):
+        kappa, error = cohen(counts.reshape(3, 3))
+        inside += abs(kappa - truth) <= 1.96 * error
+    assert 0.93 < inside / 2000 < 0.97
+
+
+def test_kappa_knows_its_limits():
+    assert cohen(np.diag([5, 5, 0])) == (1.0, 0.0)
+    assert cohen([[0, 5], [5, 0]])[0] == pytest.approx(-1)
+    assert math.isnan(cohen(np.zeros((3, 3)))[0])
+    with pytest.raises(InputError, match="square"):
+        cohen([[1, 2]])
+    with pytest.raises(InputError, match="nothing below 0"):
+        cohen([[1, -2], [0, 1]])
+
+
+def test_agreement_by_relation_adds_up():
+    tables = {"r": [[5, 1, 0], [2, 9, 1], [0, 0, 2]], "s": [[1, 0, 0], [0, 7, 0], [1, 0, 0]]}
+    anna, ben = [], []
+    for place, (relation, counts) in enumerate(tables.items()):
+        a, b = pairs_of(counts, relation, 100 * place)
+        anna, ben = anna + a, ben + b
+    blank, lone = Item("x", "r", "y", label=""), Item("z", "r", "z", label="Y")
+    random.Random(3).shuffle(ben)
+    found = agreements({"anna": [*anna, blank, lone], "ben": [*ben, blank]}, by_relation=True)
+    assert [one.relation for one in found] == ["all relations", "r", "s"]
+    for one, counts in zip(found[1:], tables.values(), strict=True):
+        assert one.counts.tolist() == counts
+    assert (found[0].counts == found[1].counts + found[2].counts).all()
+    assert found[0].share == pytest.approx(24 / 29)
+    row = agreement_table(found).rows[0]
+    assert row[:3] == ("anna, ben", "all relations", 29)
+    assert row[-2:] == ("7/19/3", "9/17/3")
+
+
+def test_every_pair_that_shares_triples_has_its_row():
+    a, b = pairs_of([[3, 1, 0], [0, 4, 0], [0, 0, 0]])
+    c = [Item("other", "r", "t", label="Y")]
+    found = agreements({"a": a, "b": b, "c": c})
+    assert [(one.first, one.second) for one in found] == [("a", "b")]
+    with pytest.raises(InputError, match="judged by two annotators"):
+        agreements({"a": a, "c": c})
+
+
+# -- Merging -----------------------------------------------------------------------------------
+
+
+def one(tail: str, label: str, evidence: str = "", note: str = "", line: int = 0) -> Item:
+    return Item("h", "r", tail, f"Is it {tail}?", label, evidence, note, line)
+
+
+def test_what_annotators_agree_on_stands_and_conflicts_wait():
+    anna = [one("1", "Y", "http://a"), one("2", "N"), one("3", "?"), one("4", "Y", "http://x"),
+            one("5", "Y"), one("6", "")]  # fmt: skip
+    ben = [one("1", "Y", "http://b", "sure"), one("2", "Y", "http://y"), one("3", "?"),
+           one("4", "?", "http://x"), one("6", "")]  # fmt: skip
+    merged = merge_sheets({"anna": anna, "ben": ben})
+    assert {item.tail: item.label for item in merged.final} == {"1": "Y", "3": "?", "5": "Y"}
+    assert merged.final[0].evidence == "http://a http://b"
+    assert merged.counts == {
+        "agreed": 2, "single": 1, "adjudicated": 0, "conflicts": 2, "blank": 1,
+    }  # fmt: skip
+    waiting = {item.tail: item for item in merged.conflicts}
+    assert set(waiting) == {"2", "4"}
+    assert all(item.label == item.evidence == "" for item in merged.conflicts)
+    assert waiting["2"].note == "links given: http://y"
+    assert waiting["4"].note == "links given: http://x"
+    assert waiting["2"].question == "Is it 2?"
+
+
+def test_the_adjudicator_settles():
+    judged = {"a": [one("1", "Y", "http://a"), one("2", "N")], "b": [one("1", "N"), one("2", "?")]}
+    decided = Sheet("carla.tsv", (one("1", "Y", "http://c"), one("2", "")))
+    merged = merge_sheets(judged, decided)
+    assert [(i.tail, i.label, i.evidence) for i in merged.final] == [
+        ("1", "Y", "http://c http://a")
+    ]
+    assert [item.tail for item in merged.conflicts] == ["2"]
+    stray = Sheet("carla.tsv", (one("1", "Y"), one("9", "Y", line=3)))
+    with pytest.raises(Faults, match="no annotator has judged 'h r 9'; take the line out"):
+        merge_sheets(judged, stray)
+    with pytest.raises(Faults, match="nobody disagrees on"):
+        merge_sheets({"a": judged["a"]}, Sheet("carla.tsv", (one("1", "N", line=2),)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""])), min_size=1),
+       st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""]))))  # fmt: skip
+def test_merging_agrees_with_the_plain_words(first: list, second: list):
+    judged = {
+        name: [one(str(tail), label) for tail, label in dict(rows).items()]
+        for name, rows in (("a", first), ("b", second))
+    }
+    given_to = {}
+    for items in judged.values():
+        for item in items:
+            given_to.setdefault(item.tail, []).append(item.label)
+    said = {tail: {label for label in labels if label} for tail, labels in given_to.items()}
+    if not any(said.values()):
+        with pytest.raises(InputError, match="not one triple"):
+            merge_sheets(judged)
+        return
+    merged = merge_sheets(judged)
+    wanted = {tail: next(iter(labels)) for tail, labels in said.items() if len(labels) == 1}
+    assert {item.tail: item.label for item in merged.final} == wanted
+    assert {item.tail for item in merged.conflicts} == {t for t, s in said.items() if len(s) > 1}
+    assert sum(merged.counts.values()) == len(said)
+
+
+def test_files_belong_to_annotators_by_name(tmp_path: Path):
+    for name, tails in {
+        "anna.batch1.judged.tsv": "1", "anna.batch2.judged.tsv": "2", "ben.tsv": "12",
+    }.items():  # fmt: skip
+        write_sheet(tmp_path / name, [one(tail, "Y") for tail in tails])
+    files = [str(path) for path in sorted(tmp_path.iterdir())]
+    found = by_annotator(files)
+    assert {name: len(items) for name, items in found.items()} == {"anna": 2, "ben": 2}
+    write_sheet(tmp_path / "anna.batch3.tsv", [one("2", "N")])
+    with pytest.raises(Faults, match=r"stands in .*batch2.* too"):
+        by_annotator([*files, str(tmp_path / "anna.batch3.tsv")])
+    (tmp_path / "more").mkdir()
+    write_sheet(tmp_path / "more" / "ben.tsv", [one("3", "N")])
+    with pytest.raises(UsageError, match="named after one annotator, 'ben'"):
+        by_annotator([*files, str(tmp_path / "more" / "ben.tsv")])

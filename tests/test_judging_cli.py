@@ -1,0 +1,198 @@
+"""kgtrec judge as a stranger meets it: the whole way, and every mistake in words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kgtrec.cli import main
+from kgtrec.study.judging import Journal, read_sheet
+
+POOL = (
+    "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
+    "a\t/people/person/languages\ten\ttail\ttail0\t1\tx:1\t\n"
+    "a\t/people/person/languages\tfr\ttail\ttail0\t3\ty:3\t\n"
+    "b\t/people/person/gender\tmale\ttail\ttail1\t2\tx:2,y:2\t\n"
+    "b\t/people/person/gender\ten\ttail\ttail1\t4\tx:4\ttype:tail\n"
+)
+NAMES = "a\tAnn\nb\tBob\nen\tEnglish\nfr\tFrench\n"
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary) -> Call:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pool.tsv").write_text(POOL)
+    (tmp_path / "names.tsv").write_text(NAMES)
+
+    def run(*args: str) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["kgtrec", "judge", *args])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capfdbinary.readouterr()
+        return Outcome(end.value.code, captured.out.decode(), captured.err.decode())
+
+    return run
+
+
+def say(path: str, answers: str) -> None:
+    """Answer a sheet's triples, by byte order of the triples, as the page would."""
+    with Journal(path) as journal:
+        order = sorted(range(len(journal)), key=lambda row: journal.items[row].triple)
+        for row, label in zip(order, answers, strict=True):
+            journal.answer(row, label, f"http://{label}" if label != "?" else "")
+
+
+def test_from_a_pool_to_one_judgement(call: Call):
+    assert call("templates", "pool.tsv", "-o", "t.tsv").code == 0
+    text = Path("t.tsv").read_text()
+    assert "Does the person {head} have {tail} among its languages?" in text
+    Path("t.tsv").write_text(text.replace("have {tail} among its languages", "speak {tail}"))
+    made = call("sheets", "pool.tsv", "--templates", "t.tsv", "--names", "names.tsv",
+                "--annotators", "anna, ben", "-o", "sheets")  # fmt: skip
+    assert (made.code, made.out) == (0, "sheets/anna.tsv\nsheets/ben.tsv\n")
+    assert "3 triples to judge, 1 left out" in made.err
+    assert "1 entities have no name, the first is 'male'" in made.err
+    asked = {item.question for item in read_sheet("sheets/anna.tsv").items}
+    assert asked == {
+        "Does the person Ann speak English?", "Does the person Ann speak French?",
+        "Does the person Bob have the gender male?",
+    }  # fmt: skip
+    assert "depth" not in Path("sheets/anna.tsv").read_text()
+    say("sheets/anna.tsv", "YNY")
+    say("sheets/ben.tsv", "YYN")
+    assert call("export", "sheets/anna.tsv").code == 0
+    done = call("export", "sheets/ben.tsv", "-o", "ben.tsv")
+    assert "wrote ben.tsv: 3 triples, Y 2, N 1, ? 0, open 0" in done.err
+    files = "sheets/anna.judged.tsv", "ben.tsv"
+
+    table = call("agreement", *files, "--by-relation", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(table.out)))
+    assert [(row["relation"], row["triples"]) for row in rows] == [
+        ("all relations", "3"), ("/people/person/gender", "1"), ("/people/person/languages", "2"),
+    ]  # fmt: skip
+    assert float(rows[0]["agreed"]) == pytest.approx(1 / 3)
+    assert float(rows[0]["kappa"]) == pytest.approx((1 / 3 - 5 / 9) / (4 / 9))
+
+    merged = call("merge", *files, "--conflicts", "carla.tsv", "-o", "judged.tsv")
+    assert merged.code == 0
+    assert [item.label for item in read_sheet("judged.tsv").items] == ["Y"]
+    say("carla.tsv", "?Y")
+    again = call("merge", *files, "--adjudicated", "carla.tsv", "-o", "judged.tsv")
+    assert again.code == 0
+    assert [(item.tail, item.label) for item in read_sheet("judged.tsv").items] == [
+        ("male", "Y"), ("en", "Y"), ("fr", "?"),
+    ]  # fmt: skip
+    assert "settled by the adjudicator         2" in again.out
+    assert call("check", "judged.tsv").out.endswith("Y 2, N 0, ? 1, open 0, 0 faults\n")
+
+
+def test_sheets_without_export_count_with_their_journals(call: Call):
+    call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
+    say("s/anna.tsv", "YNY")
+    say("s/ben.tsv", "YNY")
+    found = json.loads(call("agreement", "s/anna.tsv", "s/ben.tsv", "--format", "json").out)
+    assert found["anna, ben"]["all relations"]["agreed"] == 1
+    assert "open 0" in call("check", "s/anna.tsv").out
+
+
+def test_what_is_judged_is_not_asked_again(call: Call):
+    call("sheets", "pool.tsv", "--annotators", "anna", "--depth", "2", "-o", "s")
+    assert len(read_sheet("s/anna.tsv")) == 2
+    say("s/anna.tsv", "YN")
+    more = call("sheets", "pool.tsv", "--annotators", "anna", "--done", "s/anna.tsv", "-o", "t")
+    assert more.code == 0
+    assert [item.tail for item in read_sheet("t/anna.tsv").items] == ["fr"]
+    say("t/anna.tsv", "N")
+    none = call("sheets", "pool.tsv", "--annotators", "anna", "--done", "s/anna.tsv", "--done",
+                "t/anna.tsv", "-o", "u")  # fmt: skip
+    assert (none.code, none.err) == (
+        1, "kgtrec: pool.tsv: of 4 triples none is left to judge\n",
+    )  # fmt: skip
+
+
+def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
+    rows = ["a\tr\tb\tY", "a\tr\tb\tY", "a\tr\tb\tN", "a\tr\tc\tno", *["x"] * 20]
+    Path("bad.tsv").write_text("\n".join(rows))
+    done = call("check", "bad.tsv")
+    assert done.code == 2
+    assert [line.split(": ")[0] for line in done.out.splitlines()] == [
+        *(f"bad.tsv:{line}" for line in range(2, 25)), "bad.tsv",
+    ]  # fmt: skip
+    refused = call("merge", "bad.tsv", "-o", "out.tsv")
+    assert refused.code == 2
+    assert "bad.tsv: 23 faults\n  line 2: a duplicate" in refused.err
+    assert "and 13 more (kgtrec judge check" in refused.err
+    assert not Path("out.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("sheets", "pool.tsv", "--annotators", "a,a", "-o", "s"), 1, "two annotators are named"),
+        (("sheets", "pool.tsv", "--annotators", "a,", "-o", "s"), 1, "annotator ''"),
+        (("sheets", "none.tsv", "--annotators", "a", "-o", "s"), 2, "there is no such file"),
+        (("sheets", "pool.tsv", "--annotators", "a", "-o", "pool.tsv"), 2, "no folder can be made"),
+        (("sheets", "pool.tsv", "--annotators", "a", "--overlap", "2", "-o", "s"), 1, "overlap 2"),
+        (("sheets", "pool.tsv", "--annotators", "a", "--templates", "names.tsv", "-o", "s"), 2,
+         "the first line is 'a\\tAnn'"),
+        (("templates", "pool.tsv", "-o", "pool.tsv"), 1, "would overwrite an input"),
+        (("serve", "none.tsv"), 2, "there is no such file"),
+        (("serve", "pool.tsv"), 2, "column 'label' is missing"),
+        (("serve", "sheet.tsv", "--port", "99999"), 1, "99999 is not in the range"),
+        (("export", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
+        (("agreement", "sheet.tsv"), 1, "one annotator, sheet; name sheets of two"),
+        (("agreement", "sheet.tsv", "other.tsv"), 2, "judged by two annotators"),
+        (("merge", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
+        (("merge", "sheet.tsv", "-o", "no/out.tsv"), 2, "no/out.tsv: there is no folder"),
+        (("merge", "sheet.tsv", "other.tsv", "-o", "out.tsv"), 2, "not one triple has a label"),
+        (("check",), 1, "Missing argument"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_said_in_a_sentence(call: Call, args: tuple, code: int, words: str):
+    for name in ("sheet.tsv", "other.tsv"):
+        Path(name).write_text("head\trelation\ttail\tlabel\na\tr\tb\t\n")
+    done = call(*args)
+    assert done.code == code, done
+    assert words in done.err
+    assert done.err.startswith("kgtrec: ")
+    assert "Traceback" not in done.err
+    assert not Path("s").exists() or not list(Path("s").iterdir())
+
+
+def test_sheets_are_not_written_over(call: Call):
+    args = ("sheets", "pool.tsv", "--annotators", "anna", "-o", "s")
+    assert call(*args).code == 0
+    again = call(*args)
+    assert again.code == 1
+    assert "s/anna.tsv is there already, and somebody may have judged in it" in again.err
+    for name in ("a.tsv", "b.tsv"):
+        Path(name).write_text(f"x\tr\ty\t{'Y' if name == 'a.tsv' else 'N'}\n")
+    conflict = call("merge", "a.tsv", "b.tsv", "--conflicts", "s/anna.tsv", "-o", "o.tsv")
+    assert conflict.code == 1
+    assert not Path("o.tsv").exists()
+
+
+def test_help_teaches():
+    for name in ("", "templates", "sheets", "serve", "export", "check", "agreement", "merge"):
+        command = [sys.executable, "-m", "kgtrec", "judge", *name.split(), "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert f"kgtrec judge {name}".strip() in done.stdout.partition("\n")[2]
+        assert max(map(len, done.stdout.splitlines())) <= 100

@@ -1,0 +1,441 @@
+"""The judging server and its journal: nothing acknowledged is lost, nobody else gets in."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from judge_helpers import Running, write_rows
+
+from kgtrec.errors import FileError, UsageError
+from kgtrec.study.judging import Journal, Sheet, judged_sheet, read_sheet
+from kgtrec.study.judging.journal import JournalError, journal_path
+from kgtrec.study.judging.server import JudgeServer
+
+
+def labels(sheet: Sheet) -> list[str]:
+    return [item.label for item in sheet.items]
+
+
+def slow_replay(rows: int, text: str) -> list[tuple[str, str, str]]:
+    """What whole lines of a journal mean, from first principles: the labels in force are those
+    that no undo has struck out."""
+    entries = [json.loads(line) for line in text.split("\n")[1:-1]]
+    state = [("", "", "")] * rows
+    changes: list[tuple[int, str]] = []
+    for entry in entries:
+        if entry.get("undo"):
+            row, _ = changes.pop()
+            left = [label for other, label in changes if other == row]
+            state[row] = (left[-1] if left else "", *state[row][1:])
+        else:
+            row = entry["row"]
+            if state[row][0] != entry["label"]:
+                changes.append((row, entry["label"]))
+            state[row] = (entry["label"], entry["evidence"], entry["note"])
+    return state
+
+
+# -- The journal -------------------------------------------------------------------------------
+
+
+def test_answers_survive_and_the_sheet_is_left_alone(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    before = path.read_bytes()
+    with Journal(path) as journal:
+        journal.answer(1, "Y", "http://a", "note")
+        journal.answer(3, "?")
+        journal.answer(1, "N", "http://a", "note")
+        assert journal.open_row() == 0
+        assert journal.open_row(3) == 4
+    with Journal(path) as journal:
+        assert [item.label for item in journal.items] == ["", "N", "", "?", "", ""]
+        assert journal.items[1].evidence == "http://a"
+        assert (journal.undo(), journal.items[1].label) == (1, "Y")
+        assert (journal.undo(), journal.items[3].label) == (3, "")
+        assert (journal.undo(), journal.items[1].label) == (1, "")
+        assert journal.undo() is None
+        assert journal.items[1].note == "note"  # a text is not taken back with a label
+    assert path.read_bytes() == before
+
+
+def test_labels_of_the_sheet_are_where_judging_begins(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv", 2)
+    path.write_text(path.read_text().replace("\tf0\t\t", "\tf0\tN\t"))
+    with Journal(path) as journal:
+        assert journal.open_row() == 1
+        assert not journal.can_undo
+        journal.answer(0, "Y")
+        journal.undo()
+        assert journal.items[0].label == "N"
+
+
+def test_a_journal_cut_anywhere_gives_the_answers_before_the_cut(tmp_path: Path):
+    path, generator = write_rows(tmp_path / "s.tsv"), random.Random(4)
+    with Journal(path) as journal:
+        for _ in range(25):
+            if generator.random() < 0.25:
+                journal.undo()
+            else:
+                text = generator.choice(["", "http://x", "näh"])
+                journal.answer(generator.randrange(6), generator.choice("YN?"), text)
+    whole = journal_path(path).read_bytes()
+    for cut in range(len(whole) + 1):
+        journal_path(path).write_bytes(whole[:cut])
+        kept = whole[: whole.rfind(b"\n", 0, cut) + 1].decode()
+        items = judged_sheet(path).items
+        found = [(item.label, item.evidence, item.note) for item in items]
+        assert found == slow_replay(6, kept)
+        if cut % 41 == 0:
+            with Journal(path) as journal:
+                journal.answer(0, "Y", "new")
+                assert journal.items[0].evidence == "new"
+            assert judged_sheet(path).items[0].evidence == "new"
+
+
+def test_a_long_line_cut_short_is_gone_for_good(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    with Journal(path) as journal:
+        journal.answer(0, "Y")
+    with open(journal_path(path), "ab") as file:
+        file.write(b'{"row": 1, "label": "N", "note": "' + b"x" * 500)
+    with Journal(path) as journal:
+        journal.undo()
+        journal.answer(2, "?")
+    assert labels(judged_sheet(path)) == ["", "", "?", "", "", ""]
+
+
+def test_an_answer_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch):
+    path = write_rows(tmp_path / "s.tsv")
+    synced = []
+
+    def fsync(number: int) -> None:
+        synced.append((journal_path(path).read_bytes(), [item.label for item in before()]))
+
+    with Journal(path) as journal:
+        before = lambda: journal._desk.items  # noqa: E731
+        monkeypatch.setattr(os, "fsync", fsync)
+        journal.answer(2, "Y")
+    (written, known), *_ = synced
+    assert b'"row": 2, "label": "Y"' in written  # written out when the disk was waited for,
+    assert known == [""] * 6  # and not yet taken as an answer
+    assert len(synced) == 1
+
+
+def test_a_full_disk_takes_nothing_and_spoils_nothing(tmp_path: Path, monkeypatch):
+    path = write_rows(tmp_path / "s.tsv")
+    write, full = os.pwrite, [True]
+
+    def pwrite(number: int, data, offset: int) -> int:
+        if full[0] and len(data) <= 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(number, data[: len(data) - 20] if full[0] else data, offset)
+
+    with Journal(path) as journal:
+        journal.answer(0, "N")
+        size = journal_path(path).stat().st_size
+        monkeypatch.setattr(os, "pwrite", pwrite)
+        with pytest.raises(JournalError, match="No space left on device; nothing was kept"):
+            journal.answer(0, "Y")
+        with pytest.raises(JournalError):
+            journal.undo()
+        assert journal.items[0].label == "N"
+        assert journal_path(path).stat().st_size == size
+        full[0] = False
+        journal.answer(0, "Y")
+    assert labels(judged_sheet(path))[0] == "Y"
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ((6, "Y"), "row 6 is none of the 6"),
+        ((-1, "Y"), "row -1"),
+        ((True, "Y"), "row True"),
+        ((0, "y"), "label 'y' is none"),
+        ((0, "Y", "a\tb"), "evidence is no text"),
+        ((0, "Y", "", "x" * 2001), "note is no text of at most 2,000"),
+        ((0, "Y", "\ud800"), "evidence is no text"),
+    ],
+)
+def test_answers_that_no_sheet_can_hold_are_refused(tmp_path: Path, entry: tuple, words: str):
+    with Journal(write_rows(tmp_path / "s.tsv")) as journal:
+        with pytest.raises(UsageError, match=words):
+            journal.answer(*entry)
+        assert journal.counts()[""] == 6
+
+
+def test_a_journal_of_another_sheet_or_a_damaged_one_is_refused(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    with Journal(path) as journal:
+        journal.answer(0, "Y")
+    place = journal_path(path)
+    good = place.read_bytes()
+    write_rows(path, 5)
+    with pytest.raises(FileError, match=r"s\.tsv\.journal:1: the journal is about other triples"):
+        Journal(path)
+    write_rows(path)
+    for bad, words in {
+        b"hello\n": ":1: this is no journal",
+        good + b"{}\n": ":3: row None is none",
+        good + b"nonsense\n" + good.split(b"\n")[1] + b"\n": ":3: no object in 'nonsense'",
+        good + b'{"undo": true}\n' * 2: ":4: nothing to undo",
+    }.items():
+        place.write_bytes(bad)
+        with pytest.raises(FileError, match=words):
+            judged_sheet(path)
+        with pytest.raises(FileError, match=words):
+            Journal(path)
+        assert place.read_bytes() == bad
+
+
+def test_one_sheet_is_open_once_even_by_another_name(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    (tmp_path / "link.tsv").symlink_to(path)
+    with Journal(path):
+        for name in ("s.tsv", "link.tsv"):
+            with pytest.raises(UsageError, match="is open in another"):
+                Journal(tmp_path / name)
+    with Journal(tmp_path / "link.tsv") as journal:
+        journal.answer(0, "Y")
+    assert labels(judged_sheet(path))[0] == "Y"
+    with pytest.raises(JournalError, match="closed"):
+        journal.answer(1, "Y")
+
+
+# -- The server --------------------------------------------------------------------------------
+
+
+def test_a_sheet_is_judged_and_written(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv", 3)
+    with Running(path) as server:
+        _, state = server.get("/api/state")
+        assert (state["row"], state["total"], state["open"]) == (0, 3, 3)
+        assert state["item"]["question"] == "Is e0 a friend of f0?"
+        _, state = server.answer(0, "Y", "http://a")
+        assert (state["row"], state["open"], state["counts"]) == (1, 2, {"Y": 1, "N": 0, "?": 0})
+        server.answer(2, "?")
+        _, state = server.post("/api/undo", {})
+        assert (state["row"], state["open"], state["can_undo"]) == (2, 2, True)
+        server.answer(2, "N")
+        assert not (tmp_path / "s.judged.tsv").exists()
+        _, state = server.answer(1, "Y")
+        assert (state["open"], state["written"]) == (0, str(tmp_path / "s.judged.tsv"))
+        assert labels(read_sheet(tmp_path / "s.judged.tsv")) == ["Y", "Y", "N"]
+        server.answer(1, "N")
+        code, said = server.interrupt()
+    assert code == 0
+    assert "3 of 3 judged" in said
+    done = read_sheet(tmp_path / "s.judged.tsv")
+    assert labels(done) == ["Y", "N", "N"]
+    assert done.items[0].evidence == "http://a"
+    assert labels(read_sheet(path)) == ["", "", ""]
+
+
+def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv", 4000)
+    acknowledged: dict[int, str] = {}
+
+    def judge(server: Running, start: int) -> None:
+        for row in range(start, 4000, 3):
+            try:
+                status, _ = server.answer(row, "YN?"[row % 3], f"http://x/{row}")
+            except (OSError, ValueError, AssertionError):
+                return
+            assert status == 200
+            acknowledged[row] = "YN?"[row % 3]
+
+    with Running(path) as server:
+        threads = [threading.Thread(target=judge, args=(server, start)) for start in range(3)]
+        for thread in threads:
+            thread.start()
+        while len(acknowledged) < 60:
+            pass
+        server.kill()
+        for thread in threads:
+            thread.join()
+    assert 60 <= len(acknowledged) < 4000
+    with open(journal_path(path), "ab") as file:  # as if the machine had died in a line
+        file.write(b'{"row": 3999, "label": "Y", "evid')
+    found = judged_sheet(path)
+    assert {row: found.items[row].label for row in acknowledged} == acknowledged
+    kept = {row for row, item in enumerate(found.items) if item.label}
+    assert len(kept - set(acknowledged)) <= 3  # on the disk, the word of it lost on its way
+    with Running(path) as server:
+        _, state = server.get("/api/state")
+        assert 4000 - state["open"] == len(kept)
+        assert state["row"] == min(set(range(4000)) - kept)
+        assert server.answer(3999, "N")[0] == 200
+    assert labels(judged_sheet(path))[3999] == "N"
+
+
+def test_many_at_once(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv", 120)
+    with Running(path) as server:
+        said: list[int] = []
+
+        def judge(start: int) -> None:
+            said.extend(server.answer(row, "Y", str(row))[0] for row in range(start, 120, 8))
+
+        threads = [threading.Thread(target=judge, args=(start,)) for start in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert said == [200] * 120
+        assert server.get("/api/state")[1]["open"] == 0
+    assert [item.evidence for item in judged_sheet(path).items] == [str(row) for row in range(120)]
+    assert len(journal_path(path).read_text().splitlines()) == 121
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    with Running(write_rows(tmp_path_factory.mktemp("judge") / "s.tsv")) as running:
+        yield running
+
+
+def test_it_listens_to_this_machine_only(server: Running):
+    with open("/proc/net/tcp") as file:
+        rows = [line.split() for line in file][1:]
+    listening = [
+        row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{server.port:04X}")
+    ]
+    assert listening == [f"0100007F:{server.port:04X}"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "0.0.0.0",
+             "127.0.0.1:80:80", "127.0.0.1 evil"],
+)  # fmt: skip
+def test_other_hosts_are_refused(server: Running, host: str):
+    for method, path in (("GET", "/"), ("GET", "/api/state"), ("POST", "/api/answer")):
+        status, said = server.ask(method, path, {}, {"Host": host, "X-Judge-Token": server.token})
+        assert (status, said["error"]) == (403, "this page is for this machine only")
+
+
+def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Running):
+    for host in ("localhost", f"localhost:{server.port}", "127.0.0.1:9000", "[::1]:1"):
+        assert server.get("/api/state", Host=host)[0] == 200
+    body = {"row": 0, "label": "", "evidence": "", "note": ""}
+    tunnel = {"Host": "localhost:9000", "Origin": "http://localhost:9000"}
+    assert server.post("/api/answer", body, **tunnel)[0] == 200
+
+
+def test_other_sites_are_refused(server: Running):
+    body = {"row": 0, "label": "Y", "evidence": "", "note": ""}
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"https://127.0.0.1:{server.port}"},
+        {"Origin": "http://127.0.0.1:1"},  # another server on this machine
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"X-Judge-Token": ""},
+        {"X-Judge-Token": "wröng".encode().decode("latin-1")},
+    ):
+        assert server.post("/api/answer", body, **headers)[0] == 403, headers
+    assert server.post("/api/answer", body, **{"Content-Type": "text/plain"})[0] == 415
+    assert server.get("/api/state", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert server.get("/", **{"Sec-Fetch-Site": "cross-site"})[0] == 200  # a link to the page
+    assert server.get("/api/state")[1]["open"] == 6
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"{", 400, "no JSON object"),
+        (b"[1]", 400, "no JSON object"),
+        (b"[" * 60000, 400, "no JSON object"),
+        ({}, 400, "row None"),
+        ({"row": 1.0, "label": "Y", "evidence": "", "note": ""}, 400, "row 1.0"),
+        ({"row": 99, "label": "Y", "evidence": "", "note": ""}, 400, "row 99 is none"),
+        ({"row": 1, "label": "Yes", "evidence": "", "note": ""}, 400, "label 'Yes'"),
+        ({"row": 1, "label": "Y", "evidence": None, "note": ""}, 400, "must be texts"),
+        ({"row": 1, "label": "Y", "evidence": "a\nb", "note": ""}, 400, "evidence is no text"),
+        ({"row": 1, "label": "Y", "evidence": "x" * 70000, "note": ""}, 413, "too much"),
+    ],
+)  # fmt: skip
+def test_bad_answers_are_refused_in_words(server: Running, body: object, status: int, words: str):
+    got, said = server.post("/api/answer", body)
+    assert got == status
+    assert words in said["error"]
+    assert server.get("/api/state")[1]["open"] == 6
+
+
+def test_requests_that_are_none(server: Running):
+    for path in ("/nothing", "/../judge.js", "/page/judge.js", "/api/answer"):
+        assert server.get(path)[0] == 404
+    for query in ("row=x", "row=-1", "row=99999999999", "row=²"):
+        assert server.get(f"/api/state?{query.replace('²', '%C2%B2')}")[0] == 400
+    assert server.get("/api/state?row=6")[0] == 404
+    assert server.post("/api/undo", {})[0] == 409
+    assert server.post("/api/nothing", {})[0] == 404
+    assert server.ask("PUT", "/", b"")[0] == 501
+    with socket.create_connection(("127.0.0.1", server.port), 5) as raw:
+        raw.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert b" 403 " in raw.makefile("rb").readline()  # no Host at all
+    assert server.get("/api/state")[0] == 200
+
+
+def test_the_page_may_load_nothing_from_elsewhere(server: Running):
+    for path in ("/", "/judge.css", "/judge.js"):
+        status, body = server.get(path)
+        assert status == 200
+        policy = server.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert server.headers["X-Content-Type-Options"] == "nosniff"
+        assert server.headers["Cache-Control"] == "no-store"
+        assert server.headers["Server"].strip() == "kgtrec"  # not which Python
+        for scheme in (b"http://", b"https://", b"//cdn"):
+            outside = body.replace(b'placeholder="https://"', b"")
+            assert scheme not in outside
+
+
+def test_two_servers_on_one_sheet_are_refused(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(path), "--no-browser"]
+    with Running(path) as server:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1
+        assert "s.tsv is open in another `kgtrec judge serve`" in done.stderr
+        assert "Traceback" not in done.stderr
+        taken = [*command[:-2], str(write_rows(tmp_path / "t.tsv")), "--no-browser"]
+        done = subprocess.run([*taken, "--port", str(server.port)], capture_output=True, text=True,
+                              timeout=20, check=False)  # fmt: skip
+        assert done.returncode == 1
+        assert f"port {server.port} cannot be used" in done.stderr
+        server.kill()
+    with Running(path) as server:  # the lock has died with its process
+        assert server.answer(0, "Y")[0] == 200
+
+
+def test_sigterm_writes_the_sheet_too(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    with Running(path) as server:
+        server.answer(4, "N")
+        server.process.terminate()
+        assert server.process.wait(10) == 128 + 15
+    assert labels(read_sheet(tmp_path / "s.judged.tsv")) == ["", "", "", "", "N", ""]
+
+
+def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    other = tmp_path / "s.judged.tsv"
+    with Journal(path) as journal:
+        for data in ("something else\n", write_rows(tmp_path / "x.tsv", 2).read_text()):
+            other.write_text(data)
+            with pytest.raises(UsageError, match=r"s\.judged\.tsv is another file than"):
+                JudgeServer(journal, str(other), 0)
+        with pytest.raises(UsageError, match="is another file than"):
+            JudgeServer(journal, str(path), 0)
+        other.write_text(path.read_text().replace("f1\t\t", "f1\tY\t"))
+        JudgeServer(journal, str(other), 0).server_close()
