@@ -1,8 +1,9 @@
-/* The best entities of a row, in trec order, fed block by block. Computing type T.
+/* The best entities of a row, in trec order, fed stretch by stretch. Computing type T.
  *
  * Only scores that reach the bound, the depth-th best so far, are looked at one by one, so all
- * depends on a good bound early. A row opens with the maxima of many small groups of its first
- * values: a score that depth of these reach is a bound, and few other values reach it. */
+ * depends on a good bound early. Counting leaves the maxima of many small groups: a score that
+ * depth of these reach is a bound, few other values reach it, and only groups whose maximum does
+ * need to be looked at. */
 
 /* One row (or range) being offered to its top. */
 typedef struct {
@@ -11,20 +12,7 @@ typedef struct {
     FN(kgt_top) * top;
     kgt_span removed; /* never kept */
     int64_t cursor;   /* into removed: the first that is not behind us */
-    size_t group;     /* values a maximum while the row opens; 0: it is open */
-    int64_t opening;  /* how many values it opens with */
-    size_t n_maxima;
 } FN(kgt_offer);
-
-static void FN(offer_open)(FN(kgt_offer) * offer) {
-    const FN(kgt_top) *top = offer->top;
-    if (top->bound > -INFINITY || top->used > 0) return;
-    /* A deep run needs many values for a bound that later ones seldom reach. */
-    const int64_t opening = top->depth <= 64 ? KGT_OPENING / 2 : KGT_OPENING;
-    offer->opening = offer->row->n < opening ? offer->row->n : opening;
-    const int64_t group = offer->opening / (4 * top->depth);
-    offer->group = group < 2 ? 0 : group > 64 ? 64 : (size_t)group;
-}
 
 /* Scores of the removed entities among n values of the row from `start` on; their number. They are
  * among the maxima, so as many more of these must reach the bound. */
@@ -43,8 +31,8 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, int64_t start, int64_t n
 /* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
  * right; a lower one only costs time. The steps start between the least and the largest of a sample
  * of the maxima. */
-static T FN(find_bound)(FN(kgt_worker) * worker, size_t n_maxima, size_t n_removed, int64_t depth) {
-    const T *maxima = worker->maxima;
+static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxima, size_t n_removed,
+                        int64_t depth) {
     T low = INFINITY, high = -INFINITY, bound = -INFINITY;
     for (size_t i = 0; i < n_maxima; i += 1 + n_maxima / 64) {
         if (!(maxima[i] > -INFINITY)) continue; /* an empty group */
@@ -57,9 +45,10 @@ static T FN(find_bound)(FN(kgt_worker) * worker, size_t n_maxima, size_t n_remov
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
             step[j] = low + (high - low) * (T)(pass == 0 ? j / 3.0 : 0.2 * (j + 1));
-        if (!(step[3] > low && step[3] < INFINITY)) break; /* no number between, or none at all */
-        worker->kernel->OPS.count(maxima, n_maxima, step, 4, greater, at_least);
-        worker->kernel->OPS.count(worker->gathered, n_removed, step, 4, greater, removed);
+        /* No number between, or none at all; at first they may all be the same. */
+        if (!(step[3] >= low && step[3] < INFINITY) || (pass > 0 && step[3] == low)) break;
+        worker->kernel->OPS.count(maxima, n_maxima, step, 4, greater, at_least, NULL);
+        worker->kernel->OPS.count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
         int j = 3;
         while (j >= 0 && at_least[j] - removed[j] < depth) j--;
         if (j < 3) high = step[j + 1];
@@ -80,9 +69,10 @@ static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, 
     if (top->used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
 }
 
-/* A block in which very many tie with the bound, ids in the order of names: of the ties only the
+/* A stretch in which very many tie with the bound, ids in the order of names: of the ties only the
  * last can be among the best, the depth of them that stand furthest behind. */
-static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t found) {
+static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n,
+                           int64_t found) {
     FN(kgt_top) *top = offer->top;
     const T bound = top->bound;
     int32_t *selected = offer->worker->selected;
@@ -95,80 +85,63 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     }
     if (i < 0 || bound == INFINITY) return;
     /* Before those, only what beats the bound. */
+    const int64_t last = selected[i];
     const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
                                                    : nextafter((double)bound, INFINITY));
-    found =
-        (int64_t)offer->worker->kernel->OPS.select(x, (size_t)selected[i] + 1, above, 0, selected);
-    for (i = 0; i < found; i++) {
+    found = (int64_t)offer->worker->kernel->OPS.select(x, (size_t)n, offer->worker->maxima, above,
+                                                       offer->row->next, selected);
+    for (i = 0; i < found && selected[i] <= last; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
             FN(keep_value)(top, NULL, x[place], id);
     }
 }
 
-/* A better bound from the maxima of one block: for rows that keep rising. */
-static void FN(raise_bound)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+/* The bound that the maxima of a stretch give. */
+static T FN(stretch_bound)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
-    const int64_t depth = offer->top->depth, group = n / (4 * depth);
-    if (group < 2) return;
-    const size_t n_maxima =
-        worker->kernel->OPS.fold(x, (size_t)n, group > 64 ? 64 : (size_t)group, worker->maxima);
+    const int64_t depth = offer->top->depth;
+    const T *maxima = worker->maxima;
+    size_t n_maxima = KGT_MAXIMA((size_t)n);
+    /* As many as are needed, and no more: all of them are counted several times. */
+    const size_t group = n_maxima / (8 * (size_t)depth);
+    if (group >= 2) {
+        n_maxima =
+            worker->kernel->OPS.fold(maxima, n_maxima, group > 16 ? 16 : group, worker->coarse);
+        maxima = worker->coarse;
+    }
     const size_t n_removed = FN(gather_removed)(offer, start, n);
-    const T bound = FN(find_bound)(worker, n_maxima, n_removed, depth);
-    if (bound > offer->top->bound) offer->top->bound = bound;
+    return FN(find_bound)(worker, maxima, n_maxima, n_removed, depth);
 }
 
-/* Offers values start .. start + n - 1 of the row. NaN is never selected: it compares false with
- * every bound. */
-static void FN(offer_values)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+/* Offers values start .. start + n - 1 of the row, whose maxima the worker holds. NaN is never
+ * selected: it compares false with every bound. */
+static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_top) *top = offer->top;
     const kgt_span removed = offer->removed;
-    const int32_t *position = offer->worker->task->position;
-    const int64_t capacity = kgt_top_capacity(top->depth);
-    const ptrdiff_t ahead = offer->row->ahead;
-    size_t (*const select)(const T *, size_t, T, ptrdiff_t, int32_t *) =
-        offer->worker->kernel->OPS.select;
-    int32_t *selected = offer->worker->selected;
-    for (int64_t seen = 0, step; seen < n; seen += step) {
-        /* Without a bound every value is selected: stop as soon as there can be one. */
-        step = top->bound == -INFINITY ? capacity - top->used : n;
-        if (step > n - seen) step = n - seen;
-        int64_t found = (int64_t)select(x + seen, (size_t)step, top->bound, ahead, selected);
-        if (found > capacity) {
-            FN(raise_bound)(offer, x + seen, start + seen, step);
-            found = (int64_t)select(x + seen, (size_t)step, top->bound, ahead, selected);
-        }
-        if (found > capacity && position == NULL) {
-            FN(offer_ties)(offer, x + seen, start + seen, found);
-            continue;
-        }
-        for (int64_t i = 0; i < found; i++) {
-            const int64_t place = seen + selected[i], id = kgt_row_id(offer->row, start + place);
-            if (x[place] < top->bound) continue;
-            while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
-            if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
-            FN(keep_value)(top, position, x[place], id);
-        }
+    const FN(kgt_worker) *worker = offer->worker;
+    const int32_t *position = worker->task->position, *selected = worker->selected;
+    int64_t found = n;
+    if (top->bound > -INFINITY)
+        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
+                                                    offer->row->next, worker->selected);
+    /* No bound yet, or one that most of a rising row passes. */
+    if (found > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
+        const T bound = FN(stretch_bound)(offer, start, n);
+        if (bound > top->bound) top->bound = bound;
+        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
+                                                    offer->row->next, worker->selected);
     }
-}
-
-/* Offers the next block of the row. While it opens, only maxima are taken; then the values that it
- * has opened with, which are in cache still, are offered against the bound. */
-static void FN(offer_block)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
-    FN(kgt_worker) *worker = offer->worker;
-    if (offer->group == 0) {
-        FN(offer_values)(offer, x, start, n);
+    if (found > kgt_top_capacity(top->depth) && top->bound > -INFINITY && position == NULL) {
+        FN(offer_ties)(offer, x, start, n, found);
         return;
     }
-    offer->n_maxima +=
-        worker->kernel->OPS.fold(x, (size_t)n, offer->group, worker->maxima + offer->n_maxima);
-    if (start + n < offer->opening) return;
-    offer->group = 0;
-    const size_t n_removed = FN(gather_removed)(offer, 0, start + n);
-    offer->top->bound = FN(find_bound)(worker, offer->n_maxima, n_removed, offer->top->depth);
-    for (int64_t i = 0; i < start + n; i += KGT_BLOCK) {
-        const int64_t width = start + n - i < KGT_BLOCK ? start + n - i : KGT_BLOCK;
-        FN(offer_values)(offer, FN(fetch)(worker, offer->row, i, width), i, width);
+    for (int64_t i = 0; i < found; i++) {
+        const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
+        if (x[place] < top->bound) continue;
+        while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
+        if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
+        FN(keep_value)(top, position, x[place], id);
     }
 }
 

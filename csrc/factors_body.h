@@ -167,6 +167,7 @@ static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t fi
             .data = (const char *)(tiler->scores + i * tiler->width),
             .n = n_entities,
             .stride = sizeof(T),
+            .next = (const char *)(tiler->scores + (i + 1) * tiler->width),
             .first = (int32_t)(tiler->factors->first_entity + first_entity),
             .ids = tiler->factors->ids ? tiler->factors->ids + first_entity : NULL,
             .dtype = OWN_DTYPE,
@@ -174,7 +175,8 @@ static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t fi
         };
         const int64_t query = first_query + i, task_row = first_row + query;
         FN(kgt_top) *top = kgt_slot_of(best, task_row) < 0 ? NULL : worker->tops + query;
-        FN(kgt_row_rank)(worker, &row, task_row, job_scores, counts, top, nans);
+        FN(kgt_row_pass)(worker, &row, task_row, 0, job_scores, top, nans);
+        FN(kgt_row_settle)(worker, &row, task_row, 0, counts);
     }
 }
 

@@ -16,10 +16,19 @@ KGT_INLINE __m256i lanes_f64(size_t n) {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), _mm256_set_epi64x(3, 2, 1, 0));
 }
 
+KGT_INLINE __m256 padded(__m256 values, size_t n, float fill) {
+    return _mm256_blendv_ps(_mm256_set1_ps(fill), values, _mm256_castsi256_ps(lanes_f32(n)));
+}
+
 KGT_INLINE __m256 load_tail_f32(const float *p, size_t n, float fill) {
-    const __m256i lanes = lanes_f32(n);
-    return _mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, lanes),
-                            _mm256_castsi256_ps(lanes));
+    return padded(_mm256_maskload_ps(p, lanes_f32(n)), n, fill);
+}
+
+/* There is no masked load of 16 bits. */
+KGT_INLINE __m128i load_halves(const uint16_t *p, size_t n) {
+    uint16_t halves[8] = {0};
+    for (size_t i = 0; i < n; i++) halves[i] = p[i];
+    return _mm_loadu_si128((const void *)halves);
 }
 
 KGT_INLINE __m256d load_tail_f64(const double *p, size_t n, double fill) {
@@ -51,6 +60,7 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 
 /* ---- float ---- */
 #define T float
+#define X float
 #define FN(op) op##_f32_avx2
 #define VEC __m256
 #define LANES 8
@@ -78,25 +88,49 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
-static size_t select_f32_avx2(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
-    const __m256 threshold = _mm256_set1_ps(t);
+static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
+                              const char *next, int32_t *out) {
+    const VEC threshold = SET1(t);
     size_t kept = 0;
-    for (size_t i = 0; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
-        const __m256 values = left == LANES ? LOAD(x + i) : load_tail_f32(x + i, left, NAN);
-        const __m256 keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
-        kept += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + kept);
+    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
+        kgt_fetch_next(next, n / 2 * sizeof *x, group);
+        const VEC hit = _mm256_cmp_ps(LOAD(maxima + group), threshold, _CMP_GE_OQ);
+        if (_mm256_movemask_ps(hit) == 0) continue;
+        const size_t start = group * KGT_GROUP;
+        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
+            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
+            const VEC keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
+            kept += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + kept);
+        }
     }
     return kept;
 }
 
+#include "undef_load.h"
+
+/* ---- 16 bits, as float ---- */
+#define X uint16_t
+#define FN(op) op##_f16_avx2
+#define LOAD(p) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
+#define LOAD_TAIL(p, n, fill) padded(_mm256_cvtph_ps(load_halves(p, n)), n, fill)
+#include "count_body.h"
+#include "undef_load.h"
+
+#define X uint16_t
+#define FN(op) op##_bf16_avx2
+#define WIDE(halves) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))
+#define LOAD(p) WIDE(_mm_loadu_si128((const void *)(p)))
+#define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
+#include "count_body.h"
+#undef WIDE
 #include "undef_isa.h"
 
 /* ---- double ---- */
 #define T double
+#define X double
 #define FN(op) op##_f64_avx2
 #define VEC __m256d
 #define LANES 4
@@ -124,17 +158,23 @@ static size_t select_f32_avx2(const float *x, size_t n, float t, ptrdiff_t ahead
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
-static size_t select_f64_avx2(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out) {
-    const __m256d threshold = _mm256_set1_pd(t);
+static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
+                              const char *next, int32_t *out) {
+    const VEC threshold = SET1(t);
     size_t kept = 0;
-    for (size_t i = 0; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
-        const __m256d values = left == LANES ? LOAD(x + i) : load_tail_f64(x + i, left, NAN);
-        const __m256d keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
-        kept += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + kept);
+    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
+        kgt_fetch_next(next, n / 2 * sizeof *x, group);
+        const VEC hit = _mm256_cmp_pd(LOAD(maxima + group), threshold, _CMP_GE_OQ);
+        if (_mm256_movemask_pd(hit) == 0) continue;
+        const size_t start = group * KGT_GROUP;
+        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
+            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
+            const VEC keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
+            kept += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + kept);
+        }
     }
     return kept;
 }
@@ -177,5 +217,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .pair = pair_f64_avx2,
             .pair_l1 = pair_l1_f64_avx2},
     .widen_f16 = widen_f16_avx2,
+    .count_f16 = count_f16_avx2,
+    .count_bf16 = count_bf16_avx2,
 };
 #endif

@@ -9,6 +9,7 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 
 /* ---- float ---- */
 #define T float
+#define X float
 #define FN(op) op##_f32_avx512
 #define VEC __m512
 #define LANES 16
@@ -40,6 +41,7 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
 /* The indices first + lane of the lanes kept; their number. */
@@ -51,10 +53,31 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 }
 
 #include "sift_body.h"
+#include "undef_load.h"
+
+/* ---- 16 bits, as float ---- */
+#define X uint16_t
+#define FN(op) op##_f16_avx512
+#define LOAD(p) _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
+#define LOAD_TAIL(p, n, fill) \
+    _mm512_mask_cvtph_ps(_mm512_set1_ps(fill), MASK(n), _mm256_maskz_loadu_epi16(MASK(n), p))
+#include "count_body.h"
+#include "undef_load.h"
+
+#define X uint16_t
+#define FN(op) op##_bf16_avx512
+#define BITS(half) _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)
+#define LOAD(p) _mm512_castsi512_ps(BITS(_mm256_loadu_si256((const void *)(p))))
+#define LOAD_TAIL(p, n, fill)                         \
+    _mm512_mask_mov_ps(_mm512_set1_ps(fill), MASK(n), \
+                       _mm512_castsi512_ps(BITS(_mm256_maskz_loadu_epi16(MASK(n), p))))
+#include "count_body.h"
+#undef BITS
 #include "undef_isa.h"
 
 /* ---- double ---- */
 #define T double
+#define X double
 #define FN(op) op##_f64_avx512
 #define VEC __m512d
 #define LANES 8
@@ -86,6 +109,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
 KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
@@ -145,5 +169,7 @@ const kgt_kernel kgt_kernel_avx512 = {
             .pair = pair_f64_avx512,
             .pair_l1 = pair_l1_f64_avx512},
     .widen_f16 = widen_f16_avx512,
+    .count_f16 = count_f16_avx512,
+    .count_bf16 = count_bf16_avx512,
 };
 #endif

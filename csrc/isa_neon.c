@@ -46,6 +46,7 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 
 /* ---- float ---- */
 #define T float
+#define X float
 #define FN(op) op##_f32_neon
 #define VEC float32x4_t
 #define LANES 4
@@ -75,16 +76,19 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
-static size_t select_f32_neon(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out) {
-    const float32x4_t threshold = vdupq_n_f32(t);
+static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
+                              const char *next, int32_t *out) {
+    const VEC threshold = SET1(t);
     size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        uint32x4_t keep[4];
-        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
+    for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
+        uint32x4_t keep[KGT_GROUP];
+        kgt_fetch_next(next, n / 2 * sizeof *x, i / KGT_GROUP);
+        if (vmaxvq_f32(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
-        for (int j = 0; j < 4; j++) keep[j] = vcgeq_f32(LOAD(x + i + j * LANES), threshold);
+        for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f32(LOAD(x + i + j * LANES), threshold);
         kept += put_indices(marks_f32(keep), 4, i, out + kept);
     }
     for (; i < n; i++)
@@ -92,10 +96,43 @@ static size_t select_f32_neon(const float *x, size_t n, float t, ptrdiff_t ahead
     return kept;
 }
 
+#include "undef_load.h"
+
+/* ---- 16 bits, as float ---- */
+
+/* 1 <= n <= 4; nothing beyond the last element is read. */
+KGT_INLINE uint16x4_t load_halves(const uint16_t *p, size_t n) {
+    uint16_t halves[4] = {0};
+    for (size_t i = 0; i < n; i++) halves[i] = p[i];
+    return vld1_u16(halves);
+}
+
+KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
+    const uint32x4_t lane = {0, 1, 2, 3};
+    return vbslq_f32(vcltq_u32(lane, vdupq_n_u32((uint32_t)n)), values, vdupq_n_f32(fill));
+}
+
+#define X uint16_t
+#define FN(op) op##_f16_neon
+#define WIDE(halves) vcvt_f32_f16(vreinterpret_f16_u16(halves))
+#define LOAD(p) WIDE(vld1_u16(p))
+#define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
+#include "count_body.h"
+#undef WIDE
+#include "undef_load.h"
+
+#define X uint16_t
+#define FN(op) op##_bf16_neon
+#define WIDE(halves) vreinterpretq_f32_u32(vshll_n_u16(halves, 16))
+#define LOAD(p) WIDE(vld1_u16(p))
+#define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
+#include "count_body.h"
+#undef WIDE
 #include "undef_isa.h"
 
 /* ---- double ---- */
 #define T double
+#define X double
 #define FN(op) op##_f64_neon
 #define VEC float64x2_t
 #define LANES 2
@@ -122,16 +159,19 @@ static size_t select_f32_neon(const float *x, size_t n, float t, ptrdiff_t ahead
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
 #include "count_body.h"
+#include "fold_body.h"
 #include "tile_body.h"
 
-static size_t select_f64_neon(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out) {
-    const float64x2_t threshold = vdupq_n_f64(t);
+static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
+                              const char *next, int32_t *out) {
+    const VEC threshold = SET1(t);
     size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        uint64x2_t keep[4];
-        KGT_PREFETCH_FAR((const char *)(x + i) + ahead);
+    for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
+        uint64x2_t keep[KGT_GROUP];
+        kgt_fetch_next(next, n / 2 * sizeof *x, i / KGT_GROUP);
+        if (vmaxvq_f64(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
-        for (int j = 0; j < 4; j++) keep[j] = vcgeq_f64(LOAD(x + i + j * LANES), threshold);
+        for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f64(LOAD(x + i + j * LANES), threshold);
         kept += put_indices(marks_f64(keep), 8, i, out + kept);
     }
     for (; i < n; i++)
@@ -177,5 +217,7 @@ const kgt_kernel kgt_kernel_neon = {
             .pair = pair_f64_neon,
             .pair_l1 = pair_l1_f64_neon},
     .widen_f16 = widen_f16_neon,
+    .count_f16 = count_f16_neon,
+    .count_bf16 = count_bf16_neon,
 };
 #endif

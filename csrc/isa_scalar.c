@@ -39,6 +39,31 @@ static void widen_f16_scalar(const uint16_t *x, size_t n, float *out) {
     for (size_t i = 0; i < n; i++) out[i] = half_to_float(x[i]);
 }
 
+static float bfloat_to_float(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Scores of 16 bits are widened piece by piece; a piece is a multiple of a group of maxima. */
+#define COUNT_16(name, widened)                                                               \
+    static bool name(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater, \
+                     int64_t *at_least, float *maxima) {                                      \
+        float wide[512];                                                                      \
+        bool nan = false;                                                                     \
+        for (size_t i = 0; i < n; i += 512) {                                                 \
+            const size_t piece = n - i < 512 ? n - i : 512;                                   \
+            for (size_t j = 0; j < piece; j++) wide[j] = widened(x[i + j]);                   \
+            nan |= count_f32_scalar(wide, piece, t, m, greater, at_least,                     \
+                                    maxima == NULL ? NULL : maxima + i / KGT_GROUP);          \
+        }                                                                                     \
+        return nan;                                                                           \
+    }
+
+COUNT_16(count_f16_scalar, half_to_float)
+COUNT_16(count_bf16_scalar, bfloat_to_float)
+
 static bool available(void) { return true; }
 
 const kgt_kernel kgt_kernel_scalar = {
@@ -61,4 +86,6 @@ const kgt_kernel kgt_kernel_scalar = {
             .pair = pair_f64_scalar,
             .pair_l1 = pair_l1_f64_scalar},
     .widen_f16 = widen_f16_scalar,
+    .count_f16 = count_f16_scalar,
+    .count_bf16 = count_bf16_scalar,
 };

@@ -11,39 +11,48 @@
 
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
-/* How far ahead of the comparison memory is fetched, in bytes. */
-#ifndef KGT_AHEAD
+/* How far ahead of the comparison memory is fetched, in bytes: of blocks that are compared several
+ * times, and of a long row's halves that are compared together (there divided by a score's size).
+ */
 #define KGT_AHEAD 3072
-#endif
+#define KGT_AHEAD_APART 4096
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64
-/* A row's first bound for its best entities comes from so many values: they fit the second-level
- * cache, and most benchmarks' rows whole. */
-#define KGT_OPENING 16384
-/* Places for maxima: of groups of 2 at least, rounded up block by block. */
-#define KGT_MAXIMA (KGT_OPENING / 2 + KGT_OPENING / KGT_BLOCK * KGT_FOLD)
-/* Maxima come this many at a time at most. */
+/* So many scores of a row are counted before the best of them are picked: their maxima fit the
+ * first-level cache, themselves the second-level one, and most benchmarks' rows whole. */
+#define KGT_STRETCH 16384
+/* Scores to a maximum, and places for those of n scores. */
+#define KGT_GROUP 4
 #define KGT_FOLD 16
+#define KGT_MAXIMA(n) (((n) + KGT_GROUP * KGT_FOLD - 1) / (KGT_GROUP * KGT_FOLD) * KGT_FOLD)
 /* Entities per packed panel of the tile product: a multiple of every path's vector length. */
 #define KGT_PANEL 48
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
+
+/* For select, which is about to look at a maximum: a line of each half for every 128 values. */
+KGT_INLINE void kgt_fetch_next(const char *next, size_t half, size_t maximum) {
+    if (maximum % 32 != 0) return;
+    KGT_PREFETCH_FAR(next + 2 * maximum);
+    KGT_PREFETCH_FAR(next + half + 2 * maximum);
+}
 
 /* clang-format off */
 /* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
  * is read, and only `out` of compress and select is written past what is returned.
  *
  * count     For each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
- *           elements. True if any x is NaN, for m = 0 too; a NaN is in neither count.
+ *           elements. True if any x is NaN, for m = 0 too; a NaN is in neither count. maxima, if
+ *           not NULL, gets the maxima of groups of at most KGT_GROUP values, NaN passed over,
+ *           -INFINITY for a group without a number: KGT_MAXIMA(n) of them. Which values form a
+ *           group, and the order of groups, is the ISA's choice.
  * compress  The values x >= t, in order, to out (n + KGT_SLACK places); returns their number. Sets
  *           *nan if any x is NaN, else leaves it. NULL where the ISA has no cheap compress.
  * select    The indices of x >= t, ascending, to out (n + KGT_SLACK places); returns their number.
- *           Meanwhile the bytes at x + ahead, as many as x has, are fetched to the second-level
- *           cache; ahead is in bytes, of any sign, and may lead anywhere.
- * fold      Every x belongs to one group of at most `group` >= 1 values; out gets the maxima of the
- *           groups, -INFINITY for a group without a number. Returns their number, at most
- *           n / (group * KGT_FOLD), rounded up, times KGT_FOLD. Which values form a group, and the
- *           order of groups, is the ISA's choice. NaN is passed over.
+ *           maxima: what count gives for these x. Meanwhile the beginnings of the two halves of n
+ *           values at `next`, which may lead anywhere, are fetched to the second-level cache.
+ * fold      The maxima of groups of at most `group` >= 1 values, as above but n / (group *
+ *           KGT_FOLD), rounded up, times KGT_FOLD of them at most; returns their number.
  * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
  *           for i < KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k
  *           from 0. The places between rows of out are left alone.
@@ -52,14 +61,16 @@
  * pair      The chain of tile for one pair of vectors.
  * pair_l1   The chain of tile_l1 for one pair of vectors.
  *
- * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN.
+ * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
+ * count_bf16 are count over such scores where they are, widened in registers.
  */
 /* clang-format on */
 typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
-                  int64_t *at_least);
+                  int64_t *at_least, float *maxima);
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
-    size_t (*select)(const float *x, size_t n, float t, ptrdiff_t ahead, int32_t *out);
+    size_t (*select)(const float *x, size_t n, const float *maxima, float t, const char *next,
+                     int32_t *out);
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
@@ -72,9 +83,10 @@ typedef struct {
 
 typedef struct {
     bool (*count)(const double *x, size_t n, const double *t, size_t m, int64_t *greater,
-                  int64_t *at_least);
+                  int64_t *at_least, double *maxima);
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
-    size_t (*select)(const double *x, size_t n, double t, ptrdiff_t ahead, int32_t *out);
+    size_t (*select)(const double *x, size_t n, const double *maxima, double t, const char *next,
+                     int32_t *out);
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);
@@ -91,6 +103,10 @@ typedef struct {
     kgt_ops_f32 f32;
     kgt_ops_f64 f64;
     void (*widen_f16)(const uint16_t *x, size_t n, float *out);
+    bool (*count_f16)(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
+                      int64_t *at_least, float *maxima);
+    bool (*count_bf16)(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
+                       int64_t *at_least, float *maxima);
 } kgt_kernel;
 
 extern const kgt_kernel kgt_kernel_scalar;

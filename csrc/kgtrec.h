@@ -252,11 +252,11 @@ kgt_status kgt_trec_documents(const kgt_lines *lines, int64_t first, int64_t n, 
                               int32_t *size, double *scores, int64_t *relevance, int64_t *count,
                               kgt_fault *fault);
 
-/* Which documents of a query are listed. In this order: the best `limit`; of these, if judged_only,
- * those with a relevance of 0 or more; of these the best `depth`, and if keep_ties all that score
- * the same as the last of them. single: scores are rounded to float before they are compared. */
+/* Which documents of a query are listed: if judged_only, those with a relevance of 0 or more; of
+ * these the best `depth`, and if keep_ties all that score the same as the last of them. single:
+ * scores are rounded to float before they are compared. */
 typedef struct {
-    int64_t limit, depth;
+    int64_t depth;
     bool keep_ties, judged_only, single;
 } kgt_cut;
 

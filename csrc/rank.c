@@ -6,17 +6,16 @@
 static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i, int64_t task_row) {
     const size_t size = scores->dtype == KGT_F64 ? 8 : scores->dtype == KGT_F32 ? 4 : 2;
     const char *data = (const char *)scores->data + i * scores->row_stride;
-    const bool native = scores->dtype == KGT_F32 || scores->dtype == KGT_F64;
     const bool packed = scores->entity_stride == (int64_t)size && (uintptr_t)data % size == 0;
     kgt_row row = {
         .data = data,
         .n = scores->n_entities,
         .stride = scores->entity_stride,
-        .ahead = (ptrdiff_t)scores->row_stride,
+        .next = data + scores->row_stride,
         .first = scores->first_entity,
         .dtype = scores->dtype,
         .negate = scores->negate,
-        .plain = native && packed && !scores->negate,
+        .plain = packed && !scores->negate,
     };
     if (task->row_domain != NULL && task->row_domain[task_row] >= 0) {
         const int64_t start = task->domain.offsets[task->row_domain[task_row]];
@@ -31,10 +30,12 @@ static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i,
 
 /* The answers' scores are scattered over a row that is not in cache yet: fetch them while the row
  * before is ranked. */
-static void prefetch_jobs(const kgt_row *row, kgt_span jobs) {
-    const int64_t n = jobs.n < 16 ? jobs.n : 16;
-    for (int64_t j = 0; j < n && row->ids == NULL; j++)
-        KGT_PREFETCH(row->data + (jobs.ids[j] - row->first) * row->stride);
+static void prefetch_jobs(const kgt_scores *scores, const kgt_task *task, int64_t i,
+                          int64_t first_row) {
+    const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
+    const char *row = (const char *)scores->data + i * scores->row_stride;
+    for (int64_t j = 0; j < jobs.n && j < 16 && task->row_domain == NULL; j++)
+        KGT_PREFETCH(row + (jobs.ids[j] - scores->first_entity) * scores->entity_stride);
 }
 
 #define FN(op) op##_f32

@@ -21,17 +21,23 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
     kgt_status status =
         FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best->depth, 1);
     if (status != KGT_OK) return status;
-    for (int64_t i = 0; i < scores->n_rows; i++) {
-        const int64_t task_row = first_row + i;
-        const kgt_row row = row_of(scores, task, i, first_row + i);
-        if (i + 1 < scores->n_rows) {
-            const kgt_row next = row_of(scores, task, i + 1, task_row + 1);
-            if (job_scores == NULL) prefetch_jobs(&next, kgt_span_of(task->jobs, task_row + 1));
+    for (int64_t start = 0; start < scores->n_rows; start += KGT_FLIGHT) {
+        const int64_t left = scores->n_rows - start, n = left < KGT_FLIGHT ? left : KGT_FLIGHT;
+        const int64_t *job = task->jobs.offsets + first_row + start;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t task_row = first_row + start + i, slot = kgt_slot_of(best, task_row);
+            const kgt_row row = row_of(scores, task, start + i, task_row);
+            if (job_scores == NULL && i + 1 < left)
+                prefetch_jobs(scores, task, start + i + 1, first_row);
+            FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
+            FN(kgt_row_pass)(&worker, &row, task_row, job[i] - job[0], job_scores, top, nans);
+            if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
         }
-        const int64_t slot = kgt_slot_of(best, task_row);
-        FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
-        FN(kgt_row_rank)(&worker, &row, task_row, job_scores, counts, top, nans);
-        if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t task_row = first_row + start + i;
+            const kgt_row row = row_of(scores, task, start + i, task_row);
+            FN(kgt_row_settle)(&worker, &row, task_row, job[i] - job[0], counts);
+        }
     }
     FN(kgt_worker_close)(&worker);
     return KGT_OK;

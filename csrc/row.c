@@ -4,9 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores per call where one call is enough: a bound for the lanes' 32-bit counters. */
-#define ONCE ((int64_t)1 << 30)
-
 #define T float
 #define OWN_DTYPE KGT_F32
 #define OPS f32

@@ -11,12 +11,17 @@ typedef struct {
     const int32_t *gather; /* NULL: in order */
     const int32_t *ids;    /* entity of place i, ascending; NULL: first + i */
     int64_t n, stride;
-    ptrdiff_t ahead; /* bytes to the next row, fetched while the best of this one are picked */
+    const char *next; /* the next row: its beginning is fetched while the best are picked */
     int32_t first;
     kgt_dtype dtype;
     bool negate;
-    bool plain; /* contiguous, aligned, of the computing type, not negated: read in place */
+    bool plain; /* contiguous, in order, aligned, not negated: can be read in place */
 } kgt_row;
+
+/* Given rows in flight: so many are passed over before their counts are settled. Settling reads
+ * here and there, which costs memory's stream of rows more than its own time; so it is done for
+ * several rows together, few enough to be in the second-level cache still. */
+#define KGT_FLIGHT 8
 
 /* Jobs and filters of a row as spans of the task's arrays. */
 typedef struct {
@@ -38,17 +43,15 @@ KGT_INLINE int64_t kgt_row_id(const kgt_row *row, int64_t place) {
     return row->ids ? row->ids[place] : row->first + place;
 }
 
-/* First index whose id is not below `id`. */
+/* First index whose id is not below `id`. Its steps depend on the length alone: a branch that
+ * depends on the ids is foreseen half the time, and costs more than the whole search. */
 KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
-    int64_t low = 0, high = span.n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (span.ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
+    const int32_t *from = span.ids;
+    for (int64_t n = span.n, half; n > 0; n -= half) {
+        half = n - n / 2;
+        from += from[half - 1] < id ? half : 0;
     }
-    return low;
+    return from - span.ids;
 }
 
 KGT_INLINE bool kgt_holds(kgt_span span, int32_t id) {
@@ -66,11 +69,19 @@ KGT_INLINE int64_t kgt_row_place(const kgt_row *row, int64_t id) {
     return place < row->n && row->ids[place] == id ? place : -1;
 }
 
+/* The first place whose entity stands behind `id` in order; the number of places if none does. */
+KGT_INLINE int64_t kgt_row_after(const kgt_row *row, int64_t id) {
+    if (row->ids != NULL) return kgt_lower_bound((kgt_span){row->ids, row->n}, id + 1);
+    const int64_t after = id - row->first + 1;
+    return after < 0 ? 0 : after < row->n ? after : row->n;
+}
+
 /* The part of a span from the row's first entity to its last. */
 KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
-    if (row->n == 0) return (kgt_span){span.ids, 0};
-    const int64_t low = kgt_lower_bound(span, kgt_row_id(row, 0));
-    const int64_t high = kgt_lower_bound(span, kgt_row_id(row, row->n - 1) + 1);
+    if (row->n == 0 || span.n == 0) return (kgt_span){span.ids, 0};
+    const int64_t first = kgt_row_id(row, 0), last = kgt_row_id(row, row->n - 1);
+    if (span.ids[0] >= first && span.ids[span.n - 1] <= last) return span;
+    const int64_t low = kgt_lower_bound(span, first), high = kgt_lower_bound(span, last + 1);
     return (kgt_span){span.ids + low, high - low};
 }
 
@@ -79,10 +90,12 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
     typedef struct {                                                                              \
         const kgt_kernel *kernel;                                                                 \
         const kgt_task *task;                                                                     \
-        T *block, *survivors, *maxima, *gathered, *thresholds;                                    \
+        T *stretch, *survivors, *maxima, *coarse, *gathered;                                      \
         int32_t *selected, *held;                                                                 \
-        int64_t *greater, *at_least, *behind; /* of the row, before filtering */                  \
-        int64_t *filter_greater, *filter_at_least, *filter_ahead;                                 \
+        /* Per job of the rows in flight: scores, and what the pass has counted. */               \
+        T *thresholds;                                                                            \
+        int64_t *greater, *at_least, *behind;                                                     \
+        int64_t *filter_greater, *filter_at_least; /* per job of one row */                       \
         T lowest;                                                                                 \
         bool sparse; /* few scores reach the lowest threshold: compress before counting */        \
         kgt_top_##suffix *tops;                                                                   \
@@ -94,11 +107,15 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                  \
     void kgt_row_job_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,       \
                                      int64_t task_row, double *out);                              \
-    /* top NULL: the best are not asked. Adds the counts of one row (or range of it); job_scores  \
+    /* The pass over one row (or range of it): counts every entity, finds NaN and the best. Its   \
+     * jobs are those in flight from `offset` on. top NULL: the best are not asked. job_scores    \
      * is indexed like jobs.ids, or NULL where the row holds every entity. */                     \
-    void kgt_row_rank_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
-                               const double *job_scores, const kgt_counts *counts,                \
-                               kgt_top_##suffix *top, const kgt_nans *nans);                      \
+    void kgt_row_pass_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
+                               int64_t offset, const double *job_scores, kgt_top_##suffix *top,   \
+                               const kgt_nans *nans);                                             \
+    /* Then: adds its counts, less those of the known entities. */                                \
+    void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                 \
+                                 int64_t task_row, int64_t offset, const kgt_counts *counts);     \
     void kgt_row_best_##suffix(const kgt_worker_##suffix *worker, kgt_top_##suffix *top,          \
                                int64_t task_row, const kgt_best *best);
 

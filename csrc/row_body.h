@@ -1,6 +1,6 @@
-/* One row in one pass: counts for every job, NaN detection and the best entities, block by block
- * while the block is in the first-level cache; then what the filters take out is gathered and
- * subtracted, which costs O(known), not O(entities). Computing type T. */
+/* One row in one pass: counts for every job, NaN detection and the best entities. Computing type T.
+ * What asks for little goes over a row at a go; what asks for more goes block by block, while the
+ * block is in the first-level cache. */
 
 kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, int64_t first_row,
                                int64_t n_rows, int64_t depth, int64_t n_tops) {
@@ -14,28 +14,31 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
         for (int i = 0; i < 2; i++)
             if (lengths[i] > known) known = lengths[i];
     }
-    const size_t n_jobs = (size_t)jobs, block = KGT_BLOCK + KGT_SLACK;
+    const size_t n_jobs = (size_t)jobs, in_flight = n_jobs * KGT_FLIGHT;
+    const size_t stretch = KGT_STRETCH + KGT_SLACK, maxima = KGT_MAXIMA(KGT_STRETCH);
     *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task};
-    worker->block = kgt_allocate(2 * block + KGT_MAXIMA + (size_t)known + n_jobs, sizeof(T));
-    worker->selected = kgt_allocate(block + (size_t)known, sizeof(int32_t));
-    worker->greater = kgt_allocate(6 * n_jobs, sizeof(int64_t));
+    worker->stretch = kgt_allocate(
+        stretch + KGT_BLOCK + KGT_SLACK + 2 * maxima + (size_t)known + in_flight, sizeof(T));
+    worker->selected = kgt_allocate(stretch + (size_t)known, sizeof(int32_t));
+    worker->greater = kgt_allocate(3 * in_flight + 2 * n_jobs, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
     worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity, sizeof *worker->keys);
-    if (!worker->block || !worker->selected || !worker->greater || !worker->tops || !worker->keys) {
+    if (!worker->stretch || !worker->selected || !worker->greater || !worker->tops ||
+        !worker->keys) {
         FN(kgt_worker_close)(worker);
         return KGT_NO_MEMORY;
     }
-    worker->held = worker->selected + block;
-    worker->survivors = worker->block + block;
-    worker->maxima = worker->survivors + block;
-    worker->gathered = worker->maxima + KGT_MAXIMA;
+    worker->held = worker->selected + stretch;
+    worker->survivors = worker->stretch + stretch;
+    worker->maxima = worker->survivors + KGT_BLOCK + KGT_SLACK;
+    worker->coarse = worker->maxima + maxima;
+    worker->gathered = worker->coarse + maxima;
     worker->thresholds = worker->gathered + known;
-    worker->at_least = worker->greater + n_jobs;
-    worker->behind = worker->at_least + n_jobs;
-    worker->filter_greater = worker->behind + n_jobs;
+    worker->at_least = worker->greater + in_flight;
+    worker->behind = worker->at_least + in_flight;
+    worker->filter_greater = worker->behind + in_flight;
     worker->filter_at_least = worker->filter_greater + n_jobs;
-    worker->filter_ahead = worker->filter_at_least + n_jobs;
     for (int64_t i = 0; i < n_tops; i++)
         worker->tops[i] = (FN(kgt_top)){.keys = worker->keys + ((size_t)i + 1) * capacity,
                                         .spare = worker->keys,
@@ -45,7 +48,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
 }
 
 void FN(kgt_worker_close)(FN(kgt_worker) * worker) {
-    free(worker->block);
+    free(worker->stretch);
     free(worker->selected);
     free(worker->greater);
     free(worker->tops);
@@ -74,18 +77,21 @@ static T FN(value)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t i)
     return row->negate ? -value : value;
 }
 
+/* Whether the scores may be read where they are, as elements of T. */
+static bool FN(in_place)(const kgt_row *row) { return row->plain && row->dtype == OWN_DTYPE; }
+
+/* Scores start .. start + n - 1 where they are, or copied to `room`. */
 static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
-                          int64_t n) {
-    if (row->plain) return (const T *)(const void *)row->data + start;
+                          int64_t n, T *room) {
     const char *place = row->data + start * row->stride;
-    if (row->gather == NULL && sizeof(T) == sizeof(float) && row->dtype == KGT_F16 &&
-        row->stride == 2 && !row->negate && (uintptr_t)place % 2 == 0) {
+    if (FN(in_place)(row)) return (const T *)(const void *)place;
+    if (row->plain && row->dtype == KGT_F16) {
         worker->kernel->widen_f16((const uint16_t *)(const void *)place, (size_t)n,
-                                  (float *)(void *)worker->block);
-        return worker->block;
+                                  (float *)(void *)room);
+        return room;
     }
-    for (int64_t i = 0; i < n; i++) worker->block[i] = FN(value)(worker, row, start + i);
-    return worker->block;
+    for (int64_t i = 0; i < n; i++) room[i] = FN(value)(worker, row, start + i);
+    return room;
 }
 
 void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
@@ -102,17 +108,32 @@ void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, i
 
 /* ---- counting ---- */
 
-/* True if the block holds a NaN. Compressing pays once several thresholds share the survivors. */
-static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_jobs) {
+/* Counts scores where they are; those of 16 bits are widened in registers. */
+static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
+                            int64_t n, int64_t first_job, int64_t n_jobs, int64_t *greater,
+                            int64_t *at_least, T *maxima) {
+    const kgt_kernel *kernel = worker->kernel;
+    const void *x = row->data + start * row->stride, *t = worker->thresholds + first_job;
+    const size_t length = (size_t)n, m = (size_t)n_jobs;
+    if (row->dtype == KGT_F16) return kernel->count_f16(x, length, t, m, greater, at_least, NULL);
+    if (row->dtype == KGT_BF16) return kernel->count_bf16(x, length, t, m, greater, at_least, NULL);
+    return kernel->OPS.count(x, length, t, m, greater, at_least, maxima);
+}
+
+/* True if the block holds a NaN; maxima as for the primitive. Compressing pays once several
+ * thresholds share the survivors. */
+static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_jobs,
+                            T *maxima) {
     const bool compressing = worker->sparse && n_jobs > 2 && worker->kernel->OPS.compress != NULL;
     if (!compressing)
         return worker->kernel->OPS.count(x, (size_t)n, worker->thresholds, (size_t)n_jobs,
-                                         worker->greater, worker->at_least);
+                                         worker->greater, worker->at_least, maxima);
     bool nan = false;
+    if (maxima != NULL) worker->kernel->OPS.count(x, (size_t)n, NULL, 0, NULL, NULL, maxima);
     const size_t kept =
         worker->kernel->OPS.compress(x, (size_t)n, worker->lowest, worker->survivors, &nan);
     worker->kernel->OPS.count(worker->survivors, kept, worker->thresholds, (size_t)n_jobs,
-                              worker->greater, worker->at_least);
+                              worker->greater, worker->at_least, NULL);
     worker->sparse = kept < (size_t)n / 2;
     return nan;
 }
@@ -128,7 +149,7 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
     if (in_block < 2 || local + 1 == n) return;
     int64_t greater = 0, at_least = 0;
     worker->kernel->OPS.count(x + local + 1, (size_t)(n - local - 1), worker->thresholds + job, 1,
-                              &greater, &at_least);
+                              &greater, &at_least, NULL);
     worker->behind[job] -= at_least - greater;
 }
 
@@ -153,51 +174,7 @@ static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const kgt_row *
     worker->behind[job] += behind;
 }
 
-/* ---- filtering ---- */
-
-/* Counts, among the ids of a filter that the row holds, what the pass has counted for each job. */
-static void FN(count_filter)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
-                             kgt_span jobs) {
-    const int32_t *position = worker->task->position;
-    for (int64_t j = 0; j < jobs.n; j++)
-        worker->filter_greater[j] = worker->filter_at_least[j] = worker->filter_ahead[j] = 0;
-    T *gathered = worker->gathered;
-    int32_t *held = worker->held;
-    int64_t n = 0;
-    for (int64_t i = 0; i < filter.n; i++) {
-        const int64_t place = kgt_row_place(row, filter.ids[i]);
-        if (place < 0) continue;
-        held[n] = filter.ids[i];
-        gathered[n++] = FN(value)(worker, row, place);
-    }
-    if (n == 0) return;
-    worker->kernel->OPS.count(gathered, (size_t)n, worker->thresholds, (size_t)jobs.n,
-                              worker->filter_greater, worker->filter_at_least);
-    for (int64_t j = 0; j < jobs.n; j++) {
-        if (worker->filter_at_least[j] == worker->filter_greater[j]) continue;
-        const int32_t answer = jobs.ids[j];
-        for (int64_t i = 0; i < n; i++) {
-            const bool later = position ? position[held[i]] > position[answer] : held[i] > answer;
-            worker->filter_ahead[j] += later && gathered[i] == worker->thresholds[j];
-        }
-    }
-}
-
-/* Adds the row's counts less the filter's. A job's own entity ties with itself: it is taken out
- * here unless the filter, which holds it then, has done so. */
-static void FN(add_counts)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
-                           kgt_span jobs, int64_t *greater, int64_t *equal, int64_t *tied_ahead) {
-    for (int64_t j = 0; j < jobs.n; j++) {
-        const int32_t id = jobs.ids[j];
-        const bool inside = kgt_row_place(row, id) >= 0;
-        const bool counted = inside && worker->thresholds[j] == worker->thresholds[j];
-        const int64_t own = counted && !kgt_holds(filter, id);
-        const int64_t row_equal = worker->at_least[j] - worker->greater[j];
-        greater[j] += worker->greater[j] - worker->filter_greater[j];
-        equal[j] += row_equal - (worker->filter_at_least[j] - worker->filter_greater[j]) - own;
-        tied_ahead[j] += row_equal - worker->behind[j] - worker->filter_ahead[j];
-    }
-}
+/* ---- the row ---- */
 
 static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span removed,
                           int64_t task_row, const kgt_nans *nans) {
@@ -209,16 +186,48 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
     }
 }
 
-/* ---- the row ---- */
+/* Few answers, in the order of names, and scores that need not be copied: compared at a go. */
+static bool FN(at_a_go)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t n_jobs,
+                        const FN(kgt_top) * top) {
+    if (!row->plain || n_jobs > 2 || worker->task->position != NULL) return false;
+    return FN(in_place)(row) || (top == NULL && sizeof(T) == sizeof(float));
+}
+
+static bool FN(pass_at_a_go)(FN(kgt_offer) * offer, kgt_span jobs) {
+    FN(kgt_worker) *worker = offer->worker;
+    const kgt_row *row = offer->row;
+    const int64_t stretch = offer->top != NULL ? KGT_STRETCH : row->n;
+    T *maxima = offer->top != NULL ? worker->maxima : NULL;
+    bool nan = false;
+    for (int64_t start = 0; start < row->n; start += stretch) {
+        const int64_t n = row->n - start < stretch ? row->n - start : stretch;
+        nan |= FN(count_plain)(worker, row, start, n, 0, jobs.n, worker->greater, worker->at_least,
+                               maxima);
+        if (offer->top == NULL) continue;
+        const T *x = (const T *)(const void *)row->data;
+        FN(offer_stretch)(offer, x + start, start, n);
+    }
+    for (int64_t j = 0; j < jobs.n; j++) {
+        const int64_t equal = worker->at_least[j] - worker->greater[j];
+        const bool inside = kgt_row_place(row, jobs.ids[j]) >= 0;
+        worker->behind[j] = equal;
+        if (equal == inside) continue; /* it ties with itself at most */
+        const int64_t after = kgt_row_after(row, jobs.ids[j]);
+        int64_t greater = 0, at_least = 0;
+        FN(count_plain)(worker, row, after, row->n - after, j, 1, &greater, &at_least, NULL);
+        worker->behind[j] -= at_least - greater;
+    }
+    return nan;
+}
 
 /* Counts the block at places start .. start + n - 1, and notes what of its ties stands behind the
  * answers. `next`: the first job whose id is not below the block. */
 static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
-                           int64_t n, kgt_span jobs, int64_t *next) {
+                           int64_t n, kgt_span jobs, int64_t *next, T *maxima) {
     if (worker->task->position != NULL) {
-        int64_t *before = worker->filter_ahead; /* free until the filters are counted */
+        int64_t *before = worker->filter_greater; /* free until the counts are settled */
         for (int64_t j = 0; j < jobs.n; j++) before[j] = worker->at_least[j] - worker->greater[j];
-        const bool nan = FN(count_block)(worker, x, n, jobs.n);
+        const bool nan = FN(count_block)(worker, x, n, jobs.n, maxima);
         for (int64_t j = 0; j < jobs.n; j++)
             FN(note_behind_by_position)(worker, row, x, start, n, jobs.ids[j], j, before[j]);
         return nan;
@@ -227,7 +236,7 @@ static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T 
     int64_t end = *next;
     for (; end < jobs.n && jobs.ids[end] <= last; end++)
         worker->behind[end] = worker->at_least[end] - worker->greater[end];
-    const bool nan = FN(count_block)(worker, x, n, jobs.n);
+    const bool nan = FN(count_block)(worker, x, n, jobs.n, maxima);
     for (; *next < end; ++*next)
         FN(note_behind)(worker, x, n, kgt_row_place(row, jobs.ids[*next]) - start, *next);
     return nan;
@@ -237,16 +246,17 @@ static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T 
 static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs, kgt_span removed,
                      FN(kgt_top) * top) {
     FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
-    if (top != NULL) FN(offer_open)(&offer);
+    if (FN(at_a_go)(worker, row, jobs.n, top)) return FN(pass_at_a_go)(&offer, jobs);
     int64_t next = row->n > 0 ? kgt_lower_bound(jobs, kgt_row_id(row, 0)) : jobs.n;
     bool nan = false;
-    /* What goes over the scores once and in place needs no blocks. */
-    const int64_t block = row->plain && top == NULL && jobs.n <= 2 ? ONCE : KGT_BLOCK;
-    for (int64_t start = 0; start < row->n; start += block) {
-        const int64_t n = row->n - start < block ? row->n - start : block;
-        const T *x = FN(fetch)(worker, row, start, n);
-        nan |= FN(pass_block)(worker, row, x, start, n, jobs, &next);
-        if (top != NULL) FN(offer_block)(&offer, x, start, n);
+    for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
+        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
+        const int64_t at = top != NULL ? start % KGT_STRETCH : 0;
+        const T *x = FN(fetch)(worker, row, start, n, worker->stretch + at);
+        T *maxima = top != NULL ? worker->maxima + KGT_MAXIMA(at) : NULL;
+        nan |= FN(pass_block)(worker, row, x, start, n, jobs, &next, maxima);
+        if (top != NULL && (at + n == KGT_STRETCH || start + n == row->n))
+            FN(offer_stretch)(&offer, x - at, start - at, at + n);
     }
     /* Answers beyond this range: all its ties stand behind them. */
     for (; worker->task->position == NULL && next < jobs.n; next++)
@@ -254,29 +264,37 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs,
     return nan;
 }
 
-void FN(kgt_row_rank)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
-                      const double *job_scores, const kgt_counts *counts, FN(kgt_top) * top,
-                      const kgt_nans *nans) {
+/* The worker with its arrays of the jobs in flight moved on to those of one row. */
+static FN(kgt_worker) FN(seated)(const FN(kgt_worker) * worker, int64_t offset) {
+    FN(kgt_worker) seat = *worker;
+    seat.thresholds += offset;
+    seat.greater += offset;
+    seat.at_least += offset;
+    seat.behind += offset;
+    return seat;
+}
+
+void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row, int64_t offset,
+                      const double *job_scores, FN(kgt_top) * top, const kgt_nans *nans) {
     const kgt_task *task = worker->task;
-    const int64_t job = task->jobs.offsets[task_row], question = task->row_question[task_row];
+    FN(kgt_worker) seat = FN(seated)(worker, offset);
+    const int64_t job = task->jobs.offsets[task_row];
     const kgt_span jobs = kgt_span_of(task->jobs, task_row);
-    const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
-    const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
-    worker->lowest = INFINITY;
+    seat.lowest = INFINITY;
     for (int64_t j = 0; j < jobs.n; j++) {
         const T threshold = job_scores ? (T)job_scores[job + j]
-                                       : FN(value)(worker, row, kgt_row_place(row, jobs.ids[j]));
-        worker->thresholds[j] = threshold;
-        if (threshold < worker->lowest) worker->lowest = threshold;
-        worker->greater[j] = worker->at_least[j] = worker->behind[j] = 0;
+                                       : FN(value)(&seat, row, kgt_row_place(row, jobs.ids[j]));
+        seat.thresholds[j] = threshold;
+        if (threshold < seat.lowest) seat.lowest = threshold;
+        seat.greater[j] = seat.at_least[j] = seat.behind[j] = 0;
     }
-    worker->sparse = true;
-    if (FN(pass)(worker, row, jobs, removed, top))
-        FN(note_nans)(worker, row, removed, task_row, nans);
-    FN(count_filter)(worker, row, known, jobs);
-    FN(add_counts)(worker, row, known, jobs, counts->greater + job, counts->equal + job,
-                   counts->tied_ahead + job);
-    FN(count_filter)(worker, row, removed, jobs);
-    FN(add_counts)(worker, row, removed, jobs, counts->macro_greater + job,
-                   counts->macro_equal + job, counts->macro_tied_ahead + job);
+    seat.sparse = true;
+    kgt_span removed = {NULL, 0};
+    if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
+    if (FN(pass)(&seat, row, jobs, kgt_span_within(removed, row), top)) {
+        removed = kgt_span_of(task->removed, task->row_question[task_row]);
+        FN(note_nans)(&seat, row, removed, task_row, nans);
+    }
 }
+
+#include "settle_body.h"

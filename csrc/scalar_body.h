@@ -1,7 +1,7 @@
 /* Plain C kernels for element type T; see kernel.h for what each one computes. */
 
 static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
-                      int64_t *at_least) {
+                      int64_t *at_least, T *maxima) {
     int nan = 0;
     for (size_t i = 0; i < n; i++) nan |= x[i] != x[i];
     for (size_t j = 0; j < m; j++) {
@@ -14,15 +14,24 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
         greater[j] += gt;
         at_least[j] += ge;
     }
+    for (size_t group = 0; maxima != NULL && group < KGT_MAXIMA(n); group++) {
+        maxima[group] = -INFINITY;
+        for (size_t i = group * KGT_GROUP; i < n && i < (group + 1) * KGT_GROUP; i++)
+            maxima[group] = x[i] > maxima[group] ? x[i] : maxima[group];
+    }
     return nan != 0;
 }
 
-static size_t FN(select)(const T *x, size_t n, T t, ptrdiff_t ahead, int32_t *out) {
-    (void)ahead;
+static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, const char *next,
+                         int32_t *out) {
+    (void)next;
     size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        out[kept] = (int32_t)i;
-        kept += x[i] >= t;
+    for (size_t group = 0; group * KGT_GROUP < n; group++) {
+        if (maxima[group] < t) continue;
+        for (size_t i = group * KGT_GROUP; i < n && i < (group + 1) * KGT_GROUP; i++) {
+            out[kept] = (int32_t)i;
+            kept += x[i] >= t;
+        }
     }
     return kept;
 }

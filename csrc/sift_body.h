@@ -38,25 +38,18 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     return kept;
 }
 
-static size_t FN(select)(const T *x, size_t n, T t, ptrdiff_t ahead, int32_t *out) {
+static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, const char *next,
+                         int32_t *out) {
     const VEC threshold = SET1(t);
-    size_t kept = 0, i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        KEEP keep[4], any = 0;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) {
-            KGT_PREFETCH_FAR((const char *)(x + i + j * LANES) + ahead);
-            keep[j] = COMPARE(LOAD(x + i + j * LANES), threshold, _CMP_GE_OQ);
-            any |= keep[j];
+    size_t kept = 0;
+    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
+        kgt_fetch_next(next, n / 2 * sizeof(T), group);
+        if (COMPARE(LOAD(maxima + group), threshold, _CMP_GE_OQ) == 0) continue;
+        const size_t start = group * KGT_GROUP;
+        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
+            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
+            kept += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + kept);
         }
-        if (any == 0) continue;
-        KGT_UNROLL
-        for (int j = 0; j < 4; j++) kept += FN(put)(keep[j], i + j * LANES, out + kept);
-    }
-    for (; i < n; i += LANES) {
-        const size_t left = n - i < LANES ? n - i : LANES;
-        const VEC values = LOAD_TAIL(x + i, left, NAN);
-        kept += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + kept);
     }
     return kept;
 }

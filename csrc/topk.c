@@ -11,6 +11,8 @@
 #define FN(op) op##_f64
 #include "topk_body.h"
 
+/* Up to here, sorting all costs less than finding out which are the best. */
+#define FEW 48
 /* From here on, sorting by digits beats comparing. */
 #define RADIX_FROM 200
 #define DIGITS 2048
@@ -52,11 +54,13 @@ void kgt_top_sort_f32(kgt_top_f32 *top) {
         if (top->used > top->depth) top->used = top->depth;
         return;
     }
-    kgt_top_prune_f32(top);
+    if (top->used > FEW) kgt_top_prune_f32(top);
     sort_f32(top->keys, top->used);
+    if (top->used > top->depth) top->used = top->depth;
 }
 
 void kgt_top_sort_f64(kgt_top_f64 *top) {
-    kgt_top_prune_f64(top);
+    if (top->used > FEW) kgt_top_prune_f64(top);
     sort_f64(top->keys, top->used);
+    if (top->used > top->depth) top->used = top->depth;
 }

@@ -122,8 +122,6 @@ static int64_t drop_unjudged(worker *at, int64_t n) {
 
 /* ---- lists ---- */
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Settles what is listed of a query whose documents are loaded and judged; returns how many. */
 static int64_t choose(worker *at, const kgt_cut *cut, int64_t *retrieved) {
     int64_t n = at->table.n;
@@ -132,19 +130,12 @@ static int64_t choose(worker *at, const kgt_cut *cut, int64_t *retrieved) {
         if (cut->single) entry->score = (double)(float)entry->score;
         at->order[i] = (place){entry->score, (uint32_t)i};
     }
-    if (cut->judged_only && cut->limit < n) {
-        arrange(at, n, cut->limit);
-        n = drop_unjudged(at, cut->limit); /* in order still */
-    } else if (cut->judged_only) {
-        n = drop_unjudged(at, n);
-    }
-    *retrieved = n = smaller(n, cut->judged_only ? n : cut->limit);
-    int64_t listed = smaller(n, cut->depth);
-    int64_t ordered = arrange(at, cut->judged_only ? n : at->table.n, listed);
+    if (cut->judged_only) n = drop_unjudged(at, n);
+    *retrieved = n;
+    int64_t listed = n < cut->depth ? n : cut->depth;
+    int64_t ordered = arrange(at, n, listed);
     if (cut->keep_ties && listed > 0)
-        while (listed < smaller(n, ordered) &&
-               at->order[listed].score == at->order[listed - 1].score)
-            listed++;
+        while (listed < ordered && at->order[listed].score == at->order[listed - 1].score) listed++;
     return listed;
 }
 

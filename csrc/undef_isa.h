@@ -1,6 +1,7 @@
 /* Clears what an ISA file defines for count_body.h and tile_body.h, before its next element type.
  */
 #undef T
+#undef X
 #undef FN
 #undef VEC
 #undef LANES

@@ -183,7 +183,6 @@ class TrecListing:
         run: TrecLines | TrecDocuments,
         judged: TrecDocuments,
         judged_query: NDArray[np.int64],
-        limit: int,
         depth: int,
         keep_ties: bool,
         judged_only: bool,

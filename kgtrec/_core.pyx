@@ -38,16 +38,22 @@ cdef int require(bint condition, str what) except -1:
 cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n_entities,
                    str name) except -1:
     """Offsets rise from 0 to len(ids); every row's ids rise strictly within the entities."""
-    cdef int64_t row, i, n_rows = offsets.shape[0] - 1
+    cdef int64_t row, i, start, end, n_rows = offsets.shape[0] - 1, descents = 0
     cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == ids.shape[0]
     with nogil:
         for row in range(n_rows):
             sound = sound and offsets[row] <= offsets[row + 1]
         if sound:
+            # All at a go, for the compiler to make vector code of; only a row's start may be lower.
+            for i in range(1, ids.shape[0]):
+                descents += ids[i - 1] >= ids[i]
             for row in range(n_rows):
-                for i in range(offsets[row], offsets[row + 1]):
-                    sound = sound and 0 <= ids[i] < n_entities
-                    sound = sound and (i == offsets[row] or ids[i - 1] < ids[i])
+                start, end = offsets[row], offsets[row + 1]
+                if start == end:
+                    continue
+                sound = sound and ids[start] >= 0 and ids[end - 1] < n_entities
+                descents -= start > 0 and ids[start - 1] >= ids[start]
+            sound = sound and descents == 0
     return require(sound, f"{name}: not a CSR of ascending entity ids")
 
 
@@ -636,8 +642,8 @@ cdef class TrecListing:
     cdef tuple owners
 
     def __init__(self, run not None, TrecDocuments judged not None,
-                 const int64_t[::1] judged_query, int64_t limit, int64_t depth,
-                 bint keep_ties, bint judged_only, bint single, int64_t unjudged):
+                 const int64_t[::1] judged_query, int64_t depth, bint keep_ties,
+                 bint judged_only, bint single, int64_t unjudged):
         cdef int64_t i
         self.listing.lines = NULL
         self.listing.documents = NULL
@@ -653,10 +659,10 @@ cdef class TrecListing:
         require(judged_query.shape[0] == run.n_queries, "judged_query: wrong length")
         for i in range(judged_query.shape[0]):
             require(-1 <= judged_query[i] < judged.n_queries, "judged_query: out of range")
-        require(limit >= 0 and depth >= 0, "limit, depth: negative")
+        require(depth >= 0, "depth: negative")
         self.listing.judged = &judged.documents
         self.listing.judged_query = &judged_query[0]
-        self.listing.cut = c.kgt_cut(limit, depth, keep_ties, judged_only, single)
+        self.listing.cut = c.kgt_cut(depth, keep_ties, judged_only, single)
         self.listing.unjudged = unjudged
         self.owners = (run, judged, judged_query)
 
@@ -689,7 +695,6 @@ cdef class TrecListing:
             for i in range(self.listing.lines.first[query], self.listing.lines.first[query + 1]):
                 group = self.listing.lines.group[i]
                 size += self.listing.lines.line[group + 1] - self.listing.lines.line[group]
-        size = min(size, self.listing.cut.limit)
         return size if self.listing.cut.keep_ties else min(size, self.listing.cut.depth)
 
 

@@ -189,7 +189,6 @@ cdef extern from "kgtrec.h" nogil:
                                   int64_t *count, kgt_fault *fault)
 
     ctypedef struct kgt_cut:
-        int64_t limit
         int64_t depth
         c_bool keep_ties
         c_bool judged_only

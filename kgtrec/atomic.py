@@ -27,8 +27,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str or path-like
-        Target. A name that ends in ``.gz`` is compressed, with the same bytes for the same
-        content. A symbolic link is followed. Something that is no regular file, such as
+        Target. A name that ends in ``.gz`` or ``.zst`` is compressed, with the same bytes for
+        the same content. A symbolic link is followed. Something that is no regular file, such as
         ``/dev/null`` or a pipe, is written to directly.
 
     Yields
@@ -51,7 +51,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         # Exclusive creation with the usual mode: the file gets the permissions that the user's
         # umask gives, which the 0600 of tempfile would not.
         with open(temporary, "wb" if direct else "xb") as raw:
-            yield from _compressed(raw, str(path).endswith(".gz"))
+            yield from _compressed(raw, Path(path).suffix)
         if not direct:
             os.replace(temporary, target)
     except BaseException as error:
@@ -85,13 +85,18 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             raise _unwritable(path, target, error) from None
 
 
-def _compressed(raw: BinaryIO, compress: bool) -> Iterator[BinaryIO]:
-    if not compress:
+def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    if suffix == ".gz":
+        # No name and no time in the header; level 4 is twice as fast as 6 and 5 % larger.
+        with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+    elif suffix == ".zst":
+        import pyarrow as pa
+
+        with pa.CompressedOutputStream(pa.PythonFile(raw, mode="w"), "zstd") as stream:
+            yield stream
+    else:
         yield raw
-        return
-    # No name and no time in the header; level 4 is twice as fast as 6 and 5 % larger.
-    with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
-        yield cast(BinaryIO, packed)
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:

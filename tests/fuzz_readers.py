@@ -145,7 +145,6 @@ def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -
 
 def random_options(rng: random.Random) -> dict:
     return {
-        "limit": rng.choice((None, None, 0, 1, 2, 5)),
         "depth": rng.choice((None, 0, 1, 2, 3, 7)),
         **{name: rng.random() < 0.4 for name in ("keep_ties", "judged_only", "single", "absent")},
     }

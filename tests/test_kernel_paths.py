@@ -15,6 +15,7 @@ LENGTHS = [
     *range(1, 71),
     *(base + step for base in (127, 129, 1023, 1025, 2047, 2049, 4095, 4097) for step in (0, 1)),
     *(129 + 2, 1027, 2051, 4099),
+    *(4161, 8257, 16384, 16385, 16451),  # in halves, and more than one stretch
 ]
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
 WIDE = DTYPES[:2]  # in which factors are computed

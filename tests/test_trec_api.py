@@ -138,7 +138,7 @@ WRONG_RUNS = {
     "query '' cannot stand": {"": {"a": 1.0}},
     "query '#1' cannot begin a line": {"#1": {"a": 1.0}},
     "document 'a' under query 'q' is NaN; remove it": {"q": {"a": math.nan}},
-    "a score of query 'q' is no number": {"q": {"a": "high"}},
+    "the score of document 'a' under query 'q' is 'high'": {"q": {"a": "high"}},
     "document 7 is no text": {"q": {7: 1.0}},
     "query 7 is no text": {7: {"a": 1.0}},
     "query 'q' holds ['a']; it must hold a dict": {"q": ["a"]},
@@ -405,6 +405,23 @@ def test_options() -> None:
         trec.evaluate(QRELS, RUN, asked, compat=8)
     with pytest.raises(UsageError, match="did you mean 'map'"):
         trec.evaluate(QRELS, RUN, ["mapp"])
+
+
+def test_arguments_of_another_type() -> None:
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0}}
+    for wrong in (
+        {"level": "2"}, {"level": None}, {"most": 2.0}, {"collection": "9"}, {"compat": "10"},
+        {"most": 2**70}, {"measures": None}, {"measures": 5},
+        {"measures": ["kg_mr"], "entities": "5"}, {"measures": ["kg_mr"], "entities": 5.5},
+        {"measures": ["kg_mr"], "entities": 2**70},
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=r"whole|no names"):
+            trec.evaluate(qrels, run, **{"measures": ["map"], **wrong})
+    with pytest.raises(UsageError, match="the rows have no P_5"):
+        trec.summarise(trec.evaluate(qrels, run, ["map"]), ["map", "P_5"])
+    for reader in (trec.read_run, trec.read_qrels):
+        with pytest.raises(UsageError, match="None is no path"):
+            reader(None)
 
 
 def test_a_query_that_loses_all_documents_keeps_its_row() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kgtrec.atomic import atomic_write
 from kgtrec.errors import FileError, KgtrecError
 from kgtrec.trec.files import DuplicateDocument, read_qrels, read_run
+from kgtrec.trec.writing import write_run
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
@@ -173,6 +175,21 @@ def test_atomic_gzip_has_the_same_bytes_every_time(tmp_path: Path) -> None:
             out.write(b"q 0 d 1\n")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert read_qrels(tmp_path / "a.gz") == {"q": {"d": 1}}
+
+
+def test_atomic_zstd_is_what_readers_unpack(tmp_path: Path) -> None:
+    run = {"q": {f"d{i}": float(i) for i in range(1000)}}
+    for name in ("run", "run.gz", "run.zst"):
+        write_run(run, tmp_path / name)
+        assert read_run(tmp_path / name) == run
+    packed = (tmp_path / "run.zst").read_bytes()
+    assert packed.startswith(b"\x28\xb5\x2f\xfd")
+    assert len(packed) < (tmp_path / "run").stat().st_size
+    with suppress(ZeroDivisionError), atomic_write(tmp_path / "run.zst") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert (tmp_path / "run.zst").read_bytes() == packed
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_targets_that_cannot_be_written(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.lists import Lists
 from kgtrec.trec.micro import Micro, micro_values
 from kgtrec.trec.micronames import MICRO, micro_columns, micro_help
 from kgtrec.trec.options import EvalOptions
@@ -30,7 +29,7 @@ Run = dict[str, dict[str, float]]
 
 
 def micro_of(qrels: Qrels, run: Run, options: EvalOptions | None = None, **more) -> Micro:
-    lists = Lists.from_dicts(qrels, run, absent=bool(options and options.complete))
+    lists = read_lists(qrels, run, absent=bool(options and options.complete))
     columns = more.pop("columns", COLUMNS)
     return micro_values(lists, columns, options, **more)
 

@@ -25,8 +25,10 @@ from kgtrec.trec.files import (
     read_run,
     read_run_columns,
 )
-from kgtrec.trec.lists import UNJUDGED, Lists
+from kgtrec.trec.lists import UNJUDGED
 from kgtrec.trec.reading import read_judgements, read_lists
+from kgtrec.trec.table import resolve
+from kgtrec.trec.values import values
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
@@ -106,7 +108,6 @@ def test_columns_are_the_oracles(folder, is_run, data, threads, small):
 
 options = st.fixed_dictionaries(
     {
-        "limit": st.none() | st.integers(0, 8),
         "depth": st.none() | st.integers(0, 8),
         "keep_ties": st.booleans(),
         "judged_only": st.booleans(),
@@ -151,13 +152,14 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
         patch.setattr(documents, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
         fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
     from_files = read_lists(*paths, **options)
-    from_dicts = Lists.from_dicts(qrels, run, tag="t", **options)
+    from_dicts = read_lists(qrels, run, **options)
     for name in ("offsets", "relevance", "scores", "retrieved", "judged_offsets", "judged"):
         one, other = getattr(from_files, name), getattr(from_dicts, name)
         assert one.dtype == other.dtype
         assert one.tobytes() == other.tobytes(), name
-    for name in ("queries", "tag", "unanswered", "unasked"):
+    for name in ("queries", "unanswered", "unasked"):
         assert getattr(from_files, name) == getattr(from_dicts, name)
+    assert (from_files.tag, from_dicts.tag) == ("t", "")
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "reversed", "interleaved"])
@@ -179,8 +181,7 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
     judged = b"".join(b"%s 0 %s %d\n" % (q, d, v) for q in qrels for d, v in qrels[q].items())
     paths = write(tmp_path, judged, "q"), write(tmp_path, b"".join(lines), "r")
     for depth in (None, 1, 20, 349, 351, 700):
-        for more in ({}, {"keep_ties": True}, {"judged_only": True}, {"single": True},
-                     {"judged_only": True, "limit": 90}):  # fmt: skip
+        for more in ({}, {"keep_ties": True}, {"judged_only": True}, {"single": True}):
             fuzz_readers.check_lists(*paths, qrels, run, {"depth": depth, **more}, 2)
 
 
@@ -374,7 +375,10 @@ def test_columns_and_dicts_keep_the_order_of_the_file(tmp_path) -> None:
     ("qrels", "run", "says"),
     [
         ({}, {"q": {"d": float("nan")}}, "the score of document 'd' under query 'q' is NaN"),
-        ({}, {"q": {"d": "x"}}, "a score of query 'q' is no number"),
+        ({}, {"q": {"d": "x"}}, "score of document 'd' under query 'q' is 'x'"),
+        ({}, {"q": {"c": 1, "d": "2"}}, "score of document 'd' under query 'q' is '2'"),
+        ({}, {"q": {"c": np.float32(1), "d": b"2"}}, "is b'2'; it must be a number"),
+        ({}, {"q": {"d": 10**400}}, "under query 'q' is 1000"),
         ({}, {"q": {1: 2.0}}, "document 1 is no text"),
         ({}, {1: {"d": 2.0}}, "query 1 is no text"),
         ({"q": {"d": 1.5}}, {}, "relevance of document 'd' under query 'q' is 1.5"),
@@ -384,19 +388,36 @@ def test_columns_and_dicts_keep_the_order_of_the_file(tmp_path) -> None:
 )
 def test_dicts_that_are_refused(qrels, run, says) -> None:
     with pytest.raises(InputError, match=says):
-        Lists.from_dicts(qrels, run)
+        read_lists(qrels, run)
+
+
+@pytest.mark.parametrize("level", [-(2**31), -(2**63), 1 - 2**63, -1])
+def test_no_level_is_that_of_documents_without_a_judgement(tmp_path, level: int) -> None:
+    qrels, run = {"q": {"a": level, "c": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    paths = (
+        write(tmp_path, f"q 0 a {level}\nq 0 c 1\n", "q"),
+        write(tmp_path, "q 0 a 1 3 t\nq 0 b 1 2 t\nq 0 c 1 1 t\n", "r"),
+    )
+    for lists in (read_lists(qrels, run), read_lists(*paths), read_lists(qrels, paths[1])):
+        below, unjudged, relevant = lists.relevance.tolist()
+        assert (unjudged, relevant) == (UNJUDGED, 1)
+        assert UNJUDGED < below < 0
+        got = values(lists, resolve(["judged_3", "unj_3", "relstring_3", "infAP"]))
+        assert got["relstring_3"].tolist() == [".-1"]
+        assert (got["judged_3"] * 3).tolist() == [2]  # in the pool
+        assert (got["unj_3"] * 3).tolist() == pytest.approx([2])
 
 
 def test_dicts_with_empty_lists() -> None:
-    lists = Lists.from_dicts({"a": {}, "b": {"d": True}}, {"a": {"d": 1}, "b": {}})
+    lists = read_lists({"a": {}, "b": {"d": True}}, {"a": {"d": 1}, "b": {}})
     assert (lists.queries, lists.offsets.tolist(), lists.judged.tolist()) == (["b"], [0, 0], [1])
     assert (lists.unanswered, lists.unasked) == (0, 1)
-    assert len(Lists.from_dicts({}, {})) == 0
+    assert len(read_lists({}, {})) == 0
 
 
 def test_a_negative_depth_is_a_wrong_call(tmp_path) -> None:
     with pytest.raises(UsageError, match="depth=-1"):
-        Lists.from_dicts({}, {}, depth=-1)
+        read_lists({}, {}, depth=-1)
 
 
 # -- The fuzzer --------------------------------------------------------------------------------

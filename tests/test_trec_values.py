@@ -19,8 +19,8 @@ from kgtrec.trec import feed
 from kgtrec.trec import values as room
 from kgtrec.trec.families import ELSEWHERE, nickname
 from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.memory import lists_in_memory
 from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.reading import read_lists
 from kgtrec.trec.table import (
     TABLE,
     BadCutoff,
@@ -291,15 +291,26 @@ def test_options_that_cannot_be(wrong: dict[str, int]) -> None:
         EvalOptions(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["level", "collection", "most", "compat"])
+@pytest.mark.parametrize("wrong", ["2", 1.5, 2.0, (1,), 2**63, np.float64(1)])
+def test_options_that_are_no_whole_numbers(name: str, wrong: object) -> None:
+    with pytest.raises(UsageError, match=f"{name}=.* is no whole number within 64 bits"):
+        EvalOptions(**{name: wrong})  # type: ignore[arg-type]
+
+
+def test_options_may_be_of_numpy() -> None:
+    assert EvalOptions(level=np.int64(2), most=np.uint8(3)).level == 2  # type: ignore[arg-type]
+
+
 def test_lists_in_memory() -> None:
     qrels = {"b": {"x": 1, "z": 2**53}, "a": {"x": -7}, "none": {}, "c": {"y": 1}}
-    lists = lists_in_memory(qrels, {"b": {"x": 1, "y": 2, "z": 1}, "a": {"x": 0}, "d": {}}, depth=2)
+    lists = read_lists(qrels, {"b": {"x": 1, "y": 2, "z": 1}, "a": {"x": 0}, "d": {}}, depth=2)
     assert lists.queries == ["a", "b"]
     assert lists.relevance.tolist() == [-7, UNJUDGED, 2**53]
     assert lists.retrieved.tolist() == [1, 3]
     assert lists.judged.tolist() == [-7, 2**53, 1]
     assert (lists.unanswered, lists.unasked) == (1, 1)
-    assert lists_in_memory(qrels, {}, absent=True).offsets.tolist() == [0, 0, 0, 0]
+    assert read_lists(qrels, {}, absent=True).offsets.tolist() == [0, 0, 0, 0]
 
 
 # -- Names --------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 run.py      runs as the ranker makes them
 text.py     the bytes of a file (plain, packed, standard input), and what to say of a wrong line
 documents.py  documents of every query of a text, through the native core, on all cores
-columns.py  runs and qrels as columns; frames.py makes them of pandas frames
+columns.py  runs and qrels as columns
 files.py    readers of run and qrels files; writing.py writes them, in lines made by lines.py
-inputs.py   what else a user may hand over; packed.py makes it ready for the native core
+inputs.py   what else a user may hand over, pandas frames among it; packed.py makes dicts and
+            columns ready for the native core
 lists.py    judged lists: all that a measure can see of a run and its qrels
-reading.py, memory.py  judged lists from files, and from what is in memory
+reading.py  judged lists from files, and from what is in memory
 families.py    the measures of trec_eval, a row each: parameters, order, nicknames, help
 parameters.py  what may stand behind a measure's name
 table.py    names, in several spellings, to columns

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.intervals import Resampling, ratio_intervals
-from kgtrec.trec.micro import Micro, check_micro, finished
-from kgtrec.trec.micronames import MicroColumn
 from kgtrec.trec.options import EvalOptions
 from kgtrec.trec.own import FLOOR
 from kgtrec.trec.table import Column
-from kgtrec.trec.ties import check_tie_forms
 from kgtrec.trec.view import Bools, Floats
+
+if TYPE_CHECKING:  # most calls ask for none of it
+    from kgtrec.trec.intervals import Resampling
+    from kgtrec.trec.micro import Micro
+    from kgtrec.trec.micronames import MicroColumn
 
 __all__ = ["Beyond", "intervals"]
 
@@ -48,8 +49,12 @@ class Beyond:
     def check(self, columns: Sequence[Column], options: EvalOptions, is_zscored: bool) -> None:
         """Raise `UsageError` where this cannot be done, before files are read."""
         if self.ties is not None:
+            from kgtrec.trec.ties import check_tie_forms
+
             check_tie_forms(columns, options)
         if self.micro:
+            from kgtrec.trec.micro import check_micro
+
             check_micro(self.micro, options, self.entities)
         elif self.entities is not None:
             raise UsageError(
@@ -80,6 +85,9 @@ def intervals(
         Whose quotients of sums over answers are resampled by query, too.
     how : Resampling
     """
+    from kgtrec.trec.intervals import ratio_intervals
+    from kgtrec.trec.micro import finished
+
     means = [c for c in columns if not (c.is_count or c.is_text or c.is_query_only)]
     numerators: list[Floats] = [
         np.where(counted, values[c.name], math.log(FLOOR) if c.is_geometric else 0.0) for c in means

@@ -10,13 +10,13 @@ import numpy as np
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.beyond import Beyond
-from kgtrec.trec.inputs import is_path, qrels_data, run_data
-from kgtrec.trec.memory import judgements_of
+from kgtrec.trec.inputs import qrels_data, run_data
 from kgtrec.trec.micronames import micro_columns
 from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.reading import Judgements, read_judgements
+from kgtrec.trec.reading import read_judgements
 from kgtrec.trec.scoring import Scored, score
 from kgtrec.trec.table import Column, resolve
+from kgtrec.trec.text import is_path
 from kgtrec.trec.values import summary as summary_of
 
 __all__ = ["Row", "evaluate", "summarise"]
@@ -129,7 +129,8 @@ def evaluate(
     if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
         raise UsageError("both files are standard input (-), which can be read only once")
     data = run if is_path(run) else run_data(run)
-    scored = score(_judgements(qrels), data, columns, options, beyond=beyond)
+    judged = read_judgements(qrels if is_path(qrels) else qrels_data(qrels))
+    scored = score(judged, data, columns, options, beyond=beyond)
     if as_ == "frame":
         return _framed(scored, summary)
     return Row(scored.summary) if summary else _rows(scored)
@@ -149,16 +150,25 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[Any]) 
     ------
     InputError
         If there is no query.
+    UsageError
+        Measures that are unknown, or that the rows do not have.
     """
     asked = resolve(_names(measures))
     columns = [c for c in asked if not c.is_query_only and c.family != "runid"]
+    lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
+    if lacking:
+        raise UsageError(f"the rows have no {', '.join(lacking)}; ask `evaluate` for it, too")
     by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
     return Row(summary_of(by_column, columns))
 
 
 def _names(measures: Iterable[Any]) -> list[str]:
     """One name may stand alone; str() of a measure of ir_measures is its name."""
-    return [measures] if isinstance(measures, str) else [str(measure) for measure in measures]
+    if isinstance(measures, str):
+        return [measures]
+    if not isinstance(measures, Iterable):
+        raise UsageError(f"measures={measures!r} holds no names; give some, such as ['map_cut_20']")
+    return [str(measure) for measure in measures]
 
 
 def _columns(names: Sequence[str], summary: bool, compat: int) -> list[Column]:
@@ -173,10 +183,6 @@ def _columns(names: Sequence[str], summary: bool, compat: int) -> list[Column]:
         )
         raise UsageError(f"{asked} has {found}; {mend}")
     return kept
-
-
-def _judgements(qrels: Any) -> Judgements:
-    return read_judgements(qrels) if is_path(qrels) else judgements_of(qrels_data(qrels))
 
 
 def _rows(scored: Scored) -> dict[str, Row]:

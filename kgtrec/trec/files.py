@@ -11,7 +11,7 @@ from kgtrec.errors import UsageError
 from kgtrec.trec.columns import QrelsColumns, RunColumns
 from kgtrec.trec.documents import find_groups, read_documents
 from kgtrec.trec.reading import last_tag
-from kgtrec.trec.text import DuplicateDocument, PathName, decoded, read_text
+from kgtrec.trec.text import DuplicateDocument, PathName, decoded, is_path, read_text
 
 __all__ = [
     "DuplicateDocument",
@@ -145,6 +145,8 @@ def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsCo
 
 
 def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
+    if not is_path(path):
+        raise UsageError(f"{path!r} is no path; name a file")
     text = read_text(path, is_run)
     groups = find_groups(text, threads)
     found = read_documents(groups, np.arange(len(groups.names)), threads)

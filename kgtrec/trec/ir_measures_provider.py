@@ -31,12 +31,10 @@ from ir_measures.providers.base import Any as Anything
 from ir_measures.util import QrelsConverter, RunConverter
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.frames import is_frame
-from kgtrec.trec.inputs import qrels_data, run_data
+from kgtrec.trec.inputs import is_frame, qrels_data, run_data
 from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.memory import judgements_of, lists_in_memory
 from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.reading import ranked
+from kgtrec.trec.reading import ranked, read_judgements, read_lists
 from kgtrec.trec.table import Column, depth_needed, resolve
 from kgtrec.trec.values import values
 
@@ -195,7 +193,7 @@ class KgtrecEvaluator(providers.Evaluator):
     def __init__(self, measures: list[Any], qrels: Any) -> None:
         queries = qrels if isinstance(qrels, Mapping) else qrels.queries
         super().__init__(measures, set(queries))
-        self.judgements = judgements_of(qrels)
+        self.judgements = read_judgements(qrels)
         self.columns: dict[_Setting, dict[Any, Column]] = {}
         for measure in measures:
             (column,) = resolve([_NAMES[measure.NAME](measure)])
@@ -207,7 +205,7 @@ class KgtrecEvaluator(providers.Evaluator):
         # What is left without the unjudged may come from anywhere in the run.
         whole = any(setting.judged_only for setting in self.columns)
         depth = None if whole else depth_needed(asked)
-        lists = lists_in_memory(self.judgements, run_data(data), depth=depth)
+        lists = read_lists(self.judgements, run_data(data), depth=depth)
         for setting, group in self.columns.items():
             columns = list(dict.fromkeys(group.values()))
             found = values(setting.applied(lists), columns, setting.options)

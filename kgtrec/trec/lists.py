@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,9 @@ __all__ = ["UNJUDGED", "Lists"]
 
 Ints = NDArray[np.int64]
 
-UNJUDGED = -(2**31)
-"""Relevance of a retrieved document that the qrels do not hold."""
+UNJUDGED = 1 - 2**63
+"""Relevance of a retrieved document that the qrels do not hold. Those that they do hold with this
+number, or one below, are listed with the next: relevances below 0 all mean the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +58,3 @@ class Lists:
 
     def __len__(self) -> int:
         return len(self.queries)
-
-    @classmethod
-    def from_dicts(
-        cls,
-        qrels: Mapping[str, Mapping[str, int]],
-        run: Mapping[str, Mapping[str, float]],
-        **options: Any,
-    ) -> Lists:
-        """Lists of qrels and a run in memory; see `kgtrec.trec.memory.lists_in_memory`."""
-        from kgtrec.trec.memory import lists_in_memory
-
-        return lists_in_memory(qrels, run, **options)

@@ -18,7 +18,7 @@ import numpy as np
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.lists import Lists
 from kgtrec.trec.micronames import LOWER_IS_BETTER, NEEDS_ENTITIES, MicroColumn
-from kgtrec.trec.options import EvalOptions
+from kgtrec.trec.options import EvalOptions, is_whole
 from kgtrec.trec.tiegroups import tie_groups
 from kgtrec.trec.view import Floats, Ints, View, narrowed, parts
 
@@ -119,8 +119,8 @@ def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: 
             f"{', '.join(needing)} need the number of entities, for the ranks of answers that the "
             "run does not hold; give --entities N"
         )
-    if entities is not None and entities < 1:
-        raise UsageError(f"the number of entities is {entities}; it must be 1 or more")
+    if entities is not None and not (is_whole(entities) and entities >= 1):
+        raise UsageError(f"the number of entities is {entities!r}; it must be a whole one from 1")
     if options.judged_only:
         raise UsageError(
             "kg_ measures rank answers among all entities, and -J would drop those that were not "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -116,6 +115,8 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
 
 
 def _why_unknown(word: str, measure: str) -> str:
+    import difflib
+
     near = difflib.get_close_matches(word, MICRO, n=1)
     where = "" if word == measure else f" in {measure!r}"
     hint = f"did you mean {near[0]!r}?" if near else f"those of answers are {', '.join(MICRO)}"

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from kgtrec.errors import UsageError
 
-__all__ = ["EvalOptions"]
+__all__ = ["EvalOptions", "is_whole"]
 
 _VERSIONS = (9, 10)
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number that fits 64 bits; numpy's are."""
+    return hasattr(value, "__index__") and -(2**63) <= value.__index__() < 2**63
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class EvalOptions:
     Raises
     ------
     UsageError
-        A level or a number of documents below 0, or a version other than 9 and 10.
+        A level or a number of documents below 0 or that is no whole number within 64 bits, or a
+        version other than 9 and 10.
     """
 
     level: int = 1
@@ -51,6 +57,10 @@ class EvalOptions:
     native: bool | None = None
 
     def __post_init__(self) -> None:
+        for name in ("level", "collection", "most", "compat"):
+            value = getattr(self, name)
+            if not (is_whole(value) or (name == "most" and value is None)):
+                raise UsageError(f"{name}={value!r} is no whole number within 64 bits; give one")
         if self.level < 0:
             raise UsageError(
                 f"the level of relevance (-l) is {self.level}; it must be 0 or more, because "

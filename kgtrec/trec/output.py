@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kgtrec.tables import Cell, Table, dump_json
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # trec_eval's lines need no tables
+    from kgtrec.tables import Cell, Table
     from kgtrec.trec.scoring import Scored
 
 __all__ = [
@@ -166,6 +165,8 @@ def as_table(runs: Sequence[Scored], wanted: Wanted) -> Table:
         Counts are integers. Keys of the columns are the files as they were named. With
         confidence intervals, two more columns per run; empty for counts and single queries.
     """
+    from kgtrec.tables import Table
+
     lead = ("query", "measure") if wanted.per_query else ("measure",)
     files = [run.file for run in runs]
     rows: list[tuple[Cell, ...]] = []
@@ -199,6 +200,8 @@ def as_json(runs: Sequence[Scored], wanted: Wanted) -> str:
 
     With confidence intervals also ``intervals``, measures to [low, high], and how they were made.
     """
+    from kgtrec.tables import dump_json
+
     parts = {}
     for run in runs:
         part: dict[str, Any] = {}

@@ -166,12 +166,27 @@ def _joined(names: Mapping[str, Any]) -> str:
 def _scores(query: str, scores: Mapping[str, float]) -> NDArray[np.float64]:
     try:
         values = np.fromiter(map(float, scores.values()), np.float64, len(scores))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a score of query {query!r} is no number: {error}") from None
+        texts = not {str, bytes}.isdisjoint(map(type, scores.values()))  # float() reads them
+    except (TypeError, ValueError, OverflowError):
+        texts = True
+    if texts:
+        document, score = next(item for item in scores.items() if not _is_number(item[1]))
+        raise InputError(
+            f"the score of document {document!r} under query {query!r} is {score!r}; it must be a "
+            "number"
+        )
     if np.isnan(values).any():
         bad = list(scores)[int(np.argmax(np.isnan(values)))]
         raise InputError(f"the score of document {bad!r} under query {query!r} is NaN; remove it")
     return values
+
+
+def _is_number(score: object) -> bool:
+    try:
+        float(score)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return not isinstance(score, (str, bytes))
 
 
 def _relevance(query: str, judgements: Mapping[str, int]) -> Ints:

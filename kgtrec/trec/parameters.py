@@ -75,7 +75,9 @@ def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str]
     found = [re.fullmatch(form, part, re.ASCII) for part in parts]
     cutoffs = [int(match[1]) for match in found if match and len(match[1]) < 12]
     if len(cutoffs) < len(parts) or not all(0 < c <= _LARGEST_CUTOFF for c in cutoffs):
-        raise WrongParameters(f"cutoffs must be whole numbers from 1, as in {name}.5,10")
+        raise WrongParameters(
+            f"cutoffs must be whole numbers from 1 to {_LARGEST_CUTOFF}, as in {name}.5,10"
+        )
     _no_repeats(cutoffs, strict)
     return tuple((float(cutoff), "") for cutoff in cutoffs)
 
@@ -100,7 +102,9 @@ def _single(name: str, parts: list[str]) -> tuple[tuple[float, str], ...]:
         if not all(
             re.fullmatch("[0-9]{1,8}", p, re.ASCII) and int(p) <= _MOST_CHARACTERS for p in parts
         ):
-            raise WrongParameters("the length must be a whole number, as in relstring.20")
+            raise WrongParameters(
+                f"the length must be a whole number up to {_MOST_CHARACTERS}, as in relstring.20"
+            )
     elif not all(_is_number(part) and float(part) >= 0 for part in parts):
         raise WrongParameters(f"the parameter must be a number from 0, as in {name}.0.5")
     return tuple((float(part), part) for part in parts)

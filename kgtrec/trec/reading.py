@@ -1,9 +1,15 @@
-"""Judged lists from run and qrels files: the quick way from text to what measures look at."""
+"""Judged lists of a run and qrels, from files (the quick way) or from what is in memory.
+
+Both are ordered and judged by the same native code.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +25,12 @@ from kgtrec.trec.documents import (
     share_queries,
 )
 from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.text import PathName, Text, decoded, read_text
+from kgtrec.trec.text import PathName, Text, decoded, is_path, read_text
 
-__all__ = ["Judgements", "read_judgements", "read_lists"]
+if TYPE_CHECKING:
+    from kgtrec.trec.packed import QrelsData, RunData
+
+__all__ = ["Judgements", "ranked", "read_judgements", "read_lists"]
 
 Ints = NDArray[np.int64]
 
@@ -35,6 +44,7 @@ class Judgements:
     Attributes
     ----------
     path : str or path-like
+        For messages.
     names : list of bytes, length n_queries
         Queries in byte order.
     offsets : ndarray of int64, shape (n_queries + 1,)
@@ -53,28 +63,29 @@ class Judgements:
 
 
 @dataclass(frozen=True)
-class Cut:
+class _Cut:
     """Which documents of a query are listed; see `read_lists`."""
 
-    limit: int | None = None
     depth: int | None = None
     keep_ties: bool = False
     judged_only: bool = False
     single: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("limit", "depth"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise UsageError(f"{name}={value!r} is not a number of documents, from 0 on")
+        if self.depth is not None and self.depth < 0:
+            raise UsageError(f"depth={self.depth!r} is not a number of documents, from 0 on")
 
     def room(self, documents: Ints) -> Ints:
         """Most documents that are listed of so many."""
-        most = np.minimum(documents, _ALL if self.limit is None else self.limit)
-        return most if self.keep_ties or self.depth is None else np.minimum(most, self.depth)
+        return documents if self.keep_ties else np.minimum(documents, self.most)
+
+    @property
+    def most(self) -> int:
+        """The depth, or a number that no list reaches."""
+        return _ALL if self.depth is None else min(self.depth, _ALL)
 
 
-def read_judgements(path: PathName, *, threads: int | None = None) -> Judgements:
+def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> Judgements:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
     Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; what
@@ -82,8 +93,9 @@ def read_judgements(path: PathName, *, threads: int | None = None) -> Judgements
 
     Parameters
     ----------
-    path : str or path-like
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+    qrels : str, path-like, QrelsColumns, or mapping of str to mapping of str to int
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input. Or query,
+        then document, to its relevance; a query without any judgement does not count.
     threads : int, optional
         By default, the cores that this process may use.
 
@@ -93,29 +105,48 @@ def read_judgements(path: PathName, *, threads: int | None = None) -> Judgements
         Naming the first line that is wrong: columns, a blank line, a relevance that is no whole
         number; or the file cannot be read or holds nothing. `DuplicateDocument` for a document
         that a query has twice.
+    InputError
+        In memory: a relevance that is no whole number within 64 bits, a name that is no str.
     """
-    groups = find_groups(read_text(path, is_run=False), threads)
-    order = np.array(sorted(range(len(groups.names)), key=groups.names.__getitem__))
+    places: tuple[Any, Ints, Ints, Any]
+    if not isinstance(qrels, (str, os.PathLike)):
+        from kgtrec.trec.packed import pack_qrels
+
+        packed = pack_qrels(qrels)
+        places = packed.text, packed.offsets, packed.begin, packed.size
+        return _judgements("the qrels", packed.names, places, packed.values)
+    groups = find_groups(read_text(qrels, is_run=False), threads)
+    order = _byte_order(groups.names)
     found = read_documents(groups, order, threads)
-    native = _core.TrecDocuments(
-        groups.text.data, found.offsets, found.begin, found.size, found.values, False
-    )
     names = [groups.names[i] for i in order.tolist()]
-    return Judgements(path, names, found.offsets, ranked(found.offsets, found.values), native)
+    places = groups.text.data, found.offsets, found.begin, found.size
+    return _judgements(qrels, names, places, found.values)
+
+
+def _judgements(
+    path: PathName, names: list[bytes], places: tuple[Any, Ints, Ints, Any], relevance: Ints
+) -> Judgements:
+    if relevance.min(initial=0) <= UNJUDGED:  # that is taken
+        relevance = np.maximum(relevance, UNJUDGED + 1)
+    offsets = places[1]
+    native = _core.TrecDocuments(*places, relevance, False)
+    return Judgements(path, names, offsets, ranked(offsets, relevance), native)
+
+
+def _byte_order(names: list[bytes]) -> Ints:
+    return np.array(sorted(range(len(names)), key=names.__getitem__))
 
 
 def ranked(offsets: Ints, relevance: Ints) -> Ints:
     """Relevances of every query, highest first."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    # No minus: the lowest number has none.
-    return relevance[np.lexsort((~relevance, owner))]
+    return relevance[np.lexsort((-relevance, owner))]
 
 
 def read_lists(
-    qrels: PathName | Judgements,
-    run: PathName,
+    qrels: PathName | QrelsData | Judgements,
+    run: PathName | RunData,
     *,
-    limit: int | None = None,
     depth: int | None = None,
     keep_ties: bool = False,
     judged_only: bool = False,
@@ -132,19 +163,18 @@ def read_lists(
 
     Parameters
     ----------
-    qrels : str, path-like or Judgements
+    qrels : str, path-like, QrelsColumns, mapping or Judgements
         See `read_judgements`, which spares reading them again for another run.
-    run : str or path-like
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
-    limit : int, optional
-        trec_eval's -M: the others are gone, and not counted as retrieved.
+    run : str, path-like, RunColumns, or mapping of str to mapping of str to float
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input. Or query,
+        then document, to its score; a query may have an empty list.
     depth : int, optional
-        So many documents of a query are listed, after all other cuts; `retrieved` counts on.
+        So many documents of a query are listed; `retrieved` counts on.
     keep_ties : bool
         List all that score the same as the last listed, too.
     judged_only : bool
-        trec_eval's -J: documents without a relevance from 0 up are dropped, after limit and
-        before depth, and not counted as retrieved.
+        trec_eval's -J: documents without a relevance from 0 up are dropped, before depth, and
+        not counted as retrieved.
     single : bool
         Round scores to float32 before they are compared, as trec_eval 9 does.
     absent : bool
@@ -163,49 +193,73 @@ def read_lists(
         Naming the first line that is wrong: columns, a score that is no decimal number or
         infinity; or a file cannot be read or holds nothing. `DuplicateDocument` for a document
         that a query has twice.
+    InputError
+        In memory: a NaN or something that is no number among the scores, a name that is no str, a
+        document that columns have twice under a query.
     UsageError
-        Standard input for both files, or a negative limit or depth.
+        Standard input for both files, or a negative depth.
     """
-    cut = Cut(limit, depth, keep_ties, judged_only, single)
+    cut = _Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, Judgements):
-        if os.fspath(qrels) == "-" == os.fspath(run):
+        if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
             raise UsageError("both files are standard input (-), which can be read only once")
         qrels = read_judgements(qrels, threads=threads)
-    text = read_text(run, is_run=True)
-    groups = find_groups(text, threads)
-    order = np.array(sorted(range(len(groups.names)), key=groups.names.__getitem__))
-    lines, work = groups.arrange(order)
-    names = [groups.names[i] for i in order.tolist()]
-    lists, fault = list_documents(qrels, names, lines, work, cut, absent, last_tag(text), threads)
-    raise_first(groups, fault)
+    if isinstance(run, (str, os.PathLike)):
+        documents = _documents_of_file(run, threads)
+    else:
+        documents = _documents_in_memory(run)
+    lists, fault = _listed(qrels, documents, cut, absent, threads)
+    documents.raise_first(fault)
     return lists
 
 
-def list_documents(
-    qrels: Judgements,
-    names: list[bytes],
-    documents: _core.TrecLines | _core.TrecDocuments,
-    work: Ints,
-    cut: Cut,
-    absent: bool,
-    tag: str,
-    threads: int | None,
+@dataclass(frozen=True)
+class _Documents:
+    """A run for the native core: its queries in byte order, and how many documents each may have.
+
+    `raise_first` is told the first fault that was met, or None.
+    """
+
+    names: list[bytes]
+    native: _core.TrecLines | _core.TrecDocuments
+    work: Ints
+    tag: str
+    raise_first: Callable[[Fault | None], None]
+
+
+def _documents_of_file(path: PathName, threads: int | None) -> _Documents:
+    text = read_text(path, is_run=True)
+    groups = find_groups(text, threads)
+    order = _byte_order(groups.names)
+    lines, work = groups.arrange(order)
+    names = [groups.names[i] for i in order.tolist()]
+    return _Documents(names, lines, work, last_tag(text), partial(raise_first, groups))
+
+
+def _documents_in_memory(run: RunData) -> _Documents:
+    from kgtrec.trec.packed import pack_run
+
+    packed = pack_run(run)
+
+    def raise_duplicate(fault: Fault | None) -> None:
+        if fault is not None:
+            raise packed.duplicate(fault[0] - 1)
+
+    tag = getattr(run, "tag", "")
+    work = np.diff(packed.offsets)
+    return _Documents(packed.names, packed.native(), work, tag, raise_duplicate)
+
+
+def _listed(
+    qrels: Judgements, documents: _Documents, cut: _Cut, absent: bool, threads: int | None
 ) -> tuple[Lists, Fault | None]:
-    """Lists of a run's documents, its queries in byte order; and the first fault met."""
+    """Lists of a run's documents, and the first fault met."""
+    names, work = documents.names, documents.work
     number = {name: i for i, name in enumerate(qrels.names)}
     judged_query = np.array([number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
-    listing = _core.TrecListing(
-        documents,
-        qrels.native,
-        judged_query,
-        _ALL if cut.limit is None else cut.limit,
-        _ALL if cut.depth is None else cut.depth,
-        cut.keep_ties,
-        cut.judged_only,
-        cut.single,
-        UNJUDGED,
-    )
+    how = cut.most, cut.keep_ties, cut.judged_only, cut.single
+    listing = _core.TrecListing(documents.native, qrels.native, judged_query, *how, UNJUDGED)
     room = np.where(shared, cut.room(work), 0)
     sparse = cut.keep_ties and cut.depth is not None
     counts = np.zeros((2, len(names)), dtype=np.int64)
@@ -224,7 +278,7 @@ def list_documents(
         retrieved=sizes[1, kept],
         judged_offsets=judged_offsets,
         judged=judged,
-        tag=tag,
+        tag=documents.tag,
         unanswered=len(qrels) - n_shared,
         unasked=len(names) - n_shared,
     )

@@ -80,7 +80,7 @@ class Run:
         Parameters
         ----------
         path : str or path-like
-            Target, which appears only when it is complete; ``.gz`` compresses.
+            Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
         tag : str
             Name of the run, without white space.
 

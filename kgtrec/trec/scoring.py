@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,23 +13,22 @@ from numpy.typing import NDArray
 from kgtrec.errors import InputError
 from kgtrec.trec.beyond import Beyond, intervals
 from kgtrec.trec.feed import can_supply
-from kgtrec.trec.intervals import Resampling
 from kgtrec.trec.lists import Lists
-from kgtrec.trec.memory import lists_in_memory
-from kgtrec.trec.micro import micro_values
 from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.packed import RunData
 from kgtrec.trec.reading import Judgements, read_judgements, read_lists
 from kgtrec.trec.table import Column, depth_needed
+from kgtrec.trec.text import PathName, is_path
 from kgtrec.trec.tiecount import queries_with_ties
-from kgtrec.trec.ties import tied_values
 from kgtrec.trec.values import Values, summary, values
-from kgtrec.trec.zscores import Reference, standardise
+
+if TYPE_CHECKING:
+    from kgtrec.trec.intervals import Resampling
+    from kgtrec.trec.packed import RunData
+    from kgtrec.trec.zscores import Reference
 
 __all__ = ["Judgements", "NothingShared", "Scored", "read_judgements", "score"]
 
 Array = NDArray[Any]
-PathName = str | os.PathLike[str]
 
 
 class NothingShared(InputError):
@@ -108,7 +107,7 @@ def score(
     Parameters
     ----------
     qrels : Judgements
-        From `read_judgements`, or `kgtrec.trec.memory.judgements_of`.
+        From `read_judgements`.
     run : str, path-like, RunColumns or mapping
         The file; ``-`` is standard input. Or the run itself: columns, or query, then document, to
         its score.
@@ -148,9 +147,11 @@ def score(
     if beyond.ties is None:
         found = values(lists, columns, options)
     else:
+        from kgtrec.trec.ties import tied_values
+
         found = tied_values(lists, columns, options, ties=beyond.ties)
     scored = Scored(
-        file=os.fspath(run) if isinstance(run, (str, os.PathLike)) else _named(run),
+        file=os.fspath(run) if is_path(run) else _named(run),
         queries=lists.queries,
         values=found,
         summary=summary(found, columns, options, lists),
@@ -172,15 +173,12 @@ def _lists(
     qrels: Judgements, run: PathName | RunData, depth: int | None, options: EvalOptions
 ) -> Lists:
     """The run to a depth, None for all of it, and what ties with the last document there."""
-    read: Callable[..., Lists] = read_lists
-    if not isinstance(run, (str, os.PathLike)):
-        read = lists_in_memory
     # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
     # which comes after it, too.
     judged_only = options.judged_only and options.most is None
     if options.most is not None:
         depth = options.most if depth is None or options.judged_only else min(depth, options.most)
-    return read(
+    return read_lists(
         qrels,
         run,
         depth=depth,
@@ -227,6 +225,8 @@ def _standardised(
     reference: Reference,
 ) -> Scored:
     """The same in standard scores: num_* are sums of them, and num_q stays what it is."""
+    from kgtrec.trec.zscores import standardise
+
     numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
     found, missing = standardise(numbers, scored.queries, reference)
     rows: dict[str, Array] = {name: found.get(name, row) for name, row in scored.values.items()}
@@ -249,6 +249,8 @@ def _extended(
     """With micro metrics and intervals, where they are asked for."""
     micro = None
     if beyond.micro:
+        from kgtrec.trec.micro import micro_values
+
         micro = micro_values(
             lists, beyond.micro, options, entities=beyond.entities, ties=beyond.ties
         )
@@ -285,6 +287,6 @@ def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
 
 
 def _named(data: PathName | RunData) -> str:
-    if not isinstance(data, (str, os.PathLike)):
+    if not is_path(data):
         return "the run"
     return "standard input" if os.fspath(data) == "-" else os.fspath(data)

@@ -5,7 +5,6 @@ What there is stands in `kgtrec.trec.families`, parameters are read in `kgtrec.t
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -288,6 +287,8 @@ def _why_unknown(name: str, family: str) -> str:
             f"measure {name!r}: the level of relevance and judged_only hold for all measures; "
             "give them once, as options (-l, -J)"
         )
+    import difflib
+
     known = [*TABLE, *NICKNAMES, *_PLAIN]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "the known ones are in `kgtrec eval --help`"

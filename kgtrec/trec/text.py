@@ -10,11 +10,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 from kgtrec.errors import FileError
 
-__all__ = ["DuplicateDocument", "PathName", "Text", "decoded", "explain", "read_text"]
+__all__ = [
+    "DuplicateDocument", "PathName", "Text", "decoded", "explain", "is_path", "read_text",
+]  # fmt: skip
 
 _RUN_COLUMNS = "query iter document rank score tag"
 _QRELS_COLUMNS = "query iter document relevance"
@@ -27,6 +29,11 @@ _MAGIC = {
 _PIECE = 1 << 20
 
 PathName = str | os.PathLike[str]
+
+
+def is_path(data: object) -> TypeGuard[PathName]:
+    """Whether this names a file."""
+    return isinstance(data, (str, os.PathLike))
 
 
 class DuplicateDocument(FileError):
@@ -84,6 +91,8 @@ def read_text(path: PathName, is_run: bool) -> Text:
     data: bytearray | mmap.mmap
     if name == "-":
         path = "standard input"
+        if sys.stdin is None:
+            raise FileError(path, found="it is closed", mend="pipe a file into it, or name one")
         with _explained(path):
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
@@ -211,7 +220,8 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
         ),
         "relevance": lambda: (
             f"relevance {_quoted(fields[3])}",
-            "the fourth column must be a whole number: 1 or more for relevant, 0 for not",
+            "the fourth column must be a whole number, within 64 bits: 1 or more for relevant, 0 "
+            "for not",
         ),
         "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
     }[kind]()

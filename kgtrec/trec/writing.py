@@ -48,7 +48,7 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
         Query, then document, to its score; or a frame with the columns query_id (or qid), doc_id
         (or docno) and score.
     path : str or path-like
-        Target, which appears only when it is complete; ``.gz`` compresses.
+        Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
     tag : str
         Name of the run, without white space; by default that which columns or a file have, else
         ``kgtrec``.
@@ -97,7 +97,7 @@ def write_qrels(qrels: Any, path: PathName) -> None:
         Queries and documents are written in the order in which they stand there; a query without
         judgements leaves no line.
     path : str or path-like
-        Target, which appears only when it is complete; ``.gz`` compresses.
+        Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def write_questions(questions: Questions, path: PathName) -> None:
     questions : Questions
         Questions in the order in which they are written.
     path : str or path-like
-        Target, which appears only when it is complete; ``.gz`` compresses.
+        Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
 
     Raises
     ------

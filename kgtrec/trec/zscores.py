@@ -1,7 +1,8 @@
 """Standard scores: a value less the mean of reference runs, in their standard deviations.
 
 A reference file has lines ``query measure mean deviation``. Where it says nothing of a query's
-measure, or gives a deviation of 0 and a mean other than the value, the score is `MISSING`.
+measure, or gives a deviation of 0 and a mean other than the value, the score is `MISSING`. Where
+it says nan, as programs do that divided 0 by 0, so is the score: that is seen wherever it goes.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
     Raises
     ------
     FileError
-        Naming the line: missing or surplus columns, a mean or deviation that is no finite number,
-        a negative deviation, or a measure that comes twice; or the file cannot be read or is empty.
+        Naming the line: missing or surplus columns, a mean or deviation that is neither a finite
+        number nor nan, a negative deviation, or a measure that comes twice; or the file cannot be
+        read or is empty.
     """
     reference: Reference = {}
     for number, line in enumerate(_content(Path(path)).splitlines(), 1):
@@ -95,12 +97,12 @@ def standardise(
         if column.dtype.kind not in "fiu":
             scores[name] = column
             continue
-        known = [row.get(name, (math.nan, math.nan)) for row in rows]
+        # Without a line, as with a deviation of 0 and a mean that is not the value.
+        known = [row.get(name, (math.nan, 0.0)) for row in rows]
         mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
         with np.errstate(divide="ignore", invalid="ignore"):
             score = (column - mean) / deviation
         score = np.where(deviation == 0, np.where(column == mean, 0.0, MISSING), score)
-        score[np.isnan(mean)] = MISSING
         missing += int((score == MISSING).sum())
         scores[name] = score
     return scores, missing
@@ -125,9 +127,9 @@ def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or b"_" in text:
-        mend = "the third and fourth columns must be decimal numbers"
+        value = math.inf
+    if math.isinf(value) or b"_" in text:
+        mend = "the third and fourth columns must be decimal numbers, or nan"
         raise FileError(path, line, found=f"{_text(text)!r} for a number", mend=mend)
     return value
 

@@ -46,23 +46,66 @@ static void FN(expect_same)(const T *got, const T *due, size_t n, const char *wh
 
 /* ---- rows ---- */
 
+static int FN(descending)(const void *a, const void *b) {
+    const T x = *(const T *)a, y = *(const T *)b;
+    return (x < y) - (x > y);
+}
+
+/* Drops NaN, sorts the rest; their number. */
+static size_t FN(sort_numbers)(T *x, size_t n) {
+    size_t numbers = 0;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] == x[i]) x[numbers++] = x[i];
+    qsort(x, numbers, sizeof(T), FN(descending));
+    return numbers;
+}
+
+/* Groups are the ISA's choice, so this checks what callers rely on: the maxima, which are sorted
+ * here, are different values of x, and no group is larger than it may be, so that each `group`
+ * values more give a maximum more. */
+static void FN(check_maxima)(const T *x, size_t n, size_t group, T *maxima, size_t n_maxima,
+                             const char *what) {
+    T *sorted = exact(n, sizeof(T));
+    if (n > 0) memcpy(sorted, x, n * sizeof(T));
+    const size_t numbers = FN(sort_numbers)(sorted, n);
+    const size_t kept = FN(sort_numbers)(maxima, n_maxima);
+    expect(kept == n_maxima, what, "n %zu, group %zu: a maximum is NaN", n, group);
+    size_t at = 0, strangers = 0, missing = 0;
+    for (size_t i = 0; i < kept && maxima[i] > -INFINITY; i++, at++) {
+        while (at < numbers && sorted[at] > maxima[i]) at++;
+        strangers += at == numbers || sorted[at] != maxima[i];
+    }
+    for (size_t i = 0; i < numbers; i++)
+        missing += i / group >= kept || maxima[i / group] < sorted[i];
+    expect(strangers == 0, what, "n %zu, group %zu: %zu maxima are not among the values", n, group,
+           strangers);
+    expect(missing == 0, what, "n %zu, group %zu: maxima too low for %zu values", n, group,
+           missing);
+    free(sorted);
+}
+
+/* Counts as they are without maxima and with them. */
 static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size_t m) {
-    T *t = exact(m, sizeof(T));
+    T *t = exact(m, sizeof(T)), *maxima = exact(KGT_MAXIMA(n), sizeof(T));
     int64_t *count[4];
     for (size_t j = 0; j < m; j++) t[j] = FN(threshold)(x, n);
-    for (int i = 0; i < 4; i++) {
-        count[i] = exact(m, sizeof(int64_t));
-        for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j; /* counts are added to */
+    for (int i = 0; i < 4; i++) count[i] = exact(m, sizeof(int64_t));
+    for (int with = 0; with < 2; with++) {
+        for (int i = 0; i < 4; i++) /* counts are added to */
+            for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j;
+        const bool nan = kernel->OPS.count(x, n, t, m, count[0], count[1], with ? maxima : NULL);
+        const bool due = kgt_kernel_scalar.OPS.count(x, n, t, m, count[2], count[3], NULL);
+        expect(nan == due, NAME("count"), "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan,
+               due);
+        for (size_t j = 0; j < m; j++)
+            expect(count[0][j] == count[2][j] && count[1][j] == count[3][j], NAME("count"),
+                   "n %zu, threshold %zu of %zu (%g): %lld > and %lld >=, should be %lld and %lld",
+                   n, j, m, (double)t[j], (long long)count[0][j], (long long)count[1][j],
+                   (long long)count[2][j], (long long)count[3][j]);
     }
-    const bool nan = kernel->OPS.count(x, n, t, m, count[0], count[1]);
-    const bool due = kgt_kernel_scalar.OPS.count(x, n, t, m, count[2], count[3]);
-    expect(nan == due, NAME("count"), "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan, due);
-    for (size_t j = 0; j < m; j++)
-        expect(count[0][j] == count[2][j] && count[1][j] == count[3][j], NAME("count"),
-               "n %zu, threshold %zu of %zu (%g): %lld > and %lld >=, should be %lld and %lld", n,
-               j, m, (double)t[j], (long long)count[0][j], (long long)count[1][j],
-               (long long)count[2][j], (long long)count[3][j]);
+    FN(check_maxima)(x, n, KGT_GROUP, maxima, KGT_MAXIMA(n), NAME("maxima"));
     for (int i = 0; i < 4; i++) free(count[i]);
+    free(maxima);
     free(t);
 }
 
@@ -95,59 +138,32 @@ static void FN(check_compress)(const kgt_kernel *kernel, const T *x, size_t n, T
 }
 
 static void FN(check_select)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
-    const ptrdiff_t ahead = (ptrdiff_t)random_below(3) * 4096 - 4096;
+    const char *next = (const char *)x + random_below(3) * 4096;
     int32_t *out = exact(n + KGT_SLACK, sizeof(int32_t));
     int32_t *due = exact(n + KGT_SLACK, sizeof(int32_t));
-    const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, t, 0, due);
-    const size_t found = kernel->OPS.select(x, n, t, ahead, out);
+    T *maxima = exact(KGT_MAXIMA(n), sizeof(T));
+    kgt_kernel_scalar.OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
+    const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, maxima, t, next, due);
+    kernel->OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
+    const size_t found = kernel->OPS.select(x, n, maxima, t, next, out);
     expect(found == n_due, NAME("select"), "n %zu, t %g: %zu found, should be %zu", n, (double)t,
            found, n_due);
     for (size_t i = 0; i < found && i < n_due; i++)
         expect(out[i] == due[i], NAME("select"), "n %zu, t %g: index %zu is %d, should be %d", n,
                (double)t, i, out[i], due[i]);
+    free(maxima);
     free(out);
     free(due);
 }
 
-static int FN(descending)(const void *a, const void *b) {
-    const T x = *(const T *)a, y = *(const T *)b;
-    return (x < y) - (x > y);
-}
-
-/* Drops NaN, sorts the rest; their number. */
-static size_t FN(sort_numbers)(T *x, size_t n) {
-    size_t numbers = 0;
-    for (size_t i = 0; i < n; i++)
-        if (x[i] == x[i]) x[numbers++] = x[i];
-    qsort(x, numbers, sizeof(T), FN(descending));
-    return numbers;
-}
-
-/* Groups are the ISA's choice, so this checks what callers rely on: the maxima are different values
- * of x, and no group is larger than asked, so that each `group` values more give a maximum more. */
 static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_t group) {
     const size_t whole = group * KGT_FOLD, places = (n + whole - 1) / whole * KGT_FOLD;
-    T *out = exact(places, sizeof(T)), *sorted = exact(n, sizeof(T));
+    T *out = exact(places, sizeof(T));
     const size_t folded = kernel->OPS.fold(x, n, group, out);
     expect(folded <= places, NAME("fold"), "n %zu, group %zu: %zu maxima, more than %zu", n, group,
            folded, places);
-    if (n > 0) memcpy(sorted, x, n * sizeof(T));
-    const size_t numbers = FN(sort_numbers)(sorted, n);
-    const size_t maxima = FN(sort_numbers)(out, folded);
-    expect(maxima == folded, NAME("fold"), "n %zu, group %zu: a maximum is NaN", n, group);
-    size_t at = 0, strangers = 0, missing = 0;
-    for (size_t i = 0; i < maxima && out[i] > -INFINITY; i++, at++) {
-        while (at < numbers && sorted[at] > out[i]) at++;
-        strangers += at == numbers || sorted[at] != out[i];
-    }
-    for (size_t i = 0; i < numbers; i++)
-        missing += i / group >= maxima || out[i / group] < sorted[i];
-    expect(strangers == 0, NAME("fold"), "n %zu, group %zu: %zu maxima are not among the values", n,
-           group, strangers);
-    expect(missing == 0, NAME("fold"), "n %zu, group %zu: maxima too low for %zu values", n, group,
-           missing);
+    FN(check_maxima)(x, n, group, out, folded, NAME("fold"));
     free(out);
-    free(sorted);
 }
 
 static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {

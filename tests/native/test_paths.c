@@ -17,9 +17,9 @@
 #include "native.h"
 
 static const char *const WRONGS[] = {
-    "count_end",  "count_ties", "count_nan", "compress", "select",   "fold_low",
-    "fold_twice", "fold_nan",   "tile",      "tile_l1",  "norms",    "pair",
-    "pair_l1",    "widen_f16",  "rows",      "factors",  "overread", "files",
+    "count_end", "count_ties", "count_nan", "compress", "select",   "fold_low", "fold_twice",
+    "fold_nan",  "tile",       "tile_l1",   "norms",    "pair",     "pair_l1",  "widen_f16",
+    "count_f16", "maxima",     "rows",      "factors",  "overread", "files",
 };
 
 const char *spoilt = "";
@@ -111,15 +111,65 @@ static void wrong_widen_f16(const uint16_t *x, size_t n, float *out) {
     }
 }
 
+typedef bool (*count_16)(const uint16_t *, size_t, const float *, size_t, int64_t *, int64_t *,
+                         float *);
+
+/* Scores of 16 bits counted where they are, against the count of what they are when widened. */
+static void check_count_16(count_16 count, const uint16_t *x, const float *wide, size_t n,
+                           const char *what) {
+    float t[9], *maxima = exact(KGT_MAXIMA(n), sizeof(float));
+    for (size_t m = 0; m <= 9; m++) {
+        int64_t greater[9] = {0}, at_least[9] = {0}, due[9] = {0}, due_at_least[9] = {0};
+        for (size_t j = 0; j < m; j++) t[j] = threshold_f32(wide, n);
+        const bool nan = count(x, n, t, m, greater, at_least, m % 2 ? maxima : NULL);
+        const bool due_nan = kgt_kernel_scalar.f32.count(wide, n, t, m, due, due_at_least, NULL);
+        expect(nan == due_nan, what, "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan,
+               due_nan);
+        expect(memcmp(greater, due, sizeof due) == 0, what, "n %zu, m %zu: wrong >", n, m);
+        expect(memcmp(at_least, due_at_least, sizeof due) == 0, what, "n %zu, m %zu: wrong >=", n,
+               m);
+        if (m % 2) check_maxima_f32(wide, n, KGT_GROUP, maxima, KGT_MAXIMA(n), what);
+    }
+    free(maxima);
+}
+
+static void check_16(const kgt_kernel *kernel, size_t n, size_t shift) {
+    uint16_t *memory = exact(n + shift, sizeof(uint16_t)), *x = memory + shift;
+    float *wide = exact(n, sizeof(float));
+    const size_t few = 1 + random_below(70000); /* few: many ties */
+    for (size_t i = 0; i < n; i++) x[i] = (uint16_t)(random_below(few) * 40503u);
+    kgt_kernel_scalar.widen_f16(x, n, wide);
+    check_count_16(kernel->count_f16, x, wide, n, "count_f16");
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(wide + i, &bits, sizeof bits);
+    }
+    check_count_16(kernel->count_bf16, x, wide, n, "count_bf16");
+    free(memory);
+    free(wide);
+}
+
+static count_16 honest_count_f16;
+
+/* A NaN is not noticed. */
+static bool wrong_count_f16(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
+                            int64_t *at_least, float *maxima) {
+    honest_count_f16(x, n, t, m, greater, at_least, maxima);
+    return false;
+}
+
 static void check_primitives(const kgt_kernel *kernel) {
-    static const size_t longer[] = {127, 128, 129, 255, 257, 1023, 1025, 2047, 2048, 2049, 4099};
+    static const size_t longer[] = {127,  128,  129,  255,  257,  1023, 1025, 2047,
+                                    2048, 2049, 4095, 4096, 4097, 4099, 8211};
     static const size_t dims[] = {0, 1, 2, 3, 7, 8, 9, 17, 64, 100};
     for (size_t i = 0; i < 80 + sizeof longer / sizeof longer[0]; i++) {
         const size_t n = i < 80 ? i : longer[i - 80];
         check_row_length_f32(kernel, n);
         check_row_length_f64(kernel, n);
-        for (size_t shift = 0; shift < 3; shift++)
+        for (size_t shift = 0; shift < 3; shift++) {
             check_widen(kernel, n, shift, (uint16_t)random_bits());
+            check_16(kernel, n, shift);
+        }
     }
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         check_dimension_f32(kernel, dims[i]);
@@ -145,6 +195,8 @@ static bool check_path(const char *name) {
     spoil_f32(&kernel);
     spoil_f64(&kernel);
     if (spoils("widen_f16")) kernel.widen_f16 = wrong_widen_f16;
+    honest_count_f16 = kernel.count_f16;
+    if (spoils("count_f16")) kernel.count_f16 = wrong_count_f16;
     check_primitives(&kernel);
     check_rows(name);
     check_factors(name);

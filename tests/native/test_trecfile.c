@@ -63,7 +63,7 @@ static void check_lists(int64_t step) {
     const int64_t offsets[] = {0, count[0], count[0] + count[1]};
     const kgt_documents judged = {qrels.text.bytes, offsets, begin, size, NULL, relevance};
     const kgt_listing listing = {
-        &run.lines, NULL, &judged, judged_query, {MOST, MOST, false, false, false}, -9};
+        &run.lines, NULL, &judged, judged_query, {MOST, false, false, false}, -9};
     int64_t listed[MOST];
     kgt_trec_lists(&listing, 0, 2, listed, scores, length, retrieved, &fault);
     expect(fault.kind == KGT_NO_FAULT && length[0] == 4 && length[1] == 1, "kgt_trec_lists",

@@ -3,11 +3,12 @@
 static kgt_kernel FN(honest);
 
 static bool FN(wrong_count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
-                            int64_t *at_least) {
-    if (spoils("count_end")) return FN(honest).OPS.count(x, n - (n > 9), t, m, greater, at_least);
+                            int64_t *at_least, T *maxima) {
+    const size_t length = n - (spoils("count_end") && n > 9 && maxima == NULL);
     if (spoils("overread")) (void)((const volatile T *)x)[n]; /* only memory checkers see it */
-    const bool nan = FN(honest).OPS.count(x, n, t, m, greater, at_least);
+    const bool nan = FN(honest).OPS.count(x, length, t, m, greater, at_least, maxima);
     if (spoils("count_ties") && m > 0) at_least[m - 1] = greater[m - 1];
+    if (spoils("maxima") && maxima != NULL && n > 0) maxima[0] = -INFINITY;
     return spoils("count_nan") ? false : nan;
 }
 
@@ -20,8 +21,9 @@ static size_t FN(wrong_compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     return kept;
 }
 
-static size_t FN(wrong_select)(const T *x, size_t n, T t, ptrdiff_t ahead, int32_t *out) {
-    const size_t kept = FN(honest).OPS.select(x, n, t, ahead, out);
+static size_t FN(wrong_select)(const T *x, size_t n, const T *maxima, T t, const char *next,
+                               int32_t *out) {
+    const size_t kept = FN(honest).OPS.select(x, n, maxima, t, next, out);
     if (kept > 1) out[kept - 1] = out[kept - 2];
     return kept;
 }
@@ -68,7 +70,8 @@ static void FN(wrong_norms)(const T *panel, size_t dim, T *out) {
 
 static void FN(spoil)(kgt_kernel *kernel) {
     FN(honest) = *kernel;
-    if (spoils("count_end") || spoils("count_ties") || spoils("count_nan") || spoils("overread"))
+    if (spoils("count_end") || spoils("count_ties") || spoils("count_nan") || spoils("maxima") ||
+        spoils("overread"))
         kernel->OPS.count = FN(wrong_count);
     if (spoils("compress")) kernel->OPS.compress = FN(wrong_compress);
     if (spoils("select")) kernel->OPS.select = FN(wrong_select);

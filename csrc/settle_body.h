@@ -1,0 +1,81 @@
+/* Takes out of a row's counts what its filters hold: gathered, counted in the same way and
+ * subtracted, which costs O(known), not O(entities). Computing type T; part of row_body.h. */
+
+/* The scores of those entities of a filter that the row holds, and the entities themselves. */
+static int64_t FN(gather)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
+                          const int32_t **held) {
+    T *gathered = worker->gathered;
+    if (FN(in_place)(row) && row->ids == NULL) {
+        const T *x = (const T *)(const void *)row->data;
+        for (int64_t i = 0; i < filter.n; i++) gathered[i] = x[filter.ids[i] - row->first];
+        *held = filter.ids;
+        return filter.n;
+    }
+    if (row->plain && row->ids == NULL && row->dtype == KGT_F16) {
+        const uint16_t *x = (const uint16_t *)(const void *)row->data;
+        uint16_t *halves = (uint16_t *)(void *)worker->held;
+        for (int64_t i = 0; i < filter.n; i++) halves[i] = x[filter.ids[i] - row->first];
+        worker->kernel->widen_f16(halves, (size_t)filter.n, (float *)(void *)gathered);
+        *held = filter.ids;
+        return filter.n;
+    }
+    int64_t n = 0;
+    for (int64_t i = 0; i < filter.n; i++) {
+        const int64_t place = kgt_row_place(row, filter.ids[i]);
+        if (place < 0) continue;
+        worker->held[n] = filter.ids[i];
+        gathered[n++] = FN(value)(worker, row, place);
+    }
+    *held = worker->held;
+    return n;
+}
+
+/* How many of the n gathered scores tie with an answer and stand ahead of it in trec order. */
+static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held, int64_t n,
+                              int32_t answer, T threshold) {
+    const int32_t *position = worker->task->position;
+    int64_t ahead = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const bool later = position ? position[held[i]] > position[answer] : held[i] > answer;
+        ahead += later && worker->gathered[i] == threshold;
+    }
+    return ahead;
+}
+
+/* Adds the row's counts less the filter's: of its entities that the row holds, what the pass has
+ * counted for each job. A job's own entity ties with itself, whether the filter holds it or not. */
+static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
+                           kgt_span jobs, int64_t *greater, int64_t *equal, int64_t *tied_ahead) {
+    const int32_t *held;
+    const int64_t n = FN(gather)(worker, row, filter, &held);
+    for (int64_t j = 0; j < jobs.n; j++) worker->filter_greater[j] = worker->filter_at_least[j] = 0;
+    if (n > 0)
+        worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds, (size_t)jobs.n,
+                                  worker->filter_greater, worker->filter_at_least, NULL);
+    for (int64_t j = 0; j < jobs.n; j++) {
+        const int32_t id = jobs.ids[j];
+        const T threshold = worker->thresholds[j];
+        const bool itself = threshold == threshold && kgt_row_place(row, id) >= 0;
+        const int64_t row_equal = worker->at_least[j] - worker->greater[j];
+        int64_t others = worker->filter_at_least[j] - worker->filter_greater[j];
+        if (others > 0) others -= itself && kgt_holds(filter, id);
+        greater[j] += worker->greater[j] - worker->filter_greater[j];
+        equal[j] += row_equal - others - itself;
+        tied_ahead[j] += row_equal - worker->behind[j];
+        if (others > 0) tied_ahead[j] -= FN(tied_ahead)(worker, held, n, id, threshold);
+    }
+}
+
+void FN(kgt_row_settle)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
+                        int64_t offset, const kgt_counts *counts) {
+    const kgt_task *task = worker->task;
+    FN(kgt_worker) seat = FN(seated)(worker, offset);
+    const int64_t job = task->jobs.offsets[task_row], question = task->row_question[task_row];
+    const kgt_span jobs = kgt_span_of(task->jobs, task_row);
+    const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
+    const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
+    FN(add_counts)(&seat, row, known, jobs, counts->greater + job, counts->equal + job,
+                   counts->tied_ahead + job);
+    FN(add_counts)(&seat, row, removed, jobs, counts->macro_greater + job,
+                   counts->macro_equal + job, counts->macro_tied_ahead + job);
+}
