@@ -27,13 +27,17 @@ _MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or can
 
 
 def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> Graph:
-    """Read a graph from a folder of tab-separated files.
+    """Read a graph from a folder of tab-separated files, or in OpenKE's format.
 
     The folder holds at least one of ``train``, ``valid`` (or ``dev``) and ``test``, ending in
     ``.txt``, ``.tsv`` or nothing, optionally packed (``.gz``, ``.zst``). Each line is
     ``head<TAB>relation<TAB>tail``. Labels are bytes taken as they are: no quoting, no escapes, no
     stripping, any encoding. LF and CRLF line ends, a missing last line end, empty lines at the
     end and a byte order mark at the start are accepted.
+
+    Where every split begins with a line that holds a number alone, or none is there but
+    ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt`` are, it is OpenKE's format: lines are head
+    tail relation, as numbers, and ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
 
     Parameters
     ----------
@@ -45,20 +49,29 @@ def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> 
     Returns
     -------
     Graph
-        Ids are positions in the byte order of the labels over all splits.
+        Ids are positions in the byte order of the labels over all splits; from OpenKE's format they
+        are OpenKE's numbers, as its models have them.
 
     Raises
     ------
     FileError
         If a file is missing, unreadable, empty, or has a bad line (the first one is named).
     """
+    from kgtrec.openke import is_numbered, load_openke
     from kgtrec.tsv import find_split_files, load_triples
 
     files = find_split_files(folder)
-    triples, entities, relations = load_triples(
-        files, sys.stderr.isatty() if progress is None else progress
-    )
-    graph = Graph._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+    if is_numbered(files):
+        arrays, labels = load_openke(files)
+        graph = Graph.from_arrays(
+            arrays.get("train"), arrays.get("valid"), arrays.get("test"),
+            entities=labels["entities"], relations=labels["relations"],
+        )  # fmt: skip
+    else:
+        triples, entities, relations = load_triples(
+            files, sys.stderr.isatty() if progress is None else progress
+        )
+        graph = Graph._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
     graph.name = Path(folder).resolve().name
     return graph
 

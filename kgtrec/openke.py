@@ -1,8 +1,9 @@
-"""OpenKE's type constraints: which entities a relation admits as head and as tail."""
+"""OpenKE's files: triples by number, the labels of the numbers, and type constraints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,118 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.listfiles import check_unknown, found_ids, lines_of, refuse, text_of
+from kgtrec.tsv import NUMBERED
 
 if TYPE_CHECKING:
     from kgtrec.labels import Labels
 
-__all__ = ["read_openke_ids", "read_type_constraints"]
+__all__ = [
+    "is_numbered",
+    "load_openke",
+    "read_openke_ids",
+    "read_type_constraints",
+]
 
 Int64 = npt.NDArray[np.int64]
+
+_LINES = 1 << 16  # read at once
+_MAX_ID = (1 << 31) - 1
+_TRIPLES = "after a first line with their number, lines are head tail relation, as numbers from 0"
+
+
+def is_numbered(files: Mapping[str, Path]) -> bool:
+    """Whether the files of a graph's splits are in OpenKE's format.
+
+    They are if they are named ``*2id.txt``, or if each begins with a line that holds a number
+    alone, which no line of head, relation and tail is.
+    """
+    return all(path.name.endswith(NUMBERED) or _begins_with_count(path) for path in files.values())
+
+
+def _begins_with_count(path: Path) -> bool:
+    try:
+        return next(lines_of(path), (1, b""))[1].strip().isdigit()
+    except FileError:  # whoever reads it in earnest will say so
+        return False
+
+
+def load_openke(
+    files: Mapping[str, Path],
+) -> tuple[dict[str, npt.NDArray[np.int32]], dict[str, list[str] | None]]:
+    """Triples and labels of a graph in OpenKE's format, under OpenKE's own numbers.
+
+    Parameters
+    ----------
+    files : mapping of str to Path
+        Split name to file. ``entity2id.txt`` and ``relation2id.txt`` beside them hold the labels;
+        files named ``*2id.txt`` need them, others do with numbers.
+
+    Returns
+    -------
+    triples : dict of int32 array, shape (n, 3)
+        Rows head, relation, tail.
+    labels : dict
+        ``entities`` and ``relations`` in order of their numbers; None where there are none.
+
+    Raises
+    ------
+    FileError
+        With the first bad line.
+    """
+    folder = next(iter(files.values())).parent
+    labels: dict[str, list[str] | None] = {}
+    for kind, name in (("entities", "entity2id.txt"), ("relations", "relation2id.txt")):
+        needed = any(path.name.endswith(NUMBERED) for path in files.values())
+        known = needed or (folder / name).is_file()
+        labels[kind] = _distinct_labels(folder / name) if known else None
+    sizes = [_MAX_ID if found is None else len(found) for found in labels.values()]
+    return {split: _triples(path, *sizes) for split, path in files.items()}, labels
+
+
+def _distinct_labels(path: Path) -> list[str]:
+    names, lines = read_openke_ids(path)
+    seen: dict[bytes, int] = {}
+    for name, line in sorted(zip(names, lines, strict=True), key=lambda pair: pair[1]):
+        if name in seen:
+            refuse(path, line, f"{text_of(name)!r} again (line {seen[name]} has it)",
+                   "labels differ: keep one of them")  # fmt: skip
+        seen[name] = line
+    return [text_of(name) for name in names]
+
+
+def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.int32]:
+    lines = lines_of(path)
+    total = _count(path, lines, _TRIPLES)
+    limits = np.array([n_entities, n_entities, n_relations])
+    parts = [np.empty((0, 3), np.int32)]
+    while batch := list(islice(lines, _LINES)):
+        rows = [text.split() for _, text in batch]
+        if set(map(len, rows)) != {3} or not b"".join(chain.from_iterable(rows)).isdigit():
+            _refuse_first(path, batch, limits)
+        if max(map(len, chain.from_iterable(rows))) > 18:  # more than int64 holds
+            _refuse_first(path, batch, limits)
+        found = np.array(rows).astype(np.int64)
+        if (found >= limits).any():
+            _refuse_first(path, batch, limits)
+        parts.append(found[:, [0, 2, 1]].astype(np.int32))
+    triples = np.concatenate(parts)
+    if len(triples) != total:
+        what = f"{len(triples):,} triples where {total:,} are announced"
+        raise FileError(path, found=what, mend="the file is cut short, or mend its first line")
+    if not total:
+        raise FileError(path, found="no triples", mend="fill it, or remove the file")
+    return triples
+
+
+def _refuse_first(path: Path, batch: list[tuple[int, bytes]], limits: Int64) -> None:
+    """Name the first bad line of a batch that has one."""
+    for number, text in batch:
+        fields = text.split()
+        if len(fields) != 3 or not all(field.isdigit() for field in fields):
+            refuse(path, number, f"{text_of(text[:60])!r}", _TRIPLES)
+        for what, field, limit in zip(("head", "tail", "relation"), fields, limits, strict=True):
+            if int(field) >= limit:
+                refuse(path, number, f"{what} {int(field)} of {limit}", "mend the number")
 
 
 def read_type_constraints(

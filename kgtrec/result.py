@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec import views
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
 from kgtrec.measures.calculator import Calculator
-from kgtrec.tables import Cell, Table, dump_json
+from kgtrec.tables import Table, dump_json
 
 if TYPE_CHECKING:
     import pandas
@@ -33,16 +33,6 @@ MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
          "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
 OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
                   "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
-PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1",
-             "realistic.micro.hits@3", "realistic.micro.hits@10", "realistic.micro.amr",
-             "realistic.micro.amri")  # fmt: skip
-QUESTIONWISE = ("realistic.macro.mrr", "realistic.macro.hits@1", "realistic.macro.hits@10",
-                "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
-BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # 80 columns
-BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
-SAMPLED = "sampled."
-BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
-               "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
 
 
 class Result(Mapping[str, float]):
@@ -103,8 +93,10 @@ class Result(Mapping[str, float]):
         UsageError
             The key is no measure, or its side was not asked.
         """
-        if isinstance(key, str) and self.ranks.sampled:
-            key = key.removeprefix(SAMPLED)
+        if isinstance(key, str) and key.startswith(views.SAMPLED):
+            key = key.removeprefix(views.SAMPLED)
+            if not self.ranks.sampled:
+                raise UsageError(f"no candidates were sampled here; ask for {key!r}")
         measure = Measure.parse(key)
         if measure not in self._values:
             self._values[measure] = self._calculator.value(measure)
@@ -147,7 +139,7 @@ class Result(Mapping[str, float]):
     @property
     def label(self) -> str:
         """What keys begin with: "sampled." if candidates were sampled, else nothing."""
-        return SAMPLED if self.ranks.sampled else ""
+        return views.SAMPLED if self.ranks.sampled else ""
 
     def count(self, side: str) -> tuple[int, int]:
         """Number of questions and of instances on a side."""
@@ -179,38 +171,15 @@ class Result(Mapping[str, float]):
 
     def long_table(self) -> Table:
         """One row per listed key."""
-        columns = ("key", "side", "rank_type", "averaging", "metric", "value")
-        rows = []
-        for measure in self._listed():
-            metric = measure.key.partition(f"{measure.averaging}.")[2]
-            key, kind = self.label + measure.key, measure.rank_type or ""
-            parts = (key, measure.side, kind, measure.averaging)
-            rows.append((*parts, metric, self[measure]))
-        return Table(columns, columns, (4,) * len(columns), rows)
+        return views.long_table(self, self._listed())
 
     def wide_table(self) -> Table:
         """A row per side, a column per published metric; a row per key if keys were asked for."""
-        if self.measures is not None:
-            rows: list[tuple[Cell, ...]] = [
-                (self.label + measure.key, f"{self[measure]:.{measure.digits}f}")
-                for measure in self.measures
-            ]
-            return Table(("key", "value"), ("key", "value"), (0, 0), rows)
-        macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
-        table = self.side_table((*PUBLISHED, *macro))
-        titles = [
-            f"macro {title}" if ".realistic.macro." in key else title
-            for title, key in zip(table.titles, table.keys, strict=True)
-        ]
-        return Table(titles, table.keys, table.digits, table.rows)
+        return views.wide_table(self)
 
     def side_table(self, tails: Sequence[str]) -> Table:
         """A row per side; `tails` are keys without their side."""
-        measures = [Measure.parse(f"{self.sides[-1]}.{tail}") for tail in tails]
-        rows: list[tuple[Cell, ...]] = [
-            (side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides
-        ]
-        return self.labelled(_table("side", (), measures, rows))
+        return views.side_table(self, tails)
 
     def rank_type_table(self) -> Table:
         """A row per rank type: what ties alone can do to the metrics that papers print."""
@@ -234,17 +203,7 @@ class Result(Mapping[str, float]):
         UsageError
             A measure of trec_eval, which has no rank type, or a side that was not asked.
         """
-        asked = parse_all(measures or [f"{self.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
-        for measure in asked:
-            if measure.rank_type is None:
-                raise UsageError(f"{measure} sees the order of the run and has no rank types")
-        rows: list[tuple[Cell, ...]] = [
-            (kind, *(self[replace(measure, rank_type=kind)] for measure in asked))
-            for kind in RANK_TYPES
-        ]
-        table = _table("ranks", (), asked, rows)
-        keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in asked]
-        return self.labelled(replace(table, keys=("ranks", *keys)))
+        return views.by_rank_type(self, measures)
 
     def slice(
         self,
@@ -287,53 +246,13 @@ class Result(Mapping[str, float]):
             Labels that cannot be used; the line is named.
         """
         if by == "side":
-            asked = parse_all(measures) if measures is not None else None
-            return self._by_side(asked)
+            return views.by_side(self, None if measures is None else parse_all(measures))
         if by == "relation":
-            side = self.sides[-1]
-            keys = measures or [f"{side}.{tail}" for tail in BY_RELATION]
-            return self._by_relation(parse_all(keys))
+            keys = measures or [f"{self.sides[-1]}.{tail}" for tail in views.BY_RELATION]
+            return views.by_relation(self, self._calculator, parse_all(keys))
         from kgtrec.study.slices import sliced
 
-        return self.labelled(sliced(self, by, measures, graph=graph, labels=labels))
-
-    def _by_side(self, asked: Sequence[Measure] | None) -> Table:
-        tails = [m.key.partition(".")[2] for m in asked] if asked else list(BY_SIDE)
-        measured = self.side_table(list(dict.fromkeys(tails)))
-        rows = [(row[0], *self.count(str(row[0])), *row[1:]) for row in measured.rows]
-        keys = [key.removeprefix(self.label).partition(".")[2] for key in measured.keys[1:]]
-        table = Table(
-            ("side", "questions", "instances", *measured.titles[1:]),
-            ("side", "questions", "instances", *keys),
-            (0, 0, 0, *measured.digits[1:]),
-            rows,
-        )
-        return self.labelled(table)
-
-    def _by_relation(self, measures: Sequence[Measure]) -> Table:
-        sides = {measure.side for measure in measures}
-        if len(sides) > 1:
-            raise UsageError(
-                f"slices by relation are of one side, not of {' and '.join(sorted(sides))}; "
-                "ask for each in turn"
-            )
-        for measure in measures:
-            self[measure]  # refuses what cannot be had, with the reason
-        relation, count = self._calculator.relations(sides.pop())
-        labels = self.ranks.relation_labels
-        names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
-        columns = [self._calculator.per_relation(measure).tolist() for measure in measures]
-        found = zip(names, count.tolist(), *columns, strict=True)
-        rows = sorted(found, key=lambda row: (-row[1], row[0]))
-        return self.labelled(_table("relation", ("count",), measures, rows))
-
-    def labelled(self, table: Table) -> Table:
-        """A table of this result that says so, in its first heading, if candidates were sampled."""
-        if not self.ranks.sampled:
-            return table
-        titles = (f"sampled {table.titles[0]}", *table.titles[1:])
-        keys = [f"{SAMPLED}{key}" if "." in key else key for key in table.keys]
-        return replace(table, titles=titles, keys=keys)
+        return views.labelled(self, sliced(self, by, measures, graph=graph, labels=labels))
 
     def _listed(self) -> list[Measure]:
         if self.measures is not None:
@@ -384,20 +303,6 @@ class Result(Mapping[str, float]):
                 "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
                 "kgtrec eval"
             ) from None
-
-
-def _table(
-    name: str,
-    counts: tuple[str, ...],
-    measures: Sequence[Measure],
-    rows: Sequence[tuple[Cell, ...]],
-) -> Table:
-    return Table(
-        (name, *counts, *(measure.title for measure in measures)),
-        (name, *counts, *(measure.key for measure in measures)),
-        (0, *(0 for _ in counts), *(measure.digits for measure in measures)),
-        rows,
-    )
 
 
 def _recorded_agreement(ranks: Ranks) -> Mapping[str, float]:

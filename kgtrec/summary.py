@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.measures import Measure, required_depth
-from kgtrec.result import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
+from kgtrec.result import OVER_RELATIONS
 from kgtrec.tables import WIDTH
+from kgtrec.views import PUBLISHED, QUESTIONWISE
 
 if TYPE_CHECKING:
     from kgtrec.result import Result
@@ -189,13 +190,13 @@ def warnings_of(result: Result) -> list[str]:
     """What makes its numbers other than people take them for, a sentence each."""
     facts = _facts(result.ranks.manifest)
     found = []
-    unscored = int(np.count_nonzero(result.ranks.answer_nan))
+    outside = int(facts.get("outside") or 0)  # these have no score either, and their own sentence
+    unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
     nan_count = int(facts.get("nan_count") or 0)
-    if unscored or nan_count:
-        found.append(
-            f"{nan_count:,} scores were NaN and counted below everything; {unscored:,} answers "
-            "had no score and got the worst rank."
-        )
+    lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
+    lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
+    if lost:
+        found.append("; ".join(lost) + ".")
     splits = facts.get("filter_splits")
     if splits is not None and not len(splits):
         found.append("unfiltered: other known answers count as wrong candidates.")
@@ -205,7 +206,6 @@ def warnings_of(result: Result) -> list[str]:
             found.append(
                 f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
             )
-    outside = facts.get("outside")
     if outside:
         found.append(
             f"{outside:,} answers were not among their candidates and count at the worst rank."

@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, FilterWarning
 from kgtrec.triples import COLUMNS
-from kgtrec.tsv_lines import CODECS, OPENKE_MEND, WANTED, damaged, open_packed, scan
+from kgtrec.tsv_lines import CODECS, WANTED, damaged, open_packed, scan
 
-__all__ = ["SPLITS", "find_split_files", "load_triples"]
+__all__ = ["NUMBERED", "SPLITS", "find_split_files", "load_triples"]
 
 SPLITS = ("train", "valid", "test")
+NUMBERED = "2id.txt"  # how the names of OpenKE's files end
 
 _STEMS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
 _NAMES = {
@@ -53,6 +54,8 @@ class _Stopped(Exception):
 
 def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
     """Files of the splits in a folder, in the order train, valid, test.
+
+    Those of OpenKE's format, ``train2id.txt`` and so on, where there are no others.
 
     Raises
     ------
@@ -81,9 +84,12 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
                 folder, found=f"two files for split {split!r}: {both}", mend="keep one of them"
             )
         found[split] = folder / name
+    if found:
+        _check_overlooked(folder, entries, found)
+    else:
+        found = {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
     if not found:
         raise _no_split(folder)
-    _check_overlooked(folder, entries, found)
     return {split: found[split] for split in SPLITS if split in found}
 
 
@@ -112,8 +118,10 @@ def _no_split(folder: Path) -> FileError:
     present = sorted(entry.name + "/" * entry.is_dir() for entry in os.scandir(folder))
     listing = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
     mend = _NAMING
-    if any(name.endswith("2id.txt") for name in present):
-        mend = "this looks like OpenKE's format: " + OPENKE_MEND
+    if any(name.endswith(NUMBERED) for name in present):
+        mend = (
+            "of OpenKE's format, at least one of train2id.txt, valid2id.txt, test2id.txt is needed"
+        )
     return FileError(folder, found=f"no split here, only: {listing or 'nothing'}", mend=mend)
 
 

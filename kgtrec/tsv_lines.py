@@ -10,15 +10,15 @@ from typing import Any
 from kgtrec.errors import FileError
 from kgtrec.triples import COLUMNS
 
-__all__ = ["CODECS", "OPENKE_MEND", "WANTED", "damaged", "open_packed", "scan"]
+__all__ = ["CODECS", "WANTED", "damaged", "open_packed", "scan"]
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _BOM = b"\xef\xbb\xbf"
 OPENKE_MEND = (
-    "its lines are head tail relation ids, so load each file with "
-    "numpy.loadtxt(path, dtype=int, skiprows=1)[:, [0, 2, 1]] and use Graph.from_arrays"
+    "every split of a graph in OpenKE's format begins with one, and these do not: mend the others, "
+    "or delete this line"
 )
 
 

@@ -30,7 +30,7 @@ from kgtrec.measures.calculator import Calculator
 # --- what chance gives ----------------------------------------------------------------------------
 
 small = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=5)
-BASES = ("mr", "mrr", "hits@2", "gmr")
+BASES = ("mr", "mrr", "hits@2", "log_mrr", "p_mrr@0.3", "gmr")
 
 
 def aggregated(base: str, ranks: tuple[int, ...], weight: list[int]) -> float:
@@ -80,6 +80,10 @@ ADJUSTED = {
     "mrr_ratio": ("mrr", "ratio"), "adjusted_mrr": ("mrr", "index"), "z_mrr": ("mrr", "z"),
     "hits_ratio@2": ("hits@2", "ratio"), "adjusted_hits@2": ("hits@2", "index"),
     "z_hits@2": ("hits@2", "z"),
+    "log_mrr_ratio": ("log_mrr", "ratio"), "adjusted_log_mrr": ("log_mrr", "index"),
+    "z_log_mrr": ("log_mrr", "z"),
+    "p_mrr_ratio@0.3": ("p_mrr@0.3", "ratio"), "adjusted_p_mrr@0.3": ("p_mrr@0.3", "index"),
+    "z_p_mrr@0.3": ("p_mrr@0.3", "z"),
     "agmr": ("gmr", "ratio"), "agmri": ("gmr", "index"), "z_gmr": ("gmr", "z"),
 }  # fmt: skip
 
@@ -140,7 +144,11 @@ def test_many_instances_of_many_sizes() -> None:
     ranks = np.arange(1, 14_542, dtype=np.longdouble)
     for weighted in (None, weight):
         share = np.full(len(counts), 1 / len(counts)) if weighted is None else weight / weight.sum()
-        for base, values in (("mrr", 1 / ranks), ("hits@10", 1.0 * (ranks <= 10)), ("mr", ranks)):
+        for base, values in (
+            ("mrr", 1 / ranks), ("hits@10", 1.0 * (ranks <= 10)), ("mr", ranks),
+            ("log_mrr", 1 / np.log2(ranks + 1)), ("p_mrr@0.5", ranks**-0.5),
+            ("p_mrr@0.02", ranks**-0.02),
+        ):  # fmt: skip
             mean = np.cumsum(values)[counts - 1] / counts
             square = np.cumsum(values**2)[counts - 1] / counts
             found = random_scorer(base, counts, weighted)
@@ -182,7 +190,7 @@ def test_nothing_to_rank_has_no_index_and_no_z() -> None:
     ("metric", "candidates", "weight", "says"),
     [
         ("ndcg", [3], None, "'ndcg' has no expectation by chance here"),
-        ("amri", [3], None, "those with one: mr, mrr, hits@k, gmr"),
+        ("amri", [3], None, "those with one: mr, mrr, hits@k, gmr, log_mrr, p_mrr@p"),
         ("mr", [], None, "one number per item"),
         ("mr", [[3]], None, "one number per item"),
         ("mr", [3, 0], None, "candidates holds 0"),

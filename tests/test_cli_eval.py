@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import math
+import shlex
 import subprocess
 import sys
 import warnings
@@ -154,6 +155,8 @@ def test_all_wrong_calls_at_once(invoke: Invoke, files) -> None:
         (qrels, run, run): (1, "named twice"),
         ("-m", "P.", qrels, run): (1, "'P.'"),
         ("-m", "P.0", qrels, run): (2, "'P.0'"),
+        ("-m", "P.2147483648", qrels, run): (2, "from 1 to 2147483647"),
+        ("-m", "relstring.2000000000", qrels, run): (2, "up to 10000000"),
         ("-m", "P.5,5", qrels, run): (2, "twice"),
         ("-m", "ndcg.1", qrels, run): (2, "'ndcg.1'"),
         ("-R", "prefs", qrels, run): (2, "-R prefs", "preference"),
@@ -175,6 +178,7 @@ def test_exit_codes_of_files(invoke: Invoke, tmp_path: Path, files) -> None:
         "abc": "9 Q0 b 1 3 x\n9 Q0 a 2 abc x\n",
         "nan": "9 Q0 b 1 nan x\n",
         "half": "9 0 b 1.9\n",
+        "huge": "9 0 b 9223372036854775808\n",
         "again": QRELS + "9 0 z 1\n",
         "blank": "9 0 b 1\n\n9 0 c 1\n",
     }
@@ -193,6 +197,7 @@ def test_exit_codes_of_files(invoke: Invoke, tmp_path: Path, files) -> None:
     refused(invoke(qrels, at("abc")), 2, "abc:2: ", "'abc'")
     refused(invoke(qrels, at("nan")), 2, "nan:1: ")
     refused(invoke(at("half"), run), 2, "half:1: ", "'1.9'")
+    refused(invoke(at("huge"), run), 2, "huge:1: ", "'9223372036854775808'", "64 bits")
     refused(invoke(at("blank"), run), 2, "blank:2: ", "blank line")
     refused(invoke(qrels, at("twice")), 4, "twice:5: ", "'b'", "'9'")
     refused(invoke(at("again"), run), 4, "again:6: ", "'z'")
@@ -324,6 +329,14 @@ def test_standard_input_for_either(invoke: Invoke, files, piped: int) -> None:
     assert done.stdout == expected
 
 
+def test_a_closed_standard_input_gets_a_sentence(files) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m kgtrec eval {shlex.quote(files[0])} - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("kgtrec: standard input: ")
+    assert "Traceback" not in done.stderr
+
+
 # -- Several runs and formats ------------------------------------------------------------------
 
 
@@ -428,6 +441,24 @@ def test_zscores_say_what_is_missing(invoke: Invoke, tmp_path: Path, files) -> N
     assert table.splitlines()[1] == "Zmap,1.0"
 
 
+def test_a_reference_of_nothing_but_nan(invoke: Invoke, tmp_path: Path, files) -> None:
+    """As in files that old versions made, which divided 0 by 0: no refusal, and no number."""
+    reference = tmp_path / "z"
+    reference.write_text("10 map 0.5 0.25\n9 map nan nan\n10 Rprec nan 0\n9 Rprec 0 NaN\n")
+    result = invoke("-q", "-m", "map", "-m", "Rprec", "-Z", str(reference), *files)
+    assert result.stdout == "".join(
+        "Z" + line(*row)
+        for row in (
+            ("map", "10", "2.0000"), ("Rprec", "10", "-1000000.0000"),
+            ("map", "9", "   nan"), ("Rprec", "9", "   nan"),
+            ("map", "all", "   nan"), ("Rprec", "all", "   nan"),
+        )
+    )  # fmt: skip
+    assert "1 values have no mean and deviation" in result.stderr
+    table = json.loads(invoke("--format", "json", "-m", "map", "-Z", str(reference), *files).stdout)
+    assert table[files[1]]["summary"] == {"Zmap": None}
+
+
 @pytest.mark.parametrize(
     ("text", "place", "word"),
     [
@@ -435,7 +466,7 @@ def test_zscores_say_what_is_missing(invoke: Invoke, tmp_path: Path, files) -> N
         ("10 map 0.5 1 x\n", ":1: ", "5 columns"),
         ("9 map 1 1\n\n10 map 0.5 1\n", ":2: ", "blank line"),
         ("9 map 1 1\n10 map abc 1\n", ":2: ", "'abc'"),
-        ("9 map 1 nan\n", ":1: ", "'nan'"),
+        ("9 map 1 nano\n", ":1: ", "'nano'"),
         ("9 map inf 1\n", ":1: ", "'inf'"),
         ("9 map 1_0 1\n", ":1: ", "'1_0'"),
         ("9 map 1 -1\n", ":1: ", "'-1'"),

@@ -133,7 +133,7 @@ GOOD = b"a\tr\tb\n"
         (GOOD + b"a\tr\tb\tc\n", 2, r"4 columns .*cut the other columns off"),
         (b"a r b\n", 1, "looks space-separated; turn the spaces into tabs"),
         (b"a,r,b\n", 1, "looks comma-separated; turn the commas into tabs"),
-        (OPENKE, 1, r"a count as in OpenKE's format; .*from_arrays"),
+        (OPENKE, 1, r"a count as in OpenKE's format; every split of .* begins with one"),
         (OPENKE.replace(b" ", b"\t"), 1, "a count as in OpenKE's format"),
         (GOOD * 3 + b"\tr\tb\n", 4, r"an empty head in '\\tr\\tb'"),
         (GOOD + b"a\t\tb\n", 2, "an empty relation in"),
@@ -199,8 +199,8 @@ def test_bad_folders(tmp_path: Path) -> None:
         read_graph(other)
     with pytest.raises(FileError, match="this is a file, not a folder"):
         read_graph(other / "README.md")
-    openke = folder_with(tmp_path / "openke", train2id__txt=OPENKE)
-    with pytest.raises(FileError, match="looks like OpenKE's format"):
+    openke = folder_with(tmp_path / "openke", entity2id__txt=b"1\na\t0\n")
+    with pytest.raises(FileError, match=r"of OpenKE's format, at least one of train2id\.txt"):
         read_graph(openke)
     double = folder_with(tmp_path / "double", dev__tsv=GOOD, valid__txt=GOOD)
     with pytest.raises(FileError, match=r"two files for split 'valid': 'dev.tsv' and 'valid.txt'"):
@@ -389,7 +389,93 @@ def test_real_graphs(shared_data: Path) -> None:
     )
     assert graph.duplicates == {"train": 0, "valid": 0, "test": 0}
     assert graph.entities.trec_order is None
-    with pytest.raises(FileError, match=r"train.txt:1: .*OpenKE"):
-        read_graph(shared_data / "wn18")
-    with pytest.raises(FileError, match="OpenKE"):
-        read_graph(shared_data / "openke-fb15k237")
+
+
+# -- OpenKE's format ---------------------------------------------------------------------------
+
+NUMBERED = {"train": b"2\n0 1 0\n1 0 1\n", "test": b"3\r\n0\t2\t1\r\n0 0 0\r\n0 2 1\r\n"}
+LABELS = {
+    "entity2id__txt": b"4\nzeta\t0\nthe alpha\t2\nmid\t1\nunused\t3\n",
+    "relation2id__txt": b"2\nr\t0\na\t1\n",
+}
+
+
+def test_openke_by_number(tmp_path: Path) -> None:
+    """Head tail relation, as WN18 is handed out: files with plain names, and no labels."""
+    files = {f"{split}__txt": text for split, text in NUMBERED.items()}
+    graph = read_graph(folder_with(tmp_path, **files))
+    assert graph.splits["train"].tolist() == [[0, 0, 1], [1, 1, 0]]
+    assert graph.splits["test"].tolist() == [[0, 1, 2], [0, 0, 0]]
+    assert graph.duplicates == {"train": 0, "test": 1}
+    assert (list(graph.entities), list(graph.relations)) == (["0", "1", "2"], ["0", "1"])
+
+
+def test_openke_with_labels_keeps_its_numbers(tmp_path: Path) -> None:
+    files = {f"{split}2id__txt": text for split, text in NUMBERED.items()} | LABELS
+    graph = read_graph(folder_with(tmp_path, **files))
+    assert list(graph.entities) == ["zeta", "mid", "the alpha", "unused"]
+    assert list(graph.relations) == ["r", "a"]
+    assert labelled(graph, "test") == [(b"zeta", b"a", b"the alpha"), (b"zeta", b"r", b"zeta")]
+    # The same graph in TSV has the same triples, under other numbers.
+    lines = {
+        f"{split}__txt": b"".join(b"\t".join(row) + b"\n" for row in labelled(graph, split))
+        for split in graph.splits
+    }
+    other = read_graph(folder_with(tmp_path / "tsv", **lines))
+    assert [labelled(other, name) for name in other.splits] == [
+        labelled(graph, name) for name in graph.splits
+    ]
+
+
+def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
+    graph = read_graph(folder_with(tmp_path, train__txt=GOOD, train2id__txt=b"no such thing"))
+    assert list(graph.entities) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("test2id.txt", b"two\n0 1 0\n", r"test2id\.txt:1: 'two' in place of a number"),
+        ("test2id.txt", b"", r"test2id\.txt:1: '' in place of a number"),
+        ("test2id.txt", b"0\n", "no triples; fill it"),
+        ("test2id.txt", b"2\n0 1 0\n", r"1 triples where 2 are announced; the file is cut short"),
+        ("test2id.txt", b"1\n0 1 0\n0 0 0\n", "2 triples where 1 are announced"),
+        ("test2id.txt", b"1\n0 1\n", r":2: '0 1'; after a first line"),
+        ("test2id.txt", b"2\n0 1\n0 0 0 0\n", r":2: '0 1'; after a first line"),
+        ("test2id.txt", b"2\n0 1 0\n0 -1 0\n", r":3: '0 -1 0'; after"),
+        ("test2id.txt", b"1\n0 x 0\n", r":2: '0 x 0'; after"),
+        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 of 4; mend the number"),
+        ("test2id.txt", b"1\n4 0 0\n", r":2: head 4 of 4"),
+        ("test2id.txt", b"1\n0 1 2\n", r":2: relation 2 of 2"),
+        ("test2id.txt", b"1\n0 99999999999999999999 0\n", r":2: tail 99999999999999999999 of 4"),
+        ("test2id.txt", b"2\n\n0 1 0\n", r":2: an empty line; delete it"),
+        ("entity2id.txt", b"2\na\t0\na\t1\n", r"entity2id\.txt:3: 'a' again \(line 2 has it"),
+        ("entity2id.txt", None, r"entity2id\.txt: there is no such file"),
+    ],
+)
+def test_bad_openke(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    folder = folder_with(tmp_path, train2id__txt=NUMBERED["train"], **LABELS)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    with pytest.raises(FileError, match=message):
+        read_graph(folder)
+
+
+def test_openke_ids_without_labels_fit_32_bits(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, test__txt=b"1\n0 2147483647 0\n")
+    with pytest.raises(FileError, match=r"test\.txt:2: tail 2147483647 of 2147483647"):
+        read_graph(folder)
+
+
+@pytest.mark.data
+def test_real_graphs_in_openkes_format(shared_data: Path) -> None:
+    graph = read_graph(shared_data / "wn18")
+    assert repr(graph) == (
+        "Graph(train=141442, valid=5000, test=5000, n_entities=40943, n_relations=18)"
+    )
+    graph = read_graph(shared_data / "openke-fb15k237")
+    same = read_graph(shared_data / "fb15k-237")
+    for split in ("train", "valid", "test"):
+        assert set(labelled(graph, split)) == set(labelled(same, split))

@@ -580,7 +580,9 @@ def test_study_is_reproducible_and_its_tables_hold_every_point(study):
         assert new.sparse[metric] == pytest.approx(old.sparse[metric], abs=1e-6)
     assert len(study.points()) == sum(len(c.steps) for p in study.panels for c in p.curves)
     assert len(study.table()) == 2 * len(METRICS)
-    assert "misordered" in str(study)
+    for title in study.table().titles[1:]:  # every column is explained
+        assert f"\n{title} " in str(study)
+    assert max(map(len, str(study).splitlines())) <= 80
 
 
 def hand_made_panel():

@@ -79,6 +79,12 @@ def test_tie_widths_and_the_name_of_a_model_without_ties(results):
         assert share == pytest.approx(np.mean(equal >= width))
 
 
+def test_ranks_without_any_tie_have_a_figure(results, tmp_path: Path):
+    drawn = figures.tie_widths({"free": results["free"].ranks})
+    save(drawn, tmp_path / "none.svg")
+    assert drawn.axes[0].get_legend().get_texts()[0].get_text() == "free (no ties)"
+
+
 def test_rank_types_stand_where_the_result_says(results):
     drawn = lines_of(figures.rank_types(results, "hits@3"))
     for kind in figures.RANK_TYPES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-UNJUDGED = -(2**31)
+UNJUDGED = 1 - 2**63
 
 _NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?))")
 _WHOLE = re.compile(rb"[+-]?\d+")
@@ -79,9 +79,13 @@ def single(score: float) -> float:
         return float("inf") if score > 0 else float("-inf")
 
 
-def lists(qrels, run, *, limit=None, depth=None, keep_ties=False, judged_only=False,
-          single_precision=False, absent=False):  # fmt: skip
-    """Query -> (relevances, scores, retrieved, judged), queries in byte order."""
+def lists(qrels, run, *, depth=None, keep_ties=False, judged_only=False, single_precision=False,
+          absent=False):  # fmt: skip
+    """Query -> (relevances, scores, retrieved, judged), queries in byte order.
+
+    A judged document is never taken for one that is not: the lowest levels are one.
+    """
+    qrels = {q: {d: max(v, UNJUDGED + 1) for d, v in ds.items()} for q, ds in qrels.items()}
     made = {}
     for query in sorted(qrels):
         if query not in run and not absent:
@@ -89,7 +93,7 @@ def lists(qrels, run, *, limit=None, depth=None, keep_ties=False, judged_only=Fa
         scores = run.get(query, {})
         if single_precision:
             scores = {document: single(score) for document, score in scores.items()}
-        order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)[:limit]
+        order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
         if judged_only:
             order = [name for name in order if qrels[query].get(name, -1) >= 0]
         shown = order[:depth]

@@ -92,6 +92,8 @@ def command(
 
     The candidates are as many as the test alignments have entities, and MR and Hits@k move with
     them: between test sets, compare AMR. --sizes shows how much.
+    AMR cannot fall below 2 / (n + 1), where every answer is first: of models that are almost
+    always right, compare AMRI.
 
     \b
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +60,11 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
     parameters of a measure; 4 a document twice; 7 no query in both files.
     """
+    call = options.Call(**given)
+    if call.ci is None:
+        _load_numpy_alone()
     from kgtrec.trec.output import Wanted
 
-    call = options.Call(**given)
     columns = call.columns(_is_given("measures"))
     beyond = call.beyond
     if qrels is None or not runs:
@@ -73,6 +77,17 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     for run in scored:
         _say_notes(run, call, f"{run.file}: " if len(runs) > 1 else "")
     _say_ignored([name for name in call.measures if not name.startswith("kg_")])
+
+
+def _load_numpy_alone() -> None:
+    """Without the threads of its linear algebra, which cost more than reading a small run."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name not in os.environ and "numpy" not in sys.modules:
+        os.environ[name] = "1"
+        try:
+            import numpy  # noqa: F401
+        finally:
+            del os.environ[name]
 
 
 def _is_given(option: str) -> bool:
@@ -93,11 +108,14 @@ def _scored(
 ) -> list[Scored]:
     """Every run, before anything is printed."""
     from kgtrec.trec.scoring import read_judgements, score
-    from kgtrec.trec.zscores import read_reference
 
     beyond.check(columns, call.eval_options, call.zscores is not None)
     judgements = read_judgements(qrels)
-    reference = read_reference(call.zscores) if call.zscores is not None else None
+    reference = None
+    if call.zscores is not None:
+        from kgtrec.trec.zscores import read_reference
+
+        reference = read_reference(call.zscores)
     return [
         score(
             judgements,

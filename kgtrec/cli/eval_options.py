@@ -109,11 +109,12 @@ class Call:
     def beyond(self) -> Beyond:
         """What trec_eval does not do."""
         from kgtrec.trec.beyond import Beyond
-        from kgtrec.trec.intervals import Resampling
         from kgtrec.trec.micronames import micro_columns
 
         resampling = None
         if self.ci is not None:
+            from kgtrec.trec.intervals import Resampling
+
             resampling = Resampling(
                 self.ci,
                 2000 if self.resamples is None else self.resamples,

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from kgtrec.ranks import Ranks
     from kgtrec.result import Result
 
-__all__ = ["bounds_block", "bounds_by_key", "warn"]
+__all__ = ["bounds_block", "bounds_by_key", "warn", "warn_of_ranks"]
 
 
 def warn(results: Mapping[str, Result], form: str = "table") -> None:
-    """Say on stderr which files can't be compared and, where no table does, what to beware of."""
+    """Say on stderr which files can't be compared and, where no table does, what to beware of.
+
+    `form` is "table" where the text of every result is printed, which says the latter itself.
+    """
     from kgtrec.study.comparable import comparable
     from kgtrec.summary import warnings_of
 
@@ -28,6 +32,13 @@ def warn(results: Mapping[str, Result], form: str = "table") -> None:
         for file, result in results.items():
             for text in warnings_of(result):
                 _say(f"{file}: {text}")
+
+
+def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
+    """The same of ranks, of which something else than the table is shown."""
+    from kgtrec.result import Result
+
+    warn({name: Result(ranks) for name, ranks in loaded.items()}, "other")
 
 
 def bounds_block(result: Result) -> str:

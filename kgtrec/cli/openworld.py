@@ -135,12 +135,14 @@ def _of_files(
     metric: str,
     level: float,
 ) -> Comparison:
+    from kgtrec.cli.notes import warn_of_ranks
     from kgtrec.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
 
     if len(files) != 2:
         raise UsageError(f"{len(files)} ranks file(s) given; name the two that are to be compared")
     first, second = (Ranks.load(file) for file in files)
+    warn_of_ranks(dict(zip(files, (first, second), strict=True)))
     if densities and train_share is None:
         train_share = train_share_of(first)
     betas = _sparsities(sparsities, densities, train_share)

@@ -73,6 +73,7 @@ def command(
     Curves differ in dashes as well as in colours that are told apart without seeing red or green.
     """
     from kgtrec.atomic import check_writable
+    from kgtrec.cli.notes import warn_of_ranks
     from kgtrec.cli.outputs import keep_inputs
     from kgtrec.plots.style import check_plot, save
     from kgtrec.ranks import Ranks
@@ -85,6 +86,7 @@ def command(
     if kind == "beta-grid" and len(files) > 1:
         raise UsageError(f"beta-grid draws one file, and {len(files)} are named; draw them apart")
     loaded = dict(zip(legend, map(Ranks.load, files), strict=True))
+    warn_of_ranks(loaded)
     if side is not None:
         loaded = {name: _of_side(ranks, side) for name, ranks in loaded.items()}
     save(_drawn(kind, loaded, chosen), output)

@@ -82,7 +82,8 @@ def command(
     # What is printed by parts or by other ratios leaves no other list of measures to check.
     listed = measures if by is None and ratios is None and not rank_types else None
     results = {file: Result(Ranks.load(file), measures=listed) for file in files}
-    warn(results, form if by is None and ratios is None else "parts")
+    parts = by is not None or ratios is not None or rank_types
+    warn(results, "parts" if parts else form)
     if rank_types:
         if by is not None or ratios is not None:
             raise UsageError("--rank-types is a report of its own; leave out --by and --ratios")

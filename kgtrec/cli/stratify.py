@@ -82,6 +82,7 @@ def command(
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --entities train --points 5
     """
+    from kgtrec.cli.notes import warn_of_ranks
     from kgtrec.ranks import Ranks
 
     if (entities or relations) and not graph:
@@ -89,6 +90,7 @@ def command(
     if graph and not (entities or relations):
         raise UsageError("--graph counts triples anew: say on which --entities or --relations")
     loaded = {file: Ranks.load(file) for file in files}
+    warn_of_ranks(loaded)
     if graph:
         loaded = _recounted(loaded, graph, entities, relations)
     grids = {

@@ -190,9 +190,7 @@ def make_plan(
     return replace(plan, speed=throughput(plan, inputs)) if calibrate else plan
 
 
-def _width(
-    inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int
-) -> int:
+def _width(inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int) -> int:
     """Entities of a part: all, or as many as half of the memory holds with a row."""
     wanted = entities[1] - entities[0]
     per_entity = _entity_bytes(inputs, store) + _score_bytes(inputs)

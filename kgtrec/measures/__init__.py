@@ -5,7 +5,8 @@ measure.py     `Measure`, a hashable value; keys such as ``both.realistic.micro.
 keys.py        the grammar of keys, and near misses
 table.py       the rows together: averagings, and names to rows
 rank_rows.py   one row per rank metric: name, aliases, help, direction, range, functions
-chance_rows.py the same, of metrics adjusted for chance
+chance_rows.py the same, of metrics adjusted for chance; soft_rows.py: of log-MRR and p-MRR
+adjusting.py   ratio, index and z-score from a metric and what chance gives
 metric.py      what a row holds, and what its values are computed from
 trec_names.py  the names of trec_eval's measures
 ties.py        rank types, for instances, questions and triples

@@ -24,8 +24,10 @@ __all__ = [
     "geometric",
     "hits",
     "mean_rank",
+    "power",
     "reciprocal",
     "reciprocal_continuous",
+    "reciprocal_log",
 ]
 
 Floats = NDArray[np.float64]
@@ -131,6 +133,28 @@ def reciprocal_continuous(items: Tally, parameter: float) -> Chance:
     above = np.maximum(c - 1, 0.5)
     mean = np.where(c > 1, np.log1p(c - 1) / above, 1.0)
     return Chance(items.mean(mean), reciprocal(items, parameter).variance)
+
+
+def reciprocal_log(items: Tally, parameter: float) -> Chance:
+    """Of 1 / log2(r + 1): its mean over the ranks 1 .. c, and that of its square."""
+    return _smooth(items, lambda rank: np.asarray(1.0 / np.log2(rank + 1.0)))
+
+
+def power(items: Tally, p: float) -> Chance:
+    """Of r^-p: its mean over the ranks 1 .. c, and that of its square."""
+    return _smooth(items, lambda rank: rank**-p)
+
+
+def _smooth(items: Tally, f: Callable[[Floats], Floats]) -> Chance:
+    whole = items.candidates.astype(np.int64)
+    first = np.ones_like(whole)
+    mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
+
+    def squared(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        return np.asarray((f(x) - mean[rows]) ** 2)  # about the mean: nothing cancels
+
+    spread = sums_over(squared, first, whole) / items.candidates
+    return Chance(items.mean(mean), items.variance_of_mean(spread))
 
 
 def hits(items: Tally, k: float) -> Chance:

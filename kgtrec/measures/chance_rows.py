@@ -2,68 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.measures import chance, values
-from kgtrec.measures.metric import Metric, Moments, plain
+from kgtrec.measures.adjusting import (
+    AVERAGED,
+    HOYT,
+    INDEPENDENT,
+    LOW_END,
+    NO_SPREAD,
+    NOTHING_TO_RANK,
+    OWN_COUNT,
+    TIES,
+    WEIGHTED,
+    index,
+    ratio,
+    z_score,
+)
+from kgtrec.measures.metric import Metric, Moments
+from kgtrec.measures.soft_rows import SOFT_ROWS
 
 __all__ = ["CHANCE_ROWS"]
 
 Floats = NDArray[np.float64]
-Finish = Callable[[Moments], Floats]
 
-_WEIGHTED = ("micro", "question", "relation")
-_AVERAGED = (*_WEIGHTED, "macro_relation")
 _BERRENDORF = "Berrendorf et al. 2020"
-_HOYT = "Hoyt et al. 2022"
-
-_OWN_COUNT = "E uses every instance's own number of candidates, the answer included."
-_NOTHING_TO_RANK = "NaN where E is 1: nothing could be ranked."
-_LOW_END = "Its least value, -E / (1 - E) or above, depends on the numbers of candidates."
-_TIES = (
-    "Var is that of a scorer without ties. On tied scores ask for expected ranks: realistic ones "
-    "lie in the middle, where 1/r and hits are fewer than by chance."
-)
-_INDEPENDENT = (
-    "Instances count as independent; those of one question are not quite, so |z| > 2 says less "
-    "than it seems."
-)
-_NO_SPREAD = "NaN where Var is 0."
 _TRULY_GEOMETRIC = (
     "E[GMR] is the product of E[r_i^(w_i / W)], not exp(E[ln r]), which is a little less."
 )
-
-
-def _ratio(base: Finish = plain) -> Finish:
-    def finish(moments: Moments) -> Floats:
-        return base(moments) / moments.chance
-
-    return finish
-
-
-def _index(base: Finish = plain) -> Finish:
-    """1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
-
-    def finish(moments: Moments) -> Floats:
-        value, expected = base(moments), moments.chance
-        with np.errstate(divide="ignore", invalid="ignore"):
-            index = 1.0 - (value - 1.0) / (expected - 1.0)
-        return np.where(expected != 1.0, index, np.nan)
-
-    return finish
-
-
-def _z(sign: float, base: Finish = plain) -> Finish:
-    def finish(moments: Moments) -> Floats:
-        value, deviation = base(moments), moments.chance_deviation
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = sign * (value - moments.chance) / deviation
-        return np.where(deviation > 0, score, np.nan)
-
-    return finish
 
 
 def _geometric(moments: Moments) -> Floats:
@@ -76,13 +43,13 @@ _MEAN_RANK_ROWS = (
         title="AMR",
         help="Mean rank over that of a random scorer: 1 is random.",
         formula="MR / E[MR], E[MR] = sum w (c + 1) / 2 / sum w; unweighted 2 sum r / sum (c + 1)",
-        caveats=(_OWN_COUNT, "The PyKEEN page prints a formula of the MRR for it."),
+        caveats=(OWN_COUNT, "The PyKEEN page prints a formula of the MRR for it."),
         higher_is_better=False,
         range="(0, 2)",
         reference=_BERRENDORF,
-        averagings=(*_AVERAGED, "triple"),
+        averagings=(*AVERAGED, "triple"),
         value=values.mean_rank,
-        finish=_ratio(),
+        finish=ratio(),
         chance=chance.mean_rank,
         pykeen=("adjusted_arithmetic_mean_rank", "adjusted_mean_rank", "aamr"),
     ),
@@ -92,13 +59,13 @@ _MEAN_RANK_ROWS = (
         help="Adjusted mean rank index: 1 is perfect, 0 random, below 0 worse than random.",
         formula="1 - (MR - 1) / (E[MR] - 1), E[MR] = sum w (c + 1) / 2 / sum w; unweighted "
         "1 - 2 sum (r - 1) / sum (c - 1)",
-        caveats=(_OWN_COUNT, _NOTHING_TO_RANK),
+        caveats=(OWN_COUNT, NOTHING_TO_RANK),
         higher_is_better=True,
         range="[-1, 1]",
         reference=_BERRENDORF,
-        averagings=(*_AVERAGED, "triple"),
+        averagings=(*AVERAGED, "triple"),
         value=values.mean_rank,
-        finish=_index(),
+        finish=index(),
         chance=chance.mean_rank,
         pykeen=("adjusted_arithmetic_mean_rank_index", "adjusted_mean_rank_index", "aamri"),
     ),
@@ -107,13 +74,13 @@ _MEAN_RANK_ROWS = (
         title="z-MR",
         help="Mean rank in standard deviations of a random scorer's, better is higher.",
         formula="(E[MR] - MR) / sqrt(Var[MR]), Var[MR] = sum w^2 (c^2 - 1) / 12 / (sum w)^2",
-        caveats=(_OWN_COUNT, _TIES, _INDEPENDENT, _NO_SPREAD),
+        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
         higher_is_better=True,
         range="(-inf, inf)",
-        reference=_HOYT,
-        averagings=_WEIGHTED,
+        reference=HOYT,
+        averagings=WEIGHTED,
         value=values.mean_rank,
-        finish=_z(-1.0),
+        finish=z_score(-1.0),
         chance=chance.mean_rank,
         pykeen=("z_arithmetic_mean_rank", "zamr", "zmr"),
         papers=("z_mean_rank",),
@@ -127,13 +94,13 @@ _RECIPROCAL_ROWS = (
         title="adj. MRR",
         help="MRR adjusted for chance: 1 is perfect, 0 random.",
         formula="(MRR - E) / (1 - E), E = sum w H(c) / c / sum w, H(c) = 1 + 1/2 + ... + 1/c",
-        caveats=(_OWN_COUNT, _LOW_END, _NOTHING_TO_RANK),
+        caveats=(OWN_COUNT, LOW_END, NOTHING_TO_RANK),
         higher_is_better=True,
         range="[-1, 1]",
-        reference=_HOYT,
-        averagings=_AVERAGED,
+        reference=HOYT,
+        averagings=AVERAGED,
         value=values.reciprocal_rank,
-        finish=_index(),
+        finish=index(),
         chance=chance.reciprocal,
         pykeen=(
             "adjusted_inverse_harmonic_mean_rank",
@@ -148,13 +115,13 @@ _RECIPROCAL_ROWS = (
         title="MRR/E",
         help="MRR over that of a random scorer: 1 is random.",
         formula="MRR / E, E = sum w H(c) / c / sum w",
-        caveats=(_OWN_COUNT,),
+        caveats=(OWN_COUNT,),
         higher_is_better=True,
         range="(0, 1/E]",
         reference="Berrendorf et al. 2020, for the MR",
-        averagings=_AVERAGED,
+        averagings=AVERAGED,
         value=values.reciprocal_rank,
-        finish=_ratio(),
+        finish=ratio(),
         chance=chance.reciprocal,
         digits=2,
     ),
@@ -164,13 +131,13 @@ _RECIPROCAL_ROWS = (
         help="MRR in standard deviations of a random scorer's.",
         formula="(MRR - E) / sqrt(Var), Var = sum w^2 (c H2(c) - H(c)^2) / c^2 / (sum w)^2, "
         "H2(c) = 1 + 1/4 + ... + 1/c^2",
-        caveats=(_OWN_COUNT, _TIES, _INDEPENDENT, _NO_SPREAD),
+        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
         higher_is_better=True,
         range="(-inf, inf)",
-        reference=_HOYT,
-        averagings=_WEIGHTED,
+        reference=HOYT,
+        averagings=WEIGHTED,
         value=values.reciprocal_rank,
-        finish=_z(1.0),
+        finish=z_score(1.0),
         chance=chance.reciprocal,
         pykeen=("z_inverse_harmonic_mean_rank", "zmrr", "zihmr"),
         papers=("z_mean_reciprocal_rank",),
@@ -189,9 +156,9 @@ _RECIPROCAL_ROWS = (
         higher_is_better=True,
         range="[-1, 1]",
         reference="PyKEEN, Understanding the Evaluation",
-        averagings=_AVERAGED,
+        averagings=AVERAGED,
         value=values.reciprocal_rank,
-        finish=_index(),
+        finish=index(),
         chance=chance.reciprocal_continuous,
     ),
     Metric(
@@ -203,9 +170,9 @@ _RECIPROCAL_ROWS = (
         higher_is_better=True,
         range="(0, 1/E]",
         reference="PyKEEN, Understanding the Evaluation",
-        averagings=_AVERAGED,
+        averagings=AVERAGED,
         value=values.reciprocal_rank,
-        finish=_ratio(),
+        finish=ratio(),
         chance=chance.reciprocal_continuous,
         papers=("mrr*",),
         digits=2,
@@ -218,13 +185,13 @@ _HITS_ROWS = (
         title="adj. Hits@{k}",
         help="Hits@k adjusted for chance: 1 is perfect, 0 random.",
         formula="(Hits@k - E) / (1 - E), E = sum w min(k / c, 1) / sum w",
-        caveats=(_OWN_COUNT, _LOW_END, _NOTHING_TO_RANK),
+        caveats=(OWN_COUNT, LOW_END, NOTHING_TO_RANK),
         higher_is_better=True,
         range="(-inf, 1]",
-        reference=_HOYT,
-        averagings=_AVERAGED,
+        reference=HOYT,
+        averagings=AVERAGED,
         value=values.hits,
-        finish=_index(),
+        finish=index(),
         chance=chance.hits,
         pykeen=("adjusted_hits_at_k", "ahits@k", "ahits_at_k", "ah@k", "ah_at_k"),
     ),
@@ -233,13 +200,13 @@ _HITS_ROWS = (
         title="Hits@{k}/E",
         help="Hits@k over that of a random scorer: 1 is random.",
         formula="Hits@k / E, E = sum w min(k / c, 1) / sum w",
-        caveats=(_OWN_COUNT,),
+        caveats=(OWN_COUNT,),
         higher_is_better=True,
         range="[0, 1/E]",
         reference="Berrendorf et al. 2020, for the MR",
-        averagings=_AVERAGED,
+        averagings=AVERAGED,
         value=values.hits,
-        finish=_ratio(),
+        finish=ratio(),
         chance=chance.hits,
         digits=2,
     ),
@@ -248,13 +215,13 @@ _HITS_ROWS = (
         title="z-Hits@{k}",
         help="Hits@k in standard deviations of a random scorer's.",
         formula="(Hits@k - E) / sqrt(Var), Var = sum w^2 p (1 - p) / (sum w)^2, p = min(k / c, 1)",
-        caveats=(_OWN_COUNT, _TIES, _INDEPENDENT, _NO_SPREAD),
+        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
         higher_is_better=True,
         range="(-inf, inf)",
-        reference=_HOYT,
-        averagings=_WEIGHTED,
+        reference=HOYT,
+        averagings=WEIGHTED,
         value=values.hits,
-        finish=_z(1.0),
+        finish=z_score(1.0),
         chance=chance.hits,
         pykeen=("z_hits_at_k", "zhits@k"),
         digits=2,
@@ -267,13 +234,13 @@ _GEOMETRIC_ROWS = (
         title="AGMR",
         help="Geometric mean rank over that of a random scorer: 1 is random.",
         formula="GMR / E[GMR], E[GMR] = product of E[r_i^(w_i / W)]",
-        caveats=(_OWN_COUNT, _TRULY_GEOMETRIC),
+        caveats=(OWN_COUNT, _TRULY_GEOMETRIC),
         higher_is_better=False,
         range="(0, e)",
         reference="Berrendorf et al. 2020, for the MR",
-        averagings=_AVERAGED,
+        averagings=AVERAGED,
         value=values.log_rank,
-        finish=_ratio(_geometric),
+        finish=ratio(_geometric),
         chance=chance.geometric,
         papers=("adjusted_gmr", "adjusted_geometric_mean_rank", "gmr_ratio"),
     ),
@@ -282,13 +249,13 @@ _GEOMETRIC_ROWS = (
         title="AGMRI",
         help="Geometric mean rank adjusted for chance: 1 is perfect, 0 random.",
         formula="1 - (GMR - 1) / (E[GMR] - 1), E[GMR] = product of E[r_i^(w_i / W)]",
-        caveats=(_OWN_COUNT, _TRULY_GEOMETRIC, _NOTHING_TO_RANK),
+        caveats=(OWN_COUNT, _TRULY_GEOMETRIC, NOTHING_TO_RANK),
         higher_is_better=True,
         range="(1 - e, 1]",
-        reference=_HOYT,
-        averagings=_AVERAGED,
+        reference=HOYT,
+        averagings=AVERAGED,
         value=values.log_rank,
-        finish=_index(_geometric),
+        finish=index(_geometric),
         chance=chance.geometric,
         pykeen=("adjusted_geometric_mean_rank_index", "gmri"),
     ),
@@ -298,22 +265,24 @@ _GEOMETRIC_ROWS = (
         help="Geometric mean rank in standard deviations of a random scorer's, better is higher.",
         formula="(E[GMR] - GMR) / sqrt(Var[GMR]), "
         "Var[GMR] = product of E[r_i^(2 w_i / W)] - E[GMR]^2",
-        caveats=(_OWN_COUNT, _TRULY_GEOMETRIC, _TIES, _INDEPENDENT, _NO_SPREAD),
+        caveats=(OWN_COUNT, _TRULY_GEOMETRIC, TIES, INDEPENDENT, NO_SPREAD),
         higher_is_better=True,
         range="(-inf, inf)",
-        reference=_HOYT,
-        averagings=_WEIGHTED,
+        reference=HOYT,
+        averagings=WEIGHTED,
         value=values.log_rank,
-        finish=_z(-1.0, _geometric),
+        finish=z_score(-1.0, _geometric),
         chance=chance.geometric,
         pykeen=("z_geometric_mean_rank", "zgmr"),
         digits=2,
     ),
 )
 
+
 CHANCE_ROWS: tuple[Metric, ...] = (
     *_MEAN_RANK_ROWS,
     *_RECIPROCAL_ROWS,
+    *SOFT_ROWS,
     *_HITS_ROWS,
     *_GEOMETRIC_ROWS,
 )

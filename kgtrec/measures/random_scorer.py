@@ -22,7 +22,8 @@ def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None =
     Parameters
     ----------
     metric : str
-        "mr", "mrr", "hits@k", "gmr", or an alias of one.
+        "mr", "mrr", "hits@k", "gmr", "log_mrr", "p_mrr@p" (with numbers in place of k and p), or
+        an alias of one.
     candidates : array_like of int (n,)
         Candidates of every instance, the answer included: ``ranks.candidates``.
     weight : array_like (n,), optional

@@ -168,6 +168,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         reference=_OPEN_WORLD,
         averagings=_UNLIKE_MACRO,
         value=values.reciprocal_log_rank,
+        chance=chance.reciprocal_log,
         papers=("log-mrr", "logmrr"),
     ),
     Metric(
@@ -184,6 +185,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         reference=_OPEN_WORLD,
         averagings=_UNLIKE_MACRO,
         value=values.power_of_rank,
+        chance=chance.power,
         papers=("p-mrr@p", "pmrr@p"),
     ),
 )

@@ -6,12 +6,62 @@ stratified.py  beta curves and the beta grid
 openworld.py   metrics under missing answers
 compare.py     systems compared: intervals, p-value curves, data sensitivity, pool depths
 
-Every function takes the data of `kgtrec.study` or ranks and gives a matplotlib ``Figure``; nothing
-is computed here that the data do not hold. Needs the extra ``plot``.
+What is used most is here, loaded on first use: ``from kgtrec import plots``, then
+``plots.save(plots.beta_curves({name: curve}), "beta.pdf")``. Every function takes the data of
+`kgtrec.study` or ranks and gives a matplotlib ``Figure``; nothing is computed here that the data do
+not hold. Needs the extra ``plot``.
 """
 
 from __future__ import annotations
 
-from kgtrec.plots.style import save
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["save"]
+if TYPE_CHECKING:
+    from kgtrec.plots.openworld import approximation_quality as approximation_quality
+    from kgtrec.plots.openworld import comparison as comparison
+    from kgtrec.plots.openworld import expected_metric as expected_metric
+    from kgtrec.plots.openworld import simulated as simulated
+    from kgtrec.plots.openworld import sparse_full as sparse_full
+    from kgtrec.plots.ranks import alignment_sizes as alignment_sizes
+    from kgtrec.plots.ranks import over_relations as over_relations
+    from kgtrec.plots.ranks import rank_distribution as rank_distribution
+    from kgtrec.plots.ranks import rank_types as rank_types
+    from kgtrec.plots.ranks import relations as relations
+    from kgtrec.plots.ranks import tie_widths as tie_widths
+    from kgtrec.plots.stratified import beta_curves as beta_curves
+    from kgtrec.plots.stratified import beta_heat_map as beta_heat_map
+    from kgtrec.plots.stratified import popularity as popularity
+    from kgtrec.plots.style import save as save
+
+_HOMES = {
+    "alignment_sizes": "ranks",
+    "over_relations": "ranks",
+    "rank_distribution": "ranks",
+    "rank_types": "ranks",
+    "relations": "ranks",
+    "tie_widths": "ranks",
+    "beta_curves": "stratified",
+    "beta_heat_map": "stratified",
+    "popularity": "stratified",
+    "approximation_quality": "openworld",
+    "comparison": "openworld",
+    "expected_metric": "openworld",
+    "simulated": "openworld",
+    "sparse_full": "openworld",
+    "save": "style",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kgtrec.plots' has no attribute {name!r}")
+    value = getattr(import_module(f"kgtrec.plots.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -48,7 +48,7 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         axes.plot(points, _chance(first, points), color="#888888", linewidth=0.8, label="random")
         for number, (name, one) in enumerate(ranks.items()):
             rank, share = _cumulative(one.rank(kind))
-            axes.step(rank, share, where="post", label=short(name), **series_style(number))
+            axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
         axes.set_xscale("log")
         axes.set_xlim(left=0.9)
         axes.set_ylim(0, 1)
@@ -78,16 +78,22 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
             style = series_style(number, marked=True)
             tied = np.sort(one.equal[one.equal > 0])
             if not len(tied):
-                axes.plot([], [], label=f"{short(name)} (no ties)", **style)
+                axes.plot([], [], label=f"{_named(name, one)} (no ties)", **style)
                 continue
             width, first = np.unique(tied, return_index=True)
             style["markevery"] = max(1, len(width) // 8)  # markers name the line, no more
-            axes.plot(width, (len(tied) - first) / len(one), label=short(name), **style)
+            style |= {"clip_on": False, "label": _named(name, one)}
+            axes.plot(width, (len(tied) - first) / len(one), **style)
         axes.set_xscale("log")
-        axes.set_yscale("log")
+        if any(one.equal.any() for one in ranks.values()):
+            axes.set_yscale("log")  # which has no place for shares of 0 alone
+        else:
+            axes.set_ylim(0, 1)
         axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
+        _plain_numbers(axes.xaxis, "{:,.0f}")
+        _plain_numbers(axes.yaxis, "{:g}", 100)
         axes.set_xlabel("w: other candidates with the answer's score")
-        axes.set_ylabel("share of instances tied with ≥ w")
+        axes.set_ylabel("% of instances tied with ≥ w")
         axes.legend()
         return made
 
@@ -118,9 +124,11 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
         for number, kind in enumerate(RANK_TYPES):
             style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
-            axes.plot(values[:, number], rows, label=kind, fillstyle="none", **style)
-        axes.set_xlim(left=min(0.0, values.min()))  # from zero, or a hair's breadth looks like much
-        axes.set_yticks(rows, [short(name) for name in results])
+            axes.plot(values[:, number], rows, label=kind, fillstyle="none", clip_on=False, **style)
+        # From zero, or a hair's breadth looks like much; room for markers on the right.
+        low, high = min(0.0, values.min()), max(0.0, values.max())
+        axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
+        axes.set_yticks(rows, [_named(name, one.ranks) for name, one in results.items()])
         axes.set_ylim(len(results) - 0.5, -0.5)
         axes.set_xlabel(f"{_title(metric)} (micro)")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
@@ -140,11 +148,11 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     keys = {
         name: f"{result.sides[-1]}.realistic.micro.{metric}" for name, result in results.items()
     }
-    values = {}
+    values, marks = {}, []
     for name, result in results.items():
         column = [row[-1] for row in result.slice("relation", [keys[name]]).rows]
-        values[name] = np.array(column, dtype=np.float64)
-    marks = [result[keys[name]] for name, result in results.items()]
+        values[_named(name, result.ranks)] = np.array(column, dtype=np.float64)
+        marks.append(result[keys[name]])
     return over_relations(values, _title(metric), marks)
 
 
@@ -183,7 +191,7 @@ def over_relations(
             rows = range(1, len(values) + 1)
             axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
-        names = [f"{short(name)} ({len(each)})" for name, each in values.items()]
+        names = [f"{short(name, 40)} ({len(each)})" for name, each in values.items()]
         axes.set_yticks(range(1, len(values) + 1), names)
         axes.invert_yaxis()
         axes.set_xlabel(f"{label} of a relation")
@@ -208,7 +216,7 @@ def alignment_sizes(experiment: SizeExperiment) -> Figure:
             low, high = values.min(axis=1), values.max(axis=1)
             style = series_style(0, marked=True)
             panel.fill_between(experiment.sizes, low, high, color=style["color"], alpha=0.2, lw=0)
-            panel.plot(experiment.sizes, values.mean(axis=1), **style)
+            panel.plot(experiment.sizes, values.mean(axis=1), clip_on=False, **style)
             panel.set_xscale("log")
             panel.set_ylim(bottom=min(0.0, low.min()))
             panel.set_ylabel(_title(name))
@@ -223,6 +231,11 @@ def alignment_sizes(experiment: SizeExperiment) -> Figure:
 
 def _title(metric: str) -> str:
     return Measure.parse(f"both.realistic.micro.{metric}").title
+
+
+def _named(name: str, ranks: Ranks) -> str:
+    """As a legend has it: sampled candidates are said, there too."""
+    return short(name) + " (sampled)" * ranks.sampled
 
 
 def _require(data: Mapping[str, object], what: str) -> None:
@@ -242,9 +255,15 @@ def _chance(ranks: Ranks, points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum(points[:, None] / sizes, 1.0) @ counts / len(ranks))
 
 
-def _mark_cutoffs(axes: Any) -> None:
-    from matplotlib.ticker import FuncFormatter
+def _plain_numbers(axis: Any, form: str, factor: float = 1) -> None:
+    """Labels of a logarithmic axis without powers of ten, at whole powers only."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form.format(factor * value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _mark_cutoffs(axes: Any) -> None:
+    _plain_numbers(axes.xaxis, "{:,.0f}")
     for cutoff in CUTOFFS:
         axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)

@@ -45,13 +45,18 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
         for panel, metric in zip(panels, metrics, strict=False):
             for number, (name, grid) in enumerate(grids.items()):
                 at = getattr(grid, varied)
-                panel.plot(at, grid[metric].ravel(), label=short(name), **series_style(number))
+                panel.plot(
+                    at,
+                    grid[metric].ravel(),
+                    label=short(name) + " (sampled)" * grid.sampled,
+                    **series_style(number),
+                )
             panel.set_ylabel(f"strat-{_title(metric)}")
             panel.set_xlabel("β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)")
             panel.set_xlim(-1, 1)
         for panel in panels[len(metrics) :]:
             panel.remove()
-        if len(grids) > 1:
+        if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
             panels[0].legend()
         if len(metrics) > 1:
             label_panels(np.array(panels[: len(metrics)]))
@@ -90,7 +95,7 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
         axes.set_xlabel("β$_r$ (relations)")
         axes.set_ylabel("β$_e$ (entities)")
         axes.grid(False)
-        made.colorbar(drawn, ax=axes, label=f"strat-{_title(metric)}")
+        made.colorbar(drawn, ax=axes, label="sampled " * grid.sampled + f"strat-{_title(metric)}")
         return made
 
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kgtrec.ranks import Ranks
+    from kgtrec.result import Result
 
 __all__ = ["comparable"]
 
 
-def comparable(a: Ranks, b: Ranks) -> list[str]:
+def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
     """Why numbers of two evaluations can't be held against each other.
 
     Parameters
     ----------
-    a, b : Ranks
+    a, b : Ranks or Result
         Of any models.
 
     Returns
@@ -25,7 +26,8 @@ def comparable(a: Ranks, b: Ranks) -> list[str]:
         One phrase a reason, `a` before `b`; empty if both answer the same questions among the same
         candidates.
     """
-    ours, theirs = (dict(ranks.manifest.get("questions") or {}) for ranks in (a, b))
+    one, other = _ranks_of(a), _ranks_of(b)
+    ours, theirs = (dict(ranks.manifest.get("questions") or {}) for ranks in (one, other))
     if not ours or not theirs:
         return [] if ours == theirs else ["one of them does not say what was asked"]
     reasons = []
@@ -35,9 +37,15 @@ def comparable(a: Ranks, b: Ranks) -> list[str]:
             reasons.append(f"{name}: {ones} against {others}")
     if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
         reasons.append("questions, answers or candidates differ (their hashes do)")
-    if not reasons and (len(a) != len(b) or (a.candidates != b.candidates).any()):
+    if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
         reasons.append("one of them is a part of the evaluation only")
     return reasons
+
+
+def _ranks_of(given: Ranks | Result) -> Ranks:
+    from kgtrec.result import Result
+
+    return given.ranks if isinstance(given, Result) else given
 
 
 def _graph(facts: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,18 @@ def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarit
     return _Tables(left, right, similarity, int(csls))
 
 
-class Similarities:
-    """Similarities of all left and right entities; subclasses know where they come from."""
+class Similarities(Protocol):
+    """Similarities of all left and right entities, wherever they come from.
+
+    Attributes
+    ----------
+    n_left, n_right : int
+        Entities of the two graphs.
+    name : str
+        Of the similarity.
+    csls : int
+        Neighbours for cross-domain similarity local scaling; 0 is none.
+    """
 
     n_left: int
     n_right: int
@@ -52,37 +62,34 @@ class Similarities:
 
     def scores(self, questions: Questions) -> Any:
         """What `kgtrec.rank` takes for these questions."""
-        raise NotImplementedError
-
-    def penalties(self, lefts: Array, rights: Array) -> Float64:
-        """Half the mean similarity of each candidate to its neighbours; 0 for others."""
-        found = np.zeros(self.n_left + self.n_right)
-        if self.csls:
-            for own, others, start, side in (
-                (lefts, rights, 0, 1),
-                (rights, lefts, self.n_left, 0),
-            ):
-                k = min(self.csls, len(others))
-                means = [
-                    np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(
-                        axis=1, dtype=np.float64
-                    )
-                    for block in self.blocks(own, others, side)
-                ]
-                found[start + own] = np.concatenate(means) / 2
-        return found
 
     def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
         """Similarities of own entities (rows) to others (columns), in blocks of rows; ``side`` is
         that of the others, 1 if right."""
-        raise NotImplementedError
-
-    def _heights(self, n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
-        height = max(1, _BLOCK_BYTES // max(1, width * itemsize))
-        return (slice(start, start + height) for start in range(0, n_rows, height))
 
 
-class _Tables(Similarities):
+def _penalties(model: Similarities, lefts: Array, rights: Array) -> Float64:
+    """Half the mean similarity of each candidate to its neighbours; 0 for others."""
+    found = np.zeros(model.n_left + model.n_right)
+    if not model.csls:
+        return found
+    for own, others, start, side in ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)):
+        k = min(model.csls, len(others))
+        means = [
+            np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
+            for block in model.blocks(own, others, side)
+        ]
+        found[start + own] = np.concatenate(means) / 2
+    return found
+
+
+def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
+    """Rows of one block after another."""
+    height = max(1, _BLOCK_BYTES // max(1, width * itemsize))
+    return (slice(start, start + height) for start in range(0, n_rows, height))
+
+
+class _Tables:
     """Two tables of embeddings, never multiplied out."""
 
     def __init__(self, left: Any, right: Any, similarity: str, csls: int) -> None:
@@ -101,7 +108,7 @@ class _Tables(Similarities):
 
     def scores(self, questions: Questions) -> Factors:
         lefts, rights = _candidates(questions, self.n_left)
-        bias = self.penalties(lefts, rights)
+        bias = _penalties(self, lefts, rights)
         dtype = np.float64 if self.table.dtype == np.float64 else np.float32
         return Factors(
             self.table[questions.entity],
@@ -115,11 +122,11 @@ class _Tables(Similarities):
         factors = Factors(
             self.table[own + shift[0]], self.table[others + shift[1]], None, self.metric
         )
-        for rows in self._heights(len(own), len(others), factors.dtype.itemsize):
+        for rows in _heights(len(own), len(others), factors.dtype.itemsize):
             yield factors.scores(rows.start, rows.stop)
 
 
-class _Matrix(Similarities):
+class _Matrix:
     """A matrix of similarities, left by right."""
 
     name = "matrix"
@@ -136,10 +143,10 @@ class _Matrix(Similarities):
 
     def scores(self, questions: Questions) -> Iterator[Array]:
         lefts, rights = _candidates(questions, self.n_left)
-        bias = self.penalties(lefts, rights)
+        bias = _penalties(self, lefts, rights)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
-        for rows in self._heights(len(questions), width, dtype.itemsize):
+        for rows in _heights(len(questions), width, dtype.itemsize):
             # Other columns are no candidates: nothing looks at them.
             block = np.zeros((len(questions.side[rows]), width), dtype=dtype)
             side, given = questions.side[rows], questions.entity[rows]
@@ -150,7 +157,7 @@ class _Matrix(Similarities):
 
     def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
         matrix = self.matrix if side == 1 else self.matrix.T
-        for rows in self._heights(len(own), len(others), matrix.itemsize):
+        for rows in _heights(len(own), len(others), matrix.itemsize):
             block = matrix[np.ix_(own[rows], others)]
             if np.isnan(block).any():
                 row, column = (int(index[0]) for index in np.nonzero(np.isnan(block)))

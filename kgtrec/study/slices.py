@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.result import BY_RELATION, Result
+from kgtrec.result import Result
 from kgtrec.study.categories import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.study.graphs import check_graph
 from kgtrec.study.popularity import entity_popularity
 from kgtrec.study.triplelabels import UNLABELLED, TripleLabels, triple_labels
 from kgtrec.tables import Cell, Table
+from kgtrec.views import BY_RELATION
 
 if TYPE_CHECKING:
     from kgtrec.graph import Graph

@@ -187,12 +187,24 @@ class FamilyStudy:
     def __str__(self) -> str:
         first = self.panels[0]
         lines = [
-            f"Sparse against full metrics on {self.tree!r}",
+            "Sparse against full metrics, on",
+            f"{self.tree!r},",
             f"{len(first.curves)} models or more, {first.n_questions} tail questions a panel",
             "",
             self.table().to_text(),
+            "",
+            _LEGEND,
         ]
         return "\n".join(lines)
+
+
+_LEGEND = """\
+sparsity     share of the test answers that the sparse graph lacks
+range        highest less lowest sparse value: the range that tells models apart
+slope ratio  steepness of sparse over full in the upper half of the full values,
+             over that in the lower: 1 is no degradation, 0 says nothing
+misordered   share of pairs of checkpoints, of different models, that the sparse
+             values put the other way round than the full ones"""
 
 
 def _steepness(full: Floats, sparse: Floats) -> float:

@@ -1,0 +1,122 @@
+"""C1: two Dask worker processes against one process of one thread, on the same job."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from data import DIMENSIONS, SEED
+from rows import Row, Settings, at_least, not_run, require
+from timing import Contestant, compete
+
+import kgtrec
+
+__all__ = ["BARS"]
+
+RUN_DEPTH = 20
+WORKERS = 2
+
+
+def _job(folder: Path, entities: int, questions: int) -> tuple[Path, kgtrec.Questions]:
+    rng = np.random.default_rng(SEED)
+    number = np.arange(questions)
+    known = rng.integers(0, entities, 30 * questions)
+    graph = kgtrec.Graph.from_arrays(
+        train=np.column_stack([np.repeat(number, 30), np.zeros_like(known), known]),
+        test=np.column_stack([number, np.zeros_like(number), rng.integers(0, entities, questions)]),
+        n_entities=entities,
+    )
+    path = folder / "model.npz"
+    np.savez(
+        path,
+        queries=rng.standard_normal((questions, DIMENSIONS), dtype=np.float32),
+        entities=rng.standard_normal((entities, DIMENSIONS), dtype=np.float32),
+    )
+    return path, graph.questions("test", sides="tail")
+
+
+def _c1(settings: Settings) -> list[Row]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        return [not_run("C1", "", "Dask is not installed: pip install 'kgtrec[cluster]'")]
+    import kgtrec.cluster
+
+    entities, questions = (5_000, 2_000) if settings.quick else (60_000, 50_000)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        LocalCluster(
+            n_workers=WORKERS,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            local_directory=name,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(WORKERS)
+        path, asked = _job(Path(name), entities, questions)
+
+        def on_dask() -> tuple[kgtrec.Ranks, kgtrec.Run]:
+            return kgtrec.cluster.rank(
+                str(path), asked, client, run_depth=RUN_DEPTH, progress=False
+            )
+
+        def alone() -> tuple[kgtrec.Ranks, kgtrec.Run]:
+            return kgtrec.rank(str(path), asked, RUN_DEPTH, threads=1, progress=False)
+
+        _check(Path(name), on_dask, alone)
+        critical = _critical_cpu(client, on_dask, alone)
+        timings = compete(
+            {"ours": Contestant(lambda _: on_dask()), "reference": Contestant(lambda _: alone())},
+            rounds=3 if settings.quick else 5,
+            warm_ups=0,
+        )
+    return [
+        at_least(
+            "C1",
+            f"{questions:,} questions, {entities:,} entities, d = {DIMENSIONS}, "
+            f"best {RUN_DEPTH}, {WORKERS} workers",
+            f"{timings.seconds('ours'):.2f} s",
+            f"1 process, 1 thread {timings.seconds('reference'):.2f} s",
+            timings.ratio("reference", "ours"),
+            1.6,
+            **timings.detail("reference", "ours")
+            # The client's own CPU seconds say nothing of its workers'.
+            | {"ratio_cpu": critical},
+        )
+    ]
+
+
+def _critical_cpu(client: Any, ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
+    """CPU seconds of the one process over those on the longest path of the other side, which are
+    the client's and the busiest worker's: what two free cores would show."""
+    before, start = client.run(time.process_time), time.process_time()
+    ours()
+    own, after = time.process_time() - start, client.run(time.process_time)
+    busiest = max(after[worker] - before[worker] for worker in after)
+    start = time.process_time()
+    theirs()
+    return (time.process_time() - start) / (own + busiest)
+
+
+def _check(
+    folder: Path,
+    ours: Callable[[], tuple[kgtrec.Ranks, kgtrec.Run]],
+    theirs: Callable[[], tuple[kgtrec.Ranks, kgtrec.Run]],
+) -> None:
+    """The same bytes in the ranks file, and the same run."""
+    (ranks, run), (wanted, wanted_run) = ours(), theirs()
+    for name, found in (("ours", ranks), ("wanted", wanted)):
+        found.save(folder / f"{name}.parquet")
+    same = (folder / "ours.parquet").read_bytes() == (folder / "wanted.parquet").read_bytes()
+    require(same, "the ranks of the cluster are not those of the local run")
+    require(np.array_equal(run.documents, wanted_run.documents), "the run differs")
+    require(np.array_equal(run.scores, wanted_run.scores), "scores of the run differ")
+
+
+BARS = {"C1": _c1}

@@ -1,0 +1,117 @@
+"""``kgtrec batch``: many models, graphs and protocols from one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.cluster.jobfile import Batch
+    from kgtrec.cluster.records import Outcome
+
+FAILED = 2
+
+
+@click.command(short_help="Many models x graphs x protocols from one file, resumable.")
+@click.argument("jobs", metavar="JOBS")
+@click.option("--status", is_flag=True, help="Only say how every job stands.")
+@click.option(
+    "--scheduler", metavar="ADDRESS",
+    help="Dask scheduler, such as tcp://host:8786; by default worker processes of this machine.",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(1), help="Worker processes; one per core by default."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    jobs: str,
+    status: bool,
+    scheduler: str | None,
+    workers: int | None,
+    quiet: bool,
+) -> None:
+    """Evaluate every model on its graphs under every protocol of the file JOBS (.toml, .yaml or
+    .json), on worker processes of this machine or a Dask cluster.
+
+    A batch that was killed goes on where it was when the same command is given again; nothing that
+    is finished is done twice. A job that fails is reported, and the others go on. Needs Dask:
+    pip install 'kgtrec[cluster]'.
+
+    \b
+    output = "results"               # folder, beside this file; paths are relative to it
+    memory = "2GB"                   # that one task may use
+    measures = ["realistic.micro.mrr", "macro.map_cut_20"]       # columns of the summary
+    [graphs]
+    fb15k-237 = "FB15k-237"          # name = folder
+    [models]
+    distmult = "{graph}/distmult-{split}.npz"
+    transe = { scores = "transe.npy", lower_is_better = true, graphs = ["fb15k-237"] }
+    [protocols.test]                 # without protocols: this one
+    split = "test"
+    [protocols.selection]            # keys as the options of `kgtrec rank`
+    split = "valid"
+    filter = "valid"
+
+    \b
+    kgtrec batch jobs.toml
+    kgtrec batch jobs.toml --scheduler tcp://node1:8786
+    kgtrec batch jobs.toml --status
+
+    In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model),
+    summary.csv and summary.md. Exit code 2 if a job failed.
+    """
+    from kgtrec.cluster.batch import batch_status
+    from kgtrec.cluster.jobfile import read_jobs
+
+    batch = read_jobs(jobs)
+    if status:
+        for outcome in batch_status(batch):
+            _say(_line(outcome), err=False)
+        return
+    if scheduler and workers:
+        raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
+    outcomes = _run(batch, scheduler, workers, quiet)
+    failed = [one for one in outcomes if one.state == "failed"]
+    if not quiet:
+        _report(batch, outcomes)
+    if failed:
+        _say(f"kgtrec: {len(failed)} of {len(outcomes)} jobs failed")
+        ctx.exit(FAILED)
+
+
+def _run(batch: Batch, scheduler: str | None, workers: int | None, quiet: bool) -> list[Outcome]:
+    from kgtrec.cluster.batch import run_batch
+    from kgtrec.cluster.workers import connected
+
+    def tell(said: Outcome | str) -> None:
+        if isinstance(said, str):
+            if not quiet:
+                _say(f"kgtrec: {said}")
+        elif not quiet or said.state == "failed":
+            _say(f"kgtrec: {_line(said)}")
+
+    if scheduler is None:
+        return run_batch(batch, None, workers, tell)
+    with connected(scheduler) as client:
+        return run_batch(batch, client, None, tell)
+
+
+def _report(batch: Batch, outcomes: list[Outcome]) -> None:
+    from kgtrec.cluster.records import summary
+
+    _say(summary(outcomes, batch.measures).to_markdown(), err=False)
+    _say(f"kgtrec: wrote {batch.output}/ranks, summary.csv, summary.md")
+
+
+def _line(outcome: Outcome) -> str:
+    told = f": {outcome.told}" if outcome.told else ""
+    return f"{outcome.job.name}: {outcome.state}{told}"
+
+
+def _say(text: str, err: bool = True) -> None:
+    click.echo(text.encode("utf-8", "surrogateescape"), err=err)

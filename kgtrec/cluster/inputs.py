@@ -1,0 +1,118 @@
+"""Whatever the user has, as `Inputs`: files that workers open, with the rows that are wanted."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.cluster.fitting import fit_files
+from kgtrec.cluster.identity import WHOLE
+from kgtrec.cluster.sources import Files, ScoreFiles, describe_scores, save_scores
+from kgtrec.cluster.store import Store, save_questions
+from kgtrec.cluster.task import Inputs
+from kgtrec.errors import InputError, UsageError
+from kgtrec.ranker import Ranker
+from kgtrec.scores import Factors, as_array
+
+if TYPE_CHECKING:
+    from kgtrec.questions import Questions
+
+__all__ = ["make_inputs"]
+
+
+def make_inputs(
+    source: Any,
+    questions: Questions,
+    folder: str | PathLike[str],
+    *,
+    run_depth: int = 0,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    threads: int = 1,
+) -> Inputs:
+    """Write what is in memory into a work folder, and describe what is in files.
+
+    Parameters
+    ----------
+    source : path, array, Factors, mapping of arrays, or None
+        As for `kgtrec.rank`; None: every part will be handed its scores.
+    questions : Questions
+    folder : path
+        Folder that the workers see.
+    run_depth, rows, higher_is_better, nan, threads
+        As for `kgtrec.rank`.
+
+    Raises
+    ------
+    InputError
+        Wrong shapes or dtypes.
+    UsageError
+        A source without a file: a callable, an iterable of chunks.
+    """
+    if isinstance(source, Mapping):
+        rows = "instances"  # a matrix per side has a row per triple
+    # Checks its arguments, with the messages that users know.
+    ranker = Ranker(
+        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
+    )
+    work = Path(folder)
+    files = None if source is None else _files(source, questions, work / "scores")
+    store = save_questions(questions, rows, work)
+    if files is not None:
+        files = fit_files(files, Store(store), ranker.higher_is_better)
+    return Inputs(str(store), files, ranker.run_depth, ranker.higher_is_better, nan, threads)
+
+
+def _files(source: Any, questions: Questions, folder: Path) -> Files:
+    if isinstance(source, (str, PathLike)):
+        return describe_scores(source, folder)
+    if isinstance(source, Mapping):
+        asked = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+        if set(source) != set(asked):
+            raise InputError(
+                f"a mapping of scores has the keys {list(source)}; "
+                f"these questions need {list(asked)}"
+            )
+        parts = [_saved(as_array(source[side]), folder) for side in asked]
+        matrices = [part for part in parts if isinstance(part, ScoreFiles)]
+        first = matrices[0]
+        for part in matrices:
+            if (part.n_columns, part.dtype) != (first.n_columns, first.dtype):
+                raise InputError(
+                    f"the scores of the two sides have {first.n_columns} columns of {first.dtype} "
+                    f"and {part.n_columns} of {part.dtype}; they must be alike"
+                )
+        return ScoreFiles(tuple(array for part in matrices for array in part.parts))
+    if isinstance(source, Factors):
+        return _saved(source, folder)
+    if hasattr(source, "__dlpack__") or hasattr(source, "__array__"):
+        return _saved(as_array(source), folder)
+    raise UsageError(
+        f"scores of type {type(source).__name__} have no file that workers could open; hand over a "
+        "path, an array, Factors or a Dask array"
+    )
+
+
+def _saved(source: npt.NDArray[Any] | Factors, folder: Path) -> Files:
+    """Files named after their content, so that one call does not write over those of another."""
+    if isinstance(source, Factors):
+        given = (source.queries, source.entities, source.bias)
+        arrays = [array for array in given if array is not None]
+    else:
+        arrays = [source]
+    hasher = hashlib.blake2b(digest_size=16)
+    if sum(array.nbytes for array in arrays) > WHOLE:
+        hasher.update(secrets.token_bytes(16))
+    else:
+        for array in arrays:
+            hasher.update(f"{array.shape} {array.dtype}".encode())
+            hasher.update(np.ascontiguousarray(array).data)
+    return save_scores(source, folder / hasher.hexdigest())

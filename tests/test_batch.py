@@ -1,0 +1,433 @@
+"""`kgtrec batch`: job files, resumption after kills and damage, one dataset and one summary."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_cluster import small_disk
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.cluster.jobfile import Batch, read_jobs
+from kgtrec.errors import FileError, UsageError
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
+
+from distributed import Client, LocalCluster
+
+from kgtrec.cluster.batch import batch_status, run_batch
+from kgtrec.cluster.workers import SchedulerLost
+
+MODELS = ("a", "b", "c")
+JOBS = """
+output = "results"
+measures = ["realistic.micro.mrr", "macro.map_cut_20", "tail.micro.hits@3", "head.micro.mr"]
+
+[graphs]
+one = "one"
+two = { path = "two" }
+
+[models]
+a = "{graph}-{model}-{split}.npy"
+b = { scores = "{graph}-b-{split}.npz" }
+c = { scores = { one = "one-c-{split}.npy" }, lower_is_better = true, protocols = ["test"] }
+
+[protocols.test]
+split = "test"
+
+[protocols.tails]
+split = "valid"
+filter = "train,valid,test"
+sides = "tail"
+"""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as cluster,
+        Client(cluster) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Batch:
+    """Two graphs and their scores in files, and the job file."""
+    for seed, name in enumerate(("one", "two")):
+        make_graph(tmp_path, name, np.random.default_rng(seed))
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    return read_jobs(tmp_path / "jobs.toml")
+
+
+def make_graph(folder: Path, name: str, rng: np.random.Generator) -> None:
+    (folder / name).mkdir()
+    for split, size in (("train", 300), ("valid", 40), ("test", 50)):
+        rows = [
+            f"e{rng.integers(30)}\tr{rng.integers(3)}\te{rng.integers(30)}\n" for _ in range(size)
+        ]
+        (folder / name / f"{split}.txt").write_text("".join(dict.fromkeys(rows)))
+    graph = kgtrec.read_graph(folder / name)
+    for split, sides in (("test", "both"), ("valid", "tail")):
+        n = len(graph.questions(split, sides))
+        for model in ("a", "c"):
+            scores = rng.integers(0, 9, (n, graph.n_entities)).astype(np.float32)
+            np.save(folder / f"{name}-{model}-{split}.npy", scores)
+        np.savez(
+            folder / f"{name}-b-{split}.npz",
+            queries=rng.normal(size=(n, 4)).astype(np.float32),
+            entities=rng.normal(size=(graph.n_entities, 4)).astype(np.float32),
+        )
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Everything that a batch leaves for its user."""
+    paths = [*folder.glob("ranks/**/*.parquet"), *folder.glob("summary.*")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def states(batch: Batch) -> list[str]:
+    return [outcome.state for outcome in batch_status(batch)]
+
+
+# -- What comes out ----------------------------------------------------------------------------
+
+
+def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
+    batch: Batch, client: Client, tmp_path: Path
+) -> None:
+    told: list[object] = []
+    outcomes = run_batch(batch, client, tell=told.append)
+    assert [outcome.state for outcome in outcomes] == ["finished"] * 9
+    assert len([said for said in told if isinstance(said, str)]) == 9  # plans
+    found = results(batch.output)
+    options = {"test": [], "tails": ["--split", "valid", "--sides", "tail"]}
+    for job in batch.jobs:
+        path = tmp_path / "single.parquet"
+        arguments = ["rank", "--graph", job.folder, "--scores", job.scores, "-o", str(path), "-q"]
+        arguments += options[job.protocol] + ["--lower-is-better"] * (job.model == "c")
+        if job.protocol == "tails":
+            arguments += ["--filter", "train,valid,test"]
+        assert CliRunner().invoke(cli, arguments).exit_code == 0
+        name = f"ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}/ranks.parquet"
+        assert found[name] == path.read_bytes()
+    assert not (batch.output / "work").exists()
+    check_dataset(batch)
+    check_summary(batch)
+
+
+def check_dataset(batch: Batch) -> None:
+    import pyarrow.dataset as ds
+
+    table = ds.dataset(batch.output / "ranks", format="parquet", partitioning="hive").to_table()
+    rows = table.select(["graph", "protocol", "model"]).to_pylist()
+    counted = {tuple(row.values()): rows.count(row) for row in rows}
+    assert set(counted) == {(job.graph, job.protocol, job.model) for job in batch.jobs}
+    ranks = kgtrec.Ranks.load(batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet")
+    assert counted["one", "test", "a"] == len(ranks)
+
+
+def check_summary(batch: Batch) -> None:
+    with open(batch.output / "summary.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["model"], row["graph"]) for row in rows] == [
+        (j.model, j.graph) for j in batch.jobs
+    ]
+    for row in rows:
+        folder = "ranks/graph={graph}/protocol={protocol}/model={model}".format(**row)
+        result = kgtrec.evaluate(kgtrec.Ranks.load(batch.output / folder / "ranks.parquet"))
+        side = "tail" if row["protocol"] == "tails" else "both"
+        for key in ("realistic.micro.mrr", "macro.map_cut_20"):
+            assert float(row[key]) == pytest.approx(result[f"{side}.{key}"], abs=1e-12)
+        assert float(row["tail.micro.hits@3"]) == result["tail.micro.hits@3"]
+        head = float("nan") if side == "tail" else result["head.micro.mr"]
+        np.testing.assert_equal(float(row["head.micro.mr"]), head)
+    lines = (batch.output / "summary.md").read_text().splitlines()
+    assert len(lines) == 2 + len(rows)
+
+
+def test_a_failed_job_is_reported_and_the_others_go_on(batch: Batch, client: Client) -> None:
+    scores = np.load(batch.path.parent / "one-a-test.npy")
+    scores[3, 4] = np.nan
+    np.save(batch.path.parent / "one-a-test.npy", scores)
+    (batch.path.parent / "two-b-valid.npz").unlink()
+    outcomes = {one.job.name: one for one in run_batch(batch, client)}
+    failed = {name: one.told for name, one in outcomes.items() if one.state == "failed"}
+    assert set(failed) == {"a on one, test", "b on two, tails"}
+    assert "NaN for question" in failed["a on one, test"]
+    assert "two-b-valid.npz: No such file" in failed["b on two, tails"]
+    text = (batch.output / "summary.md").read_text()
+    assert all(reason in text for reason in failed.values())
+    assert states(batch).count("finished") == 7
+    done = CliRunner().invoke(cli, ["batch", str(batch.path), "--status"])
+    assert done.exit_code == 0
+    assert done.output.count(": finished\n") == 7
+    assert "a on one, test: failed: " in done.output
+
+
+# -- Going on ----------------------------------------------------------------------------------
+
+
+def test_only_what_is_missing_damaged_or_changed_is_done(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert states(batch) == ["waiting"] * 9
+    run_batch(batch, client)
+    wanted = results(batch.output)
+
+    def again() -> list[str]:
+        told: list[object] = []
+        run_batch(batch, client, tell=told.append)
+        return sorted(said.job.name for said in told if not isinstance(said, str))
+
+    monkeypatch.setattr("kgtrec.cluster.batch.opened_client", None)  # nothing to do: no workers
+    assert again() == []
+    monkeypatch.undo()
+    damaged = batch.output / "ranks/graph=one/protocol=test/model=b/ranks.parquet"
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    (batch.output / "ranks/graph=two/protocol=test/model=a/ranks.parquet").unlink()
+    (batch.output / "records/two/tails/a.json").write_text('{"format": 1, "inp')
+    (batch.output / "ranks/graph=two/.kgtrec-0123.tmp").write_bytes(b"half")
+    assert sorted(states(batch)) == ["damaged"] * 2 + ["finished"] * 6 + ["waiting"]
+    assert again() == ["a on two, tails", "a on two, test", "b on one, test"]
+    assert results(batch.output) == wanted
+    assert not list(batch.output.rglob("*.tmp"))
+
+
+def test_changed_inputs_are_seen_whatever_the_clock_says(batch: Batch, client: Client) -> None:
+    run_batch(batch, client)
+    before = results(batch.output)
+    scores = batch.path.parent / "one-a-test.npy"
+    stat = os.stat(scores)
+    array = np.load(scores)
+    array[0, 0] += 20
+    np.save(scores, array)
+    os.utime(scores, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a clock set back
+    with open(batch.path.parent / "two" / "train.txt", "a") as file:
+        file.write("e1\tr2\te3\ne4\tr0\te4\ne5\tr0\te5\n")
+    os.utime(batch.path.parent / "one" / "test.txt")  # touched, not changed
+    assert states(batch) == ["changed"] + ["finished"] * 4 + ["changed"] * 4
+    run_batch(batch, client)
+    after = results(batch.output)
+    name = "ranks/graph=one/protocol=test/model=a/ranks.parquet"
+    assert before[name] != after[name]
+    other = "ranks/graph=one/protocol=test/model=b/ranks.parquet"
+    assert before[other] == after[other]
+    batch.path.write_text(JOBS.replace('sides = "tail"', 'sides = "head"'))
+    assert states(read_jobs(batch.path)).count("changed") == 4
+
+
+def test_killed_and_started_again_the_bytes_are_the_same(
+    batch: Batch, client: Client, tmp_path: Path
+) -> None:
+    run_batch(batch, client)
+    wanted = results(batch.output)
+    other = tmp_path / "again.toml"
+    other.write_text(JOBS.replace('"results"', '"again"'))
+    output = tmp_path / "again"
+    command = [sys.executable, "-m", "kgtrec", "batch", str(other), "--workers", "2"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path
+    )
+    wait_for(lambda: len(list(output.glob("records/*/*/*.json"))) >= 2)
+    children = family(process.pid)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in children))
+    again = read_jobs(other)
+    finished = [one.job for one in batch_status(again) if one.state == "finished"]
+    assert 0 < len(finished) < 9
+    stamps = [stamp(output, job) for job in finished]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert results(output) == wanted
+    assert [stamp(output, job) for job in finished] == stamps  # not done again
+
+
+def stamp(output: Path, job) -> tuple[int, int]:
+    folder = f"ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}"
+    found = os.stat(output / folder / "ranks.parquet")
+    return found.st_ino, found.st_mtime_ns
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "this never came"
+        time.sleep(0.02)
+
+
+def family(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *family(child)]
+    return found
+
+
+def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Client) -> None:
+    run_batch(batch, client)
+    wanted = results(batch.output)
+    with small_disk(batch.path.parent / "small", "400k") as disk:
+        batch.path.write_text(JOBS.replace('"results"', '"small/out"'))
+        small = read_jobs(batch.path)
+        told: list[object] = []
+        with contextlib.suppress(FileError):  # no room for the summary either
+            run_batch(small, client, tell=told.append)
+        reasons = [getattr(one, "told", "") for one in told if not isinstance(one, str)]
+        reasons = [reason for reason in reasons if reason]
+        assert reasons
+        assert all("disk is full" in reason or "No space left" in reason for reason in reasons)
+        subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
+        assert {one.state for one in run_batch(small, client)} == {"finished"}
+        assert results(small.output) == wanted
+
+
+# -- The command -------------------------------------------------------------------------------
+
+
+def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kgtrec", "batch", *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd,
+    )  # fmt: skip
+
+
+def test_the_command_on_a_scheduler(batch: Batch, client: Client) -> None:
+    (batch.path.parent / "one-a-test.npy").unlink()
+    address = client.scheduler.address
+    done = run_command("jobs.toml", "--scheduler", address, cwd=batch.path.parent)
+    assert done.returncode == 2
+    assert "kgtrec: 1 of 9 jobs failed" in done.stderr
+    assert "| b | two | tails | finished |" in done.stdout
+    assert "Traceback" not in done.stderr
+    done = run_command("jobs.toml", "--scheduler", "tcp://127.0.0.1:9", cwd=batch.path.parent)
+    assert done.returncode == 1
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in done.stderr
+
+
+def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:
+    from kgtrec.cluster.batch import _locked
+
+    with _locked(batch.output), pytest.raises(UsageError, match="another batch is at work"):
+        run_batch(batch, client)
+
+
+def test_a_lost_scheduler_is_no_fault_of_the_jobs(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object, **__: object) -> None:
+        raise SchedulerLost("the connection to the scheduler is lost")
+
+    monkeypatch.setattr("kgtrec.cluster.batch.rank_parts", lost)
+    with pytest.raises(SchedulerLost):
+        run_batch(batch, client)
+    assert states(batch) == ["waiting"] * 9
+
+
+# -- Job files ---------------------------------------------------------------------------------
+
+
+def test_the_three_formats_say_the_same(batch: Batch, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        tomllib = pytest.importorskip("tomli")
+    content = tomllib.loads(JOBS)
+    (tmp_path / "jobs.json").write_text(json.dumps(content))
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    for name in ("jobs.json", "jobs.yaml"):
+        assert read_jobs(tmp_path / name).jobs == batch.jobs
+    assert [job.name for job in batch.jobs[:3]] == [
+        "a on one, test", "b on one, test", "c on one, test"
+    ]  # fmt: skip
+    assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
+    assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
+
+
+GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        ({"outputs": "x"}, ["outputs: no such key; there are output, graphs"]),
+        ({"output": 3}, ["output: 3 is not a string"]),
+        ({"memory": "much"}, ["memory: memory 'much' is no size"]),
+        ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
+        ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
+        ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g.path: missing"]),
+        ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
+        ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
+         ["models.m.lower_is_better: 'no' is not true or false"]),
+        ({"models": {"m": "{grph}.npy"}}, ["models.m.scores: {grph} in '{grph}.npy' is unknown"]),
+        ({"models": {"m": {"scores": {"h": "s"}}}}, ["models.m.scores.h: there is no such graph"]),
+        ({"models": {"m": {"scores": "s", "graphs": ["h"]}}},
+         ["models.m.graphs: there is no graph 'h'"]),
+        ({"protocols": {"p": {"sides": "left"}}}, ["protocols.p.sides: 'left' is unknown; choose"]),
+        ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
+        ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
+         ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
+        ({"protocols": {}}, ["there is nothing to do"]),
+    ],
+)  # fmt: skip
+def test_every_fault_names_file_and_key(change: dict, faults: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(GOOD))
+    assert len(read_jobs(path).jobs) == 1
+    path.write_text(json.dumps(GOOD | change))
+    with pytest.raises(FileError) as found:
+        read_jobs(path)
+    assert found.value.path == str(path)
+    for fault in faults:
+        assert fault in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("jobs.toml", "a = 1\n = 2\n", "line 2"),
+        ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
+        ("jobs.json", '{"a": 1,\n"b"}', "jobs.json:2: not JSON"),
+        ("jobs.json", '{"output": "a", "output": "b"}', "the key 'output' stands twice"),
+        ("jobs.json", "[]", "list instead of a table"),
+        ("jobs.yaml", "a: [1\nb: }", "jobs.yaml:2: not YAML"),
+        ("jobs.yaml", "a: 1\nb: 2\na: 3\n", "jobs.yaml:3: the key 'a' stands twice"),
+        ("jobs.yaml", "a: !!python/object/apply:os.getpid []\n", "not YAML"),
+        ("jobs.yaml", "\xff", "not UTF-8"),
+        ("jobs.ini", "a = 1", "a job file named .ini"),
+    ],
+)
+def test_malformed_files_are_one_sentence(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    if name.endswith(".yaml"):
+        pytest.importorskip("yaml")
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileError) as found:
+        read_jobs(tmp_path / name)
+    assert message in str(found.value)
+    assert "\n" not in str(found.value)

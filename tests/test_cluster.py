@@ -1,0 +1,558 @@
+"""Dask: real worker processes, killed and starved; results are always those of the local run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_domains import N, random_questions, some_scores
+
+import kgtrec
+from kgtrec.errors import FileError, InputError, UsageError
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
+
+import dask.array as da
+from distributed import Client, LocalCluster
+from distributed.protocol.pickle import dumps
+
+import kgtrec.cluster
+from kgtrec.cluster import engine, workers
+from kgtrec.cluster.parts import PartFiles
+from kgtrec.cluster.plan import Plan
+from kgtrec.cluster.task import Task
+from kgtrec.cluster.workers import ClusterError, SchedulerLost
+
+DEPTH = 5
+META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
+
+
+@pytest.fixture
+def client(cluster_client: Client) -> Client:
+    """The module's, with both workers there, whatever the last test did to them."""
+    cluster_client.wait_for_workers(2, timeout=60)
+    return cluster_client
+
+
+@pytest.fixture(scope="module")
+def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Two worker processes that come back when they are killed."""
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as cluster,
+        Client(cluster) as found,
+    ):
+        cluster.scheduler.allowed_failures = 2
+        yield found
+
+
+def assert_same(got, wanted, folder: Path) -> None:
+    """Every byte of the saved ranks, manifest included, and the run."""
+    files = [folder / "got.parquet", folder / "wanted.parquet"]
+    for (ranks, _), path in zip((got, wanted), files, strict=True):
+        ranks.save(path)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    for name in ("offsets", "documents", "scores"):
+        np.testing.assert_array_equal(getattr(got[1], name), getattr(wanted[1], name))
+    assert got[1].depth == wanted[1].depth
+
+
+def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, most: int = 4) -> None:
+    """Plans with random blocks and ranges, as no memory would make them for a small graph."""
+
+    def pieces(stop: int, most: int) -> tuple[tuple[int, int], ...]:
+        cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
+        return tuple(itertools.pairwise([0, *sorted(cuts.tolist()), stop]))
+
+    def plan(inputs, *_: object, **__: object) -> Plan:
+        store = inputs.store()
+        ranges = ((0, N),) if store.restricted else pieces(N, int(rng.integers(0, most)))
+        return Plan(pieces(store.n_rows, most), ranges, 0, 0)
+
+    monkeypatch.setattr(engine, "make_plan", plan)
+
+
+# -- The same bytes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_partition_gives_the_bytes_of_the_local_run(
+    seed: int, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N)).astype([np.float16, np.float32][seed % 2])
+    settings = {"run_depth": DEPTH, "higher_is_better": seed % 3 > 0, "nan": "worst"}
+    scores[rng.random(scores.shape) < 0.02 * (seed % 3)] = np.nan
+    cut_at_random(monkeypatch, rng)
+    got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "work", **settings)
+    assert_same(got, kgtrec.rank(scores, questions, **settings), tmp_path)
+
+
+@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
+def test_factors(
+    metric: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    questions = random_questions(rng)
+    entities = rng.normal(size=(N, 9)).astype(np.float32)
+    entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
+    bias = rng.integers(0, 2, N).astype(np.float32)
+    queries = rng.normal(size=(len(questions), 9)).astype(np.float32)
+    factors = kgtrec.Factors(queries, entities, bias, metric)
+    cut_at_random(monkeypatch, rng)
+    got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
+
+
+def test_rows_per_instance_restrictions_and_files(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    questions = random_questions(rng)
+    cut_at_random(monkeypatch, rng)
+    n = len(questions.triples)
+    sides = {side: some_scores(rng, (n, N)) for side in ("head", "tail")}
+    got = kgtrec.cluster.rank(sides, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(sides, questions, DEPTH), tmp_path)
+    narrow = questions.restrict(entities=range(0, N, 2), outside="worst")
+    path = tmp_path / "scores.npy"
+    np.save(path, some_scores(rng, (len(questions), N)))
+    got = kgtrec.cluster.rank(str(path), narrow, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(str(path), narrow, DEPTH), tmp_path)
+
+
+@pytest.mark.parametrize("chunks", [(4, N), (5, 9), (100, 7), (3, 3)])
+def test_dask_arrays_are_ranked_chunk_by_chunk(
+    chunks: tuple[int, int], client: Client, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(9)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    scores[0, 1] = np.nan
+    array = da.from_array(scores, chunks=chunks)
+    got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH, nan="worst")
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH, nan="worst"), tmp_path)
+    narrow = questions.restrict(entities=range(0, N, 2), outside="worst")
+    got = kgtrec.cluster.rank(array, narrow, client, run_depth=DEPTH, nan="worst")
+    assert_same(got, kgtrec.rank(scores, narrow, DEPTH, nan="worst"), tmp_path)
+
+
+def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, kgtrec, kgtrec.cluster\n"
+        "def main():\n"
+        "    triples = np.array([[0, 0, 1], [1, 0, 2], [2, 0, 0]])\n"
+        "    questions = kgtrec.Graph.from_arrays(test=triples).questions()\n"
+        "    scores = np.arange(18, dtype=np.float32).reshape(6, 3)\n"
+        "    ranks, _ = kgtrec.cluster.rank(scores, questions)\n"
+        "    print(ranks.rank().tolist() == kgtrec.rank(scores, questions)[0].rank().tolist())\n"
+    )
+    guarded = script.with_name("guarded.py")
+    guarded.write_text(script.read_text() + "if __name__ == '__main__':\n    main()\n")
+    done = run_python(str(guarded), timeout=60)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    script.write_text(script.read_text() + "main()\n")
+    done = run_python(str(script), timeout=60)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        "kgtrec.cluster.workers.ClusterError: the worker processes did not start"
+    )
+
+
+# -- What travels ------------------------------------------------------------------------------
+
+
+def test_nothing_large_is_pickled(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    submit = client.submit
+
+    def weigh(function, *arguments, **options):
+        sizes.append(len(dumps((function, arguments))))
+        return submit(function, *arguments, **options)
+
+    monkeypatch.setattr(client, "submit", weigh)
+    rng = np.random.default_rng(10)
+    for n in (1_000, 50_000):
+        questions = random_questions(rng, n)
+        factors = kgtrec.Factors(
+            rng.normal(size=(len(questions), 16)).astype("f4"),
+            rng.normal(size=(n, 16)).astype("f4"),
+        )
+        before = len(sizes)
+        kgtrec.cluster.rank(factors, questions, client, folder=tmp_path)
+        assert len(sizes) > before
+    assert max(sizes) < 2_000  # the smaller model alone has 64 kB
+    assert max(sizes) - min(sizes) < 100
+
+
+@pytest.mark.parametrize("kind", ["factors", "matrix", "dask"])
+def test_workers_that_share_no_folder_are_sent_the_files(
+    kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "look_at_workers", lambda client, paths: False)
+    rng = np.random.default_rng(11)
+    questions = random_questions(rng)
+    factors = kgtrec.Factors(
+        rng.normal(size=(len(questions), 3)).astype("f4"), rng.normal(size=(N, 3)).astype("f4")
+    )
+    scores = factors.scores()
+    source = {"factors": factors, "matrix": scores, "dask": da.from_array(scores, chunks=(5, 9))}
+    cut_at_random(monkeypatch, rng)
+    opened = client.run(count_opened, "questions-")
+    got = kgtrec.cluster.rank(source[kind], questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
+    assert client.list_datasets() == ()  # and what was scattered is taken back
+
+
+def count_opened(name: str) -> int:
+    """On a worker: files that it has mapped with a name in their path."""
+    return sum(name in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_files_that_look_different_to_a_worker_are_not_shared(
+    client: Client, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("here")
+    assert workers.look_at_workers(client, [str(path)])
+    assert not workers.look_at_workers(FakeClient(workers.look([])), [str(path)])
+    with pytest.raises(UsageError, match=r"worker tcp://x has 0\.0\.1, this is kgtrec"):
+        workers.look_at_workers(FakeClient(("0.0.1", [])), [])
+    with pytest.raises(UsageError, match="has no kgtrec"):
+        workers.look_at_workers(FakeClient(ModuleNotFoundError("kgtrec")), [])
+
+
+class FakeClient:
+    """One worker that says what it is told to say."""
+
+    def __init__(self, said: object) -> None:
+        self.said = said
+
+    def wait_for_workers(self, n: int, timeout: float) -> None:
+        pass
+
+    def run(self, *_: object, **__: object) -> dict[str, object]:
+        return {"tcp://x": self.said}
+
+
+# -- Losses ------------------------------------------------------------------------------------
+
+
+def fatal_once(block: np.ndarray, flag: str) -> np.ndarray:
+    """Kills its worker the first time."""
+    if not os.path.exists(flag):
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def failing_once(block: np.ndarray, flag: str) -> np.ndarray:
+    if not os.path.exists(flag):
+        Path(flag).touch()
+        raise OSError("the storage is late")
+    return block
+
+
+@pytest.mark.parametrize("fault", [fatal_once, failing_once])
+def test_a_worker_killed_in_mid_task_changes_nothing(fault, client: Client, tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    flag = tmp_path / "flag"
+    array = da.from_array(scores, chunks=(6, 9)).map_blocks(fault, flag=str(flag), meta=META)
+    got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH)
+    assert flag.exists()
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_worker_killed_between_parts_changes_nothing(
+    shared: bool, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other worker, or the one that takes its place, has or fetches what it needs."""
+    if not shared:
+        monkeypatch.setattr(engine, "look_at_workers", lambda client, paths: False)
+    killed = []
+    save = PartFiles.save
+
+    def save_and_kill(self, part) -> None:
+        save(self, part)
+        if not killed:
+            killed.extend(client.run(os.getpid).values())
+            os.kill(killed[0], signal.SIGKILL)
+
+    monkeypatch.setattr(PartFiles, "save", save_and_kill)
+    rng = np.random.default_rng(13)
+    cut_at_random(monkeypatch, rng, most=9)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH, folder=tmp_path)
+    assert killed
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+
+
+def fatal(block: np.ndarray) -> np.ndarray:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def failing(block: np.ndarray) -> np.ndarray:
+    raise ZeroDivisionError("a bug of the model")
+
+
+def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
+    rng = np.random.default_rng(14)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    array = da.from_array(scores, chunks=(100, 9))
+
+    def rank(source, **options):
+        return kgtrec.cluster.rank(source, questions, client, **options)
+
+    with pytest.raises(ClusterError, match="died of it, again and again"):
+        rank(da.from_array(scores).map_blocks(fatal, meta=META))
+    with pytest.raises(ClusterError, match="ZeroDivisionError: a bug of the model"):
+        rank(array.map_blocks(failing, meta=META), retries=1)
+    scores[2, 3] = np.nan
+    with pytest.raises(InputError, match=r"NaN for question .*entity '3'") as local:
+        kgtrec.rank(scores, questions)
+    for source in (scores, da.from_array(scores, chunks=(100, 9)), da.from_array(scores)):
+        with pytest.raises(InputError) as found:
+            rank(source)
+        assert str(found.value) == str(local.value)
+    with pytest.raises(InputError, match="expected"):
+        rank(array[1:])
+    with pytest.raises(InputError, match="unknown size"):
+        rank(array[array[:, 0] > 2])
+    with pytest.raises(InputError, match="dtype int64"):
+        rank(array.astype(np.int64))
+    with pytest.raises(UsageError, match="have no file"):
+        rank(lambda batch: scores)
+    with pytest.raises(UsageError, match="memory granted is too little"):
+        rank(np.nan_to_num(scores), memory="10MB")
+    with pytest.raises(UsageError, match=r"pass a distributed\.Client"):
+        kgtrec.cluster.rank(scores, questions, "tcp://here:1")
+
+
+def test_scores_that_change_while_they_are_ranked(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(15)
+    questions = random_questions(rng)
+    path = tmp_path / "scores.npy"
+    np.save(path, some_scores(rng, (len(questions), N)))
+    save = PartFiles.save
+
+    def save_and_change(self, part) -> None:
+        save(self, part)
+        with open(path, "r+b") as file:
+            file.seek(200)
+            file.write(b"\x01")
+
+    monkeypatch.setattr(PartFiles, "save", save_and_change)
+    with pytest.raises(InputError, match=r"scores\.npy changed while it was ranked"):
+        kgtrec.cluster.rank(str(path), questions, client, folder=tmp_path / "work")
+
+
+# -- Going on ----------------------------------------------------------------------------------
+
+
+def test_finished_parts_are_kept_and_damaged_ones_ranked_again(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(16)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    plans = Plan(((0, 4), (4, 9), (9, len(questions))), ((0, 11), (11, N)), 0, 0)
+    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: plans)
+    done = []
+    submit = engine.Workers.submit
+    monkeypatch.setattr(
+        engine.Workers, "submit", lambda self, work: done.append(work) or submit(self, work)
+    )
+
+    def rank(**options) -> int:
+        done.clear()
+        got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "work", **options)
+        assert_same(got, kgtrec.rank(scores, questions, options["run_depth"]), tmp_path)
+        return len(done)
+
+    assert rank(run_depth=DEPTH) == 6
+    assert rank(run_depth=DEPTH) == 0
+    assert rank(run_depth=DEPTH + 1) == 6  # other parts
+    first, second, third, *_ = sorted((tmp_path / "work").glob("parts-*/*.part"))
+    first.write_bytes(first.read_bytes()[:-7])
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 1
+    second.write_bytes(data)
+    third.unlink()
+    assert rank(run_depth=DEPTH) + rank(run_depth=DEPTH + 1) == 3
+    scores[0, 0] += 1
+    assert rank(run_depth=DEPTH) == 6  # other scores
+    assert rank(run_depth=DEPTH, memory="3GB") == 0  # the plan is the same
+
+
+def test_parts_survive_their_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(17)
+    files = PartFiles(tmp_path)
+    task = Task(3, 5, 0, 9)
+    part = engine.Partial(
+        task, rng.integers(0, 9, (6, 4)), np.array([True, False, False, True]),
+        np.array([1, 2], dtype=np.int32), np.array([5, 1, 7], dtype=np.int32),
+        np.array([0.5, -1, np.inf]), 3, "float64", "avx2",
+    )  # fmt: skip
+    files.save(part)
+    found = files.load(task)
+    assert found is not None
+    for name, value in vars(part).items():
+        np.testing.assert_array_equal(getattr(found, name), value)
+    assert files.load(dataclasses.replace(task, stop_row=6)) is None
+
+
+class Scheduler:
+    """A scheduler and a worker as processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        port = self.address.rpartition(":")[2]
+        tools = [
+            ["scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
+            ["worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1",
+             "--local-directory", str(self.folder)],
+        ]  # fmt: skip
+        for tool in tools:
+            command = [sys.executable, "-m", "dask", *tool]
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder
+            )
+            self.processes.append(process)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(port))):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"no scheduler at {self.address} within a minute")
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+
+def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(18)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    scheduler = Scheduler(tmp_path)
+    saved: list[Task] = []
+    save = PartFiles.save
+
+    def save_and_stop(self, part) -> None:
+        save(self, part)
+        saved.append(part.task)
+        if len(saved) in stops:
+            stops.remove(len(saved))
+            scheduler.stop()
+            if restart:
+                scheduler.start()
+
+    monkeypatch.setattr(PartFiles, "save", save_and_stop)
+    blocks = tuple(itertools.pairwise([*range(0, len(questions), 2), len(questions)]))
+    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
+    scheduler.start()
+    monkeypatch.setattr(workers, "WAIT", 30.0)
+    try:
+        with Client(scheduler.address, timeout=6, set_as_default=False) as client:
+            stops, restart = {1}, True
+            got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "a")
+            assert not stops
+            assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+            monkeypatch.setattr(workers, "WAIT", 2.0)
+            saved.clear()
+            stops, restart = {2}, False
+            with pytest.raises(SchedulerLost, match="what was written is kept"):
+                kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
+        scheduler.start()
+        monkeypatch.setattr(workers, "WAIT", 30.0)
+        with Client(scheduler.address, timeout=6, set_as_default=False) as client:
+            got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
+        assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+        assert len(saved) == len(set(saved)) == len(blocks)  # nothing done twice
+    finally:
+        scheduler.stop()
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own; skips where mounting is not allowed."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no mount here: a full disk needs a small file system")
+    if done.returncode:
+        pytest.skip("mounting is not allowed here: a full disk needs a small file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_said_and_room_lets_it_go_on(client: Client, tmp_path: Path) -> None:
+    rng = np.random.default_rng(19)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    with small_disk(tmp_path / "small", "64k") as disk:
+        with pytest.raises(FileError, match="the disk is full"):
+            kgtrec.cluster.rank(scores, questions, client, folder=disk)
+        assert not list(disk.rglob("*.tmp"))
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        got = kgtrec.cluster.rank(scores, questions, client, folder=disk)
+        assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+
+
+def test_dask_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    questions = random_questions(np.random.default_rng(20))
+    with pytest.raises(UsageError, match=r"pip install 'kgtrec\[cluster\]'"):
+        kgtrec.cluster.rank(np.zeros((len(questions), N), "f4"), questions)
+
+
+def run_python(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)

@@ -1,0 +1,58 @@
+"""`kgtrec.study` and `kgtrec.plots` load on first use what they list, and nothing before."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PAGES = ("kgtrec", "kgtrec.study", "kgtrec.plots")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_is_there_and_is_what_its_home_has(page: str) -> None:
+    module = import_module(page)
+    assert set(module._HOMES) <= set(module.__all__)
+    assert set(module._HOMES) <= set(dir(module))
+    for name, home in module._HOMES.items():
+        assert getattr(module, name) is getattr(import_module(f"{page}.{home}"), name)
+        assert name in import_module(f"{page}.{home}").__all__
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_type_checkers_are_told_the_same(page: str) -> None:
+    module = import_module(page)
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+    told = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert told == {name: f"{page}.{home}" for name, home in module._HOMES.items()}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_name_is_that_of_a_module_too(page: str) -> None:
+    """Which of the two one got would hang on what was imported before."""
+    module = import_module(page)
+    folder = Path(str(module.__file__)).parent
+    modules = {path.stem for path in folder.iterdir() if path.suffix in (".py", ".so", "")}
+    assert modules & set(module._HOMES) == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_name_that_is_not_there(page: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{page}' has no attribute 'cellar'"):
+        import_module(page).cellar  # noqa: B018
+
+
+def test_a_front_page_loads_nothing(tmp_path: Path) -> None:
+    code = "import sys, kgtrec.study, kgtrec.plots; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
