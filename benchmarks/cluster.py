@@ -46,7 +46,7 @@ def _c1(settings: Settings) -> list[Row]:
         return [not_run("C1", "", "Dask is not installed: pip install 'kgtrec[cluster]'")]
     import kgtrec.cluster
 
-    entities, questions = (5_000, 2_000) if settings.quick else (60_000, 50_000)
+    entities, questions = (5_000, 2_000) if settings.quick else (100_000, 80_000)
     with (
         tempfile.TemporaryDirectory() as name,
         LocalCluster(

@@ -8,6 +8,7 @@ two separately measured medians would not.
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of every round, by contestant; CPU seconds (of all threads) beside them."""
+    """Seconds of every round, by contestant; CPU seconds (of all threads and of processes that were
+    started) beside them."""
 
     wall: Mapping[str, list[float]]
     cpu: Mapping[str, list[float]]
@@ -54,6 +56,7 @@ class Timings:
             "ratio_of_fastest": min(self.wall[above]) / min(self.wall[below]),
             "ratio_cpu": median(_divided(self.cpu[above], self.cpu[below])),
             "seconds": {name: median(times) for name, times in self.wall.items()},
+            "seconds_cpu": {name: median(times) for name, times in self.cpu.items()},
         }
 
 
@@ -76,11 +79,16 @@ def _timed(contestant: Contestant) -> tuple[float, float]:
     gc.collect()
     gc.disable()
     try:
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu, wall = _cpu_seconds(), time.perf_counter()
         contestant.run(prepared)
-        return time.perf_counter() - wall, time.process_time() - cpu
+        return time.perf_counter() - wall, _cpu_seconds() - cpu
     finally:
         gc.enable()
+
+
+def _cpu_seconds() -> float:
+    """Of this process, and of those that it started and that have ended."""
+    return time.process_time() + sum(os.times()[2:4])
 
 
 def _divided(above: list[float], below: list[float]) -> list[float]:

@@ -297,6 +297,24 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 # -- Files -------------------------------------------------------------------------------------
 
 
+def test_a_plain_evaluation_starts_quickly(files) -> None:
+    """It loads no more than it needs, and leaves the environment as it was."""
+    code = (
+        "import os, sys\n"
+        "before = dict(os.environ)\n"
+        "from kgtrec.cli import main\n"
+        f"sys.argv = ['kgtrec', 'eval', '-m', 'map', *{list(files)!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert dict(os.environ) == before\n"
+        "needless = {'pyarrow', 'pandas', 'scipy', 'logging', 'kgtrec.tables', 'kgtrec.trec.micro',"
+        " 'kgtrec.trec.ties', 'kgtrec.trec.packed', 'kgtrec.trec.zscores'}\n"
+        "print(sorted(needless & {*sys.modules}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == line("map", "all", "0.6250") + "[]\n"
+
+
 def test_packed_files_and_any_bytes(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "q").write_bytes(b"\xff 0 \xfe 1\n")
     run = b"\xff Q0 \xfe 1 1 t\xfd\n"

@@ -176,9 +176,7 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert done.stdout == ""
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(
-        "kgtrec.cluster.workers.ClusterError: the worker processes did not start"
-    )
+    assert last.startswith("kgtrec.errors.UsageError: worker processes import the script")
 
 
 # -- What travels ------------------------------------------------------------------------------

@@ -185,6 +185,8 @@ WRONG = [
     ((*RANKS[:2], "--stability"), UsageError, "3 or more"),
     ((*RANKS, "--plot", "x.doc"), UsageError, "must end in one of"),
     ((RANKS[0], "q.qrels"), KgtrecError, "q.qrels"),
+    (("a.run", "b.run"), UsageError, "add --qrels QRELS"),
+    (("--qrels", "q.qrels", *RANKS), UsageError, "without --qrels"),
     ((RANKS[0], "no.parquet"), KgtrecError, "no.parquet"),
     (("--qrels", RANKS[0], "a.run", "b.run"), KgtrecError, RANKS[0]),
 ]

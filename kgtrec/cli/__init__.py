@@ -14,6 +14,7 @@ import click
 from kgtrec._version import __version__
 from kgtrec.cli.process import (
     Terminated,
+    end_quickly,
     exit_at_once,
     give_up_stdout,
     open_closed_streams,
@@ -93,6 +94,7 @@ def cli(ctx: click.Context) -> None:
 def main() -> None:
     """Entry point: one sentence for a user's mistake, never a traceback."""
     open_closed_streams()
+    end_quickly()
     warnings.showwarning = _show_warning
     with signals_as_exceptions(), pandas_out_of_sight():
         code = _run()

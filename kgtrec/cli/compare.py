@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,7 @@ def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:
         raise UsageError(f"{twice!r} is named twice; name each system once")
     if len(files) < 2:
         raise UsageError(f"{files[0]!r} alone has nothing to be compared with; name two or more")
+    _check_kinds(files, runs)
     if runs:  # named as in pools
         from kgtrec.study.runlists import system_names
 
@@ -174,6 +176,23 @@ def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:
         file if short.count(stem) > 1 or not stem else stem: file
         for stem, file in zip(short, files, strict=True)
     }
+
+
+def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
+    """Ranks and runs are told apart by their first bytes, as what is wrong is then easily said."""
+    for file in filter(os.path.isfile, files):
+        with suppress(OSError), open(file, "rb") as stream:
+            ranks = stream.read(4) == b"PAR1"
+            if runs and ranks:
+                raise UsageError(
+                    f"{file!r} is a Parquet file; with --qrels, name TREC runs; files of ranks are "
+                    "compared without --qrels"
+                )
+            if not (runs or ranks or file.endswith(".parquet")):
+                raise UsageError(
+                    f"{file!r} is no file of ranks, as `kgtrec rank -o` writes them; if it is a "
+                    "TREC run, add --qrels QRELS"
+                )
 
 
 def _keep_blas_single() -> None:

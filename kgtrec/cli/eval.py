@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import eval_options as options
+from kgtrec.cli.process import without_collector
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
     parameters of a measure; 4 a document twice; 7 no query in both files.
     """
-    call = options.Call(**given)
+    with without_collector():
+        _evaluate(qrels, runs, options.Call(**given))
+
+
+def _evaluate(qrels: str | None, runs: tuple[str, ...], call: options.Call) -> None:
     if call.ci is None:
         _load_numpy_alone()
     from kgtrec.trec.output import Wanted

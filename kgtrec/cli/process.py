@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.abc import MetaPathFinder
 from types import FrameType
 from typing import NoReturn
 
 __all__ = [
     "Terminated",
+    "end_quickly",
     "exit_at_once",
     "give_up_stdout",
     "open_closed_streams",
     "pandas_out_of_sight",
     "signals_as_exceptions",
+    "without_collector",
 ]
 
 
@@ -38,6 +41,25 @@ def open_closed_streams() -> None:
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+def end_quickly() -> None:
+    """When the interpreter ends, leave its modules to the system: to look through them for cycles
+    takes a fifth of the time of a short command."""
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """No search for cycles, which a command that makes none spends a tenth of its start on."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def give_up_stdout() -> None:
@@ -89,7 +111,9 @@ def pandas_out_of_sight() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
+    """A MetaPathFinder; importing importlib.abc, to say so, would take milliseconds."""
+
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
             raise ModuleNotFoundError("pandas is not loaded by the command line", name=fullname)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._version import __version__
+from kgtrec.cluster.mainguard import refuse_unguarded
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.threads import available_cores
 
@@ -99,7 +100,7 @@ def opened_client(
             )
         yield client
         return
-    _refuse_reimport()
+    refuse_unguarded()
     with ExitStack() as stack:
         try:
             # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
@@ -115,8 +116,7 @@ def opened_client(
             )
         except RuntimeError as error:
             raise ClusterError(
-                f"the worker processes did not start ({error}); in a script, put the work under "
-                "if __name__ == '__main__':, since they import the script"
+                f"the worker processes did not start ({error}); look at what they said"
             ) from None
         yield stack.enter_context(Client(cluster, set_as_default=False))
 
@@ -136,17 +136,6 @@ def connected(address: str) -> Iterator[Client]:
         ) from None
     with client:
         yield client
-
-
-def _refuse_reimport() -> None:
-    """A script without the usual guard would start processes that start processes."""
-    import multiprocessing
-
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise UsageError(
-            "worker processes import the script that started them; put its work under "
-            "if __name__ == '__main__':"
-        )
 
 
 def look_at_workers(client: Client, paths: Sequence[str]) -> bool:

@@ -18,7 +18,6 @@ from kgtrec.trec.options import EvalOptions
 from kgtrec.trec.reading import Judgements, read_judgements, read_lists
 from kgtrec.trec.table import Column, depth_needed
 from kgtrec.trec.text import PathName, is_path
-from kgtrec.trec.tiecount import queries_with_ties
 from kgtrec.trec.values import Values, summary, values
 
 if TYPE_CHECKING:
@@ -161,12 +160,21 @@ def score(
         unasked=lists.unasked,
         from_pytrec_eval=_from_pytrec_eval(columns, options, found, beyond),
         for_size=found.native,
-        tied=queries_with_ties(lists, columns, options),
+        tied=_tied(lists, columns, options),
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
     scored = _extended(scored, columns, options, lists, beyond)
     return _without_absent(scored, options, lists)
+
+
+def _tied(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> int:
+    """Queries with ties that could change a column."""
+    if not (lists.scores[1:] == lists.scores[:-1]).any():  # in single precision as of trec_eval 9
+        return 0
+    from kgtrec.trec.tiecount import queries_with_ties
+
+    return queries_with_ties(lists, columns, options)
 
 
 def _lists(
