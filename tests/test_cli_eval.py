@@ -14,6 +14,7 @@ import math
 import shlex
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from kgtrec.trec.output import Wanted, trec_lines
 from kgtrec.trec.scoring import Scored
 from kgtrec.trec.table import resolve
 
+# Elsewhere than the checkout, so that what is installed is what runs.
+AWAY = tempfile.gettempdir()
 QRELS = "10 0 a 1\n10 0 b 0\n9 0 a 1\n9 0 z 1\n8 0 a 1\n"
 RUN = "9 Q0 b 1 3 x\n9 Q0 a 2 2 x\n10 Q0 a 1 7 x\n7 Q0 a 1 1 sys\n"
 
@@ -311,7 +314,9 @@ def test_a_plain_evaluation_starts_quickly(files) -> None:
         " 'kgtrec.trec.ties', 'kgtrec.trec.packed', 'kgtrec.trec.zscores'}\n"
         "print(sorted(needless & {*sys.modules}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=AWAY, capture_output=True, text=True, check=True
+    )
     assert done.stdout == line("map", "all", "0.6250") + "[]\n"
 
 
@@ -343,13 +348,15 @@ def test_standard_input_for_either(invoke: Invoke, files, piped: int) -> None:
     content = Path(names[piped]).read_bytes()
     names[piped] = "-"
     command = [sys.executable, "-m", "kgtrec", "eval", "-q", "-m", "map", "-m", "runid", *names]
-    done = subprocess.run(command, input=content, capture_output=True, check=True)
+    done = subprocess.run(command, cwd=AWAY, input=content, capture_output=True, check=True)
     assert done.stdout == expected
 
 
 def test_a_closed_standard_input_gets_a_sentence(files) -> None:
     command = f"exec {shlex.quote(sys.executable)} -m kgtrec eval {shlex.quote(files[0])} - <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=AWAY, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("kgtrec: standard input: ")
     assert "Traceback" not in done.stderr

@@ -386,6 +386,7 @@ def test_memory_stays_within_what_is_granted(tmp_path: Path, n: int) -> None:
     inputs = big_inputs(tmp_path, n, 500, dim=60)  # 144 MB of vectors
     done = subprocess.run(
         [sys.executable, "-c", _MEASURE],
+        cwd=tmp_path,  # not the checkout: what is installed is what runs
         input=pickle.dumps((inputs, "200MB")),
         capture_output=True,
         check=True,

@@ -218,7 +218,7 @@ def test_other_questions_are_named(folder: Path, tmp_path: Path) -> None:
 def test_one_sentence_and_an_exit_code(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kgtrec", "compare", str(folder / "s0.parquet"), "nowhere.parquet"],
-        capture_output=True, text=True, check=False,
+        cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

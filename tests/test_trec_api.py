@@ -476,13 +476,13 @@ def test_standard_input_only_once() -> None:
 # -- Loading ----------------------------------------------------------------------------------
 
 
-def test_names_are_loaded_on_first_use() -> None:
+def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
     code = (
         "import sys, kgtrec.trec, kgtrec.trec.table; assert 'numpy' not in sys.modules;"
         "assert set(kgtrec.trec.__all__) <= set(dir(kgtrec.trec));"
         "kgtrec.trec.evaluate; assert 'numpy' in sys.modules and 'pandas' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     for name in trec.__all__:
         assert getattr(trec, name) is not None
     with pytest.raises(AttributeError, match=r"kgtrec\.trec.*'nothing'"):
