@@ -14,7 +14,7 @@ typedef struct {
     T *bias;         /* of the tile's entities; 0 for a model without */
     T *scores;       /* (QUERY_TILE, width) */
     T *queries;      /* a strip of queries padded with zero rows */
-    T *wide;         /* one entity, widened from half precision */
+    T *copy;         /* room for FN(entity) */
 } FN(tiler);
 
 static void FN(tiler_close)(FN(tiler) * tiler) {
@@ -23,7 +23,7 @@ static void FN(tiler_close)(FN(tiler) * tiler) {
     free(tiler->bias);
     free(tiler->scores);
     free(tiler->queries);
-    free(tiler->wide);
+    free(tiler->copy);
 }
 
 static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) {
@@ -35,9 +35,9 @@ static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) 
     tiler->bias = calloc((size_t)width, sizeof(T));
     tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
     tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
-    tiler->wide = kgt_allocate(dim, sizeof(T));
+    tiler->copy = kgt_allocate(2 * dim, sizeof(T));
     if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries &&
-        tiler->wide)
+        tiler->copy)
         return KGT_OK;
     FN(tiler_close)(tiler);
     return KGT_NO_MEMORY;
@@ -47,14 +47,26 @@ static const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
     return (const T *)table + row * dim;
 }
 
-/* The vector of a row of the entity table; a half-precision one is widened into `wide`. */
+/* The vector of a row of the entity table. What is stored in half precision, or begins at an odd
+ * byte (an array mapped where it stands in an archive), is brought into `copy`, of 2 * dim. */
 static const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors, int64_t row,
-                           T *wide) {
-    if (!factors->half_entities || sizeof(T) != sizeof(float))
-        return FN(vectors)(factors->entities, row, factors->dim);
-    const uint16_t *half = (const uint16_t *)factors->entities + row * factors->dim;
-    kernel->widen_f16(half, (size_t)factors->dim, (float *)(void *)wide);
-    return wide;
+                           T *copy) {
+    const size_t dim = (size_t)factors->dim;
+    const bool half = factors->half_entities && sizeof(T) == sizeof(float);
+    const size_t bytes = dim * (half ? sizeof(uint16_t) : sizeof(T));
+    const char *x = (const char *)factors->entities + (size_t)row * bytes;
+    if ((uintptr_t)x % (half ? sizeof(uint16_t) : sizeof(T)) != 0)
+        x = memcpy(copy + dim, x, bytes);
+    if (!half) return (const T *)(const void *)x;
+    kernel->widen_f16((const uint16_t *)(const void *)x, dim, (float *)(void *)copy);
+    return copy;
+}
+
+static T FN(bias)(const kgt_factors *factors, int64_t row) {
+    T bias = 0;
+    if (factors->bias)
+        memcpy(&bias, (const char *)factors->bias + (size_t)row * sizeof bias, sizeof bias);
+    return bias;
 }
 
 /* The one place where a score is put together from the sum over dimensions. */
@@ -84,10 +96,9 @@ static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
         for (int64_t j = 0; j < KGT_PANEL; j++) {
             const bool padding = start + j >= n;
             const int64_t entity = FN(table_row)(factors, padding ? first : first + start + j);
-            const T *x = FN(entity)(tiler->kernel, factors, entity, tiler->wide);
+            const T *x = FN(entity)(tiler->kernel, factors, entity, tiler->copy);
             for (int64_t k = 0; k < dim; k++) panel[k * KGT_PANEL + j] = padding ? 0 : x[k];
-            if (factors->bias && !padding)
-                tiler->bias[start + j] = ((const T *)factors->bias)[entity];
+            if (!padding) tiler->bias[start + j] = FN(bias)(factors, entity);
         }
         if (factors->metric == KGT_L2)
             tiler->kernel->OPS.norms(panel, (size_t)dim, tiler->entity_norms + start);
@@ -135,8 +146,8 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
                                         int64_t first_row, double *out) {
     const kgt_kernel *kernel = kgt_kernel_active();
     const size_t dim = (size_t)factors->dim;
-    T *wide = kgt_allocate(dim, sizeof(T));
-    if (wide == NULL) return KGT_NO_MEMORY;
+    T *copy = kgt_allocate(2 * dim, sizeof(T));
+    if (copy == NULL) return KGT_NO_MEMORY;
     for (int64_t i = 0; i < factors->n_rows; i++) {
         const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
         const int64_t start = task->jobs.offsets[first_row + i];
@@ -145,15 +156,15 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
         for (int64_t j = 0; j < jobs.n; j++) {
             const int64_t entity = jobs.ids[j] - factors->first_entity;
             if (factors->ids == NULL && (entity < 0 || entity >= factors->n_entities)) continue;
-            const T *x = FN(entity)(kernel, factors, entity, wide);
+            const T *x = FN(entity)(kernel, factors, entity, copy);
             const T sum = factors->metric == KGT_L1 ? kernel->OPS.pair_l1(query, x, dim)
                                                     : kernel->OPS.pair(query, x, dim);
             const T norm = factors->metric == KGT_L2 ? kernel->OPS.pair(x, x, dim) : 0;
-            const T bias = factors->bias ? ((const T *)factors->bias)[entity] : 0;
-            out[start + j] = (double)FN(score)(factors->metric, sum, query_norm, norm, bias);
+            out[start + j] = (double)FN(score)(factors->metric, sum, query_norm, norm,
+                                               FN(bias)(factors, entity));
         }
     }
-    free(wide);
+    free(copy);
     return KGT_OK;
 }
 

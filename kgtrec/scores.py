@@ -98,7 +98,8 @@ class Factors:
             np.ascontiguousarray(array, dtype=np.float16 if half and number == 1 else dtype)
             for number, array in enumerate(arrays)
         ]
-        self.queries, self.entities = arrays[0], arrays[1]
+        # The core takes entities and bias at any byte of a mapped file, queries as C has them.
+        self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
 
