@@ -55,8 +55,7 @@ static const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors,
     const bool half = factors->half_entities && sizeof(T) == sizeof(float);
     const size_t bytes = dim * (half ? sizeof(uint16_t) : sizeof(T));
     const char *x = (const char *)factors->entities + (size_t)row * bytes;
-    if ((uintptr_t)x % (half ? sizeof(uint16_t) : sizeof(T)) != 0)
-        x = memcpy(copy + dim, x, bytes);
+    if ((uintptr_t)x % (half ? sizeof(uint16_t) : sizeof(T)) != 0) x = memcpy(copy + dim, x, bytes);
     if (!half) return (const T *)(const void *)x;
     kernel->widen_f16((const uint16_t *)(const void *)x, dim, (float *)(void *)copy);
     return copy;
