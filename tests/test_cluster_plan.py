@@ -380,6 +380,7 @@ print(int(status.split("VmHWM:")[1].split()[0]) * 1024, plan.task_bytes, len(pla
 """
 
 
+@pytest.mark.memory
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("n", [20_000, 600_000])
 def test_memory_stays_within_what_is_granted(tmp_path: Path, n: int) -> None:
