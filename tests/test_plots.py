@@ -132,6 +132,24 @@ def test_popularity_rises_to_all_triples(graph):
     assert share[-1] == 100
 
 
+def test_alignment_sizes_of_several_models_share_the_panels():
+    values = {"mr": np.array([[1.0, 3.0], [6.0, 8.0]]), "amr": np.array([[0.4, 0.6], [0.5, 0.5]])}
+    weak = SizeExperiment(np.array([10, 100]), values, "both")
+    strong = SizeExperiment(np.array([10, 100]), {k: v / 2 for k, v in values.items()}, "both")
+    figure = figures.alignment_sizes({"200 pairs": weak, "1000 pairs": strong})
+    drawn = [[line.get_ydata().tolist() for line in panel.lines] for panel in figure.axes]
+    assert drawn == [[[2, 7], [1, 3.5]], [[0.5, 0.5], [0.25, 0.25]]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "200 pairs",
+        "1000 pairs",
+    ]
+    other = SizeExperiment(np.array([10]), {"mr": np.ones((1, 1))}, "both")
+    with pytest.raises(UsageError, match="ask for the same metrics"):
+        figures.alignment_sizes({"a": weak, "b": other})
+    with pytest.raises(UsageError, match="no experiments to draw"):
+        figures.alignment_sizes({})
+
+
 def test_alignment_sizes_show_the_mean_over_repeats():
     values = {"mr": np.array([[1.0, 3.0], [4.0, 8.0]]), "amr": np.full((2, 2), 0.5)}
     figure = figures.alignment_sizes(SizeExperiment(np.array([10, 100]), values, "both"))

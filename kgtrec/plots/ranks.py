@@ -198,27 +198,33 @@ def over_relations(
         return made
 
 
-def alignment_sizes(experiment: SizeExperiment) -> Figure:
-    """Metrics of one model on growing test sets (Berrendorf et al., Figure 1), a panel a metric.
+def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) -> Figure:
+    """Metrics of a model, or of several, on growing test sets, a panel a metric.
+
+    Berrendorf et al., Figure 1, where models differ in how many alignments they were trained on.
 
     Parameters
     ----------
-    experiment : SizeExperiment
-        The band spans all repeats, the line is their mean.
+    experiments : SizeExperiment, or mapping of str to SizeExperiment
+        By the name in the legend, all with the same metrics. A band spans all repeats, its line is
+        their mean.
+
+    Raises
+    ------
+    UsageError
+        There is none, or their metrics differ.
     """
+    several = experiments if isinstance(experiments, Mapping) else {"": experiments}
+    names = _shared_metrics(several)
     with styled():
-        names = list(experiment.values)
         rows = -(-len(names) // 2)
         made, axes = figure(min(len(names), 2), rows, height=1.7, squeeze=False, sharex=True)
         panels = list(axes.flat)
         for panel, name in zip(panels, names, strict=False):
-            values = experiment.values[name]
-            low, high = values.min(axis=1), values.max(axis=1)
-            style = series_style(0, marked=True)
-            panel.fill_between(experiment.sizes, low, high, color=style["color"], alpha=0.2, lw=0)
-            panel.plot(experiment.sizes, values.mean(axis=1), clip_on=False, **style)
+            for number, (model, one) in enumerate(several.items()):
+                _band(panel, one, name, label=short(model), **series_style(number, marked=True))
             panel.set_xscale("log")
-            panel.set_ylim(bottom=min(0.0, low.min()))
+            panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
             panel.set_ylabel(_title(name))
         for panel in panels[len(names) :]:
             panel.remove()
@@ -226,7 +232,29 @@ def alignment_sizes(experiment: SizeExperiment) -> Figure:
             panel.set_xlabel("test alignments = candidates")
             panel.tick_params(labelbottom=True)
         label_panels(np.array(panels[: len(names)]))
+        if len(several) > 1:
+            lines = panels[0].get_legend_handles_labels()
+            made.legend(*lines, loc="outside lower center", ncols=4)
         return made
+
+
+def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
+    _require(experiments, "experiments")
+    first, *others = ((name, list(one.values)) for name, one in experiments.items())
+    for name, metrics in others:
+        if metrics != first[1]:
+            raise UsageError(
+                f"{first[0]!r} was measured by {', '.join(first[1])} and {name!r} by "
+                f"{', '.join(metrics)}; ask for the same metrics"
+            )
+    return first[1]
+
+
+def _band(panel: Any, experiment: SizeExperiment, name: str, **style: Any) -> None:
+    sizes, values = experiment.sizes, experiment.values[name]
+    low, high = values.min(axis=1), values.max(axis=1)
+    panel.fill_between(sizes, low, high, color=style["color"], alpha=0.2, lw=0)
+    panel.plot(sizes, values.mean(axis=1), clip_on=False, **style)
 
 
 def _title(metric: str) -> str:
