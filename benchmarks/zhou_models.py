@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ from zhou_tables import column
 
 import kgtrec
 from kgtrec.study.completion import Completion, complete, depth_table
-from kgtrec.study.judged import interval_table, intervals, share_table
+from kgtrec.study.judged import judged_values, mean_columns, share_table
+from kgtrec.study.openness import interval_table, intervals, open_candidates
+from kgtrec.study.pool_depths import with_intervals
 from kgtrec.study.pooling import Pool, make_pool
 from kgtrec.study.runlists import RankedLists, run_lists
+from kgtrec.study.samples import Samples, samples_of_ranks
 from kgtrec.study.seeds import replaced_split
+from kgtrec.study.significance import pairwise
 from kgtrec.study.stability import DepthCurves, data_sensitivity, depth_curves
 from kgtrec.tables import Table
 
-__all__ = ["MODELS", "Study", "factors", "report"]
+__all__ = ["MODELS", "Curves", "Study", "factors", "report"]
 
 MODELS = ("distmult", "complex", "transe", "rotate")
 MEASURES = {
@@ -33,6 +38,8 @@ MEASURES = {
 }
 JUDGED = ("bpref", "infAP", "P_10", "rbp")
 RUN_DEPTH = {"all": 200, "raw": 400}
+DEPTHS = range(11)
+DRAWS = 1_000
 
 
 def factors(files: Files, model: str, questions: kgtrec.Questions) -> kgtrec.Factors:
@@ -55,6 +62,81 @@ def factors(files: Files, model: str, questions: kgtrec.Questions) -> kgtrec.Fac
         turned = point * np.exp(10j * asked[:, :half])
     queries = np.concatenate([turned.real, turned.imag], axis=1).astype(entity.dtype)
     return kgtrec.Factors(queries, entity, metric="dot" if model == "complex" else "l2")
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """How models rank at every depth of a pool.
+
+    Attributes
+    ----------
+    done : list of Completion
+    ranked : DepthCurves
+        By metrics of ranks, with intervals over questions.
+    judged : dict of str to ndarray, shape (depths, models)
+        Values by measures of lists; `of_lists` are the curves, without intervals.
+    settled : list of int
+        At each depth, pairs of models that differ significantly, summed over the metrics.
+    """
+
+    done: list[Completion]
+    ranked: DepthCurves
+    judged: dict[str, np.ndarray]
+    of_lists: DepthCurves
+    settled: list[int]
+
+    def values(self) -> dict[str, np.ndarray]:
+        """Metric to values, (depths, models)."""
+        ranked = zip(self.ranked.measures, self.ranked.values, strict=True)
+        return dict(ranked) | self.judged
+
+    def taus(self) -> Table:
+        """tau-b to depth 0 of all metrics, a row per depth."""
+        tables = self.ranked.table(), self.of_lists.table()
+        rows = [
+            (*one, *other[1:]) for one, other in zip(*(table.rows for table in tables), strict=True)
+        ]
+        heads = [(*a, *b[1:]) for a, b in ((tables[0].titles, tables[1].titles),) * 2]
+        digits = (*tables[0].digits, *tables[1].digits[1:])
+        return Table(heads[0], heads[1], digits, rows)
+
+    def ends(self) -> Table:
+        """Intervals of tau at some depths."""
+        table = self.ranked.interval_table()
+        rows = [row for row in table.rows if row[1] in ("1", "2", "5", "10")]
+        return Table(table.titles, table.keys, table.digits, rows, table.names)
+
+    def verdict(self) -> str:
+        """What the curves show, and what so few models cannot show."""
+        n = len(self.ranked.systems)
+        pairs = n * (n - 1) // 2
+        measures = (*self.ranked.measures, *self.of_lists.measures)
+        tau = np.concatenate([self.ranked.tau, self.of_lists.tau])
+        moved = [
+            f"{name} (lowest {line.min():.3f}, at depth {DEPTHS[int(line.argmin())]})"
+            for name, line in zip(measures, tau, strict=True)
+            if line.min() < 1
+        ]
+        same = [name for name, line in zip(measures, tau, strict=True) if line.min() == 1]
+        low = self.ranked.interval[0, :, -1]
+        least = int(low.argmin())
+        asked = len(self.ranked.measures) * pairs
+        return (
+            f"tau = 1 at every depth: {', '.join(same) or 'none'}.\n"
+            f"Below 1 somewhere: {', '.join(moved) or 'none'}.\n"
+            f"Intervals over questions at depth {DEPTHS[-1]} begin between {low.min():.3f} "
+            f"({self.ranked.measures[least]}) and {low.max():.3f}.\n"
+            f"{n} models have {pairs} pairs, so that one exchange takes {2 / pairs:.3f} from tau, "
+            f"and random rankings agree in full with a chance of 1 in {factorial(n)}; "
+            f"{self.settled[0]} of {asked} pairs (all metrics of ranks) differ significantly at "
+            f"depth 0, {self.settled[-1]} at depth {DEPTHS[-1]} (paired t-test over questions, "
+            "Holm)."
+        )
+
+
+def _settled(samples: Samples) -> int:
+    found = pairwise(samples.by_cluster(), "t", "holm")
+    return int((found.corrected < 0.05).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,23 +192,29 @@ class Study:
         own = replaced_split(graph, completion.split, "test")
         return own.questions("test", extra_known=graph.split("test"))
 
-    def values(self, completion: Completion) -> dict[str, list[float]]:
-        """Metrics of the models on a complete split, and of their lists with its qrels."""
+    def samples(self, completion: Completion) -> list[Samples]:
+        """Metrics of the models on a complete split, item by item."""
         found = self.results(self.questions_of(completion))
-        values = {
-            name: [float(result[key]) for result in found.values()]
-            for name, key in MEASURES.items()
-        }
-        judged = [intervals(one, completion) for one in self.filtered]
-        return values | {name: [own[name].low for own in judged] for name in JUDGED}
+        ranks = {model: result.ranks for model, result in found.items()}
+        kept = samples_of_ranks(ranks, list(MEASURES.values()))
+        return [replace(one, name=name) for one, name in zip(kept, MEASURES, strict=True)]
 
-    def curves(self, pool: Pool) -> tuple[dict[str, np.ndarray], DepthCurves, list[Completion]]:
-        """Values (depths, models) of every metric, tau to depth 0, and the labels of each depth."""
+    def judged(self, completion: Completion) -> dict[str, list[float]]:
+        """Measures of the models' lists with the qrels of a completion."""
+        columns = mean_columns(JUDGED)
+        found = [judged_values(one, completion, columns) for one in self.filtered]
+        return {name: [own[name] for own in found] for name in JUDGED}
+
+    def curves(self, pool: Pool) -> Curves:
+        """Rankings of the models by every metric at every depth of a pool."""
         labels = self.labels
-        done = [complete(labels.seeds, pool, labels.judgements, depth=k) for k in range(11)]
-        found = [self.values(one) for one in done]
-        values = {name: np.array([own[name] for own in found]) for name in found[0]}
-        return values, depth_curves(values, list(range(11)), lower_is_better=["micro_mr"]), done
+        done = [complete(labels.seeds, pool, labels.judgements, depth=k) for k in DEPTHS]
+        samples = [self.samples(one) for one in done]
+        ranked = with_intervals(samples, DEPTHS, 0, DRAWS)
+        lists = [self.judged(one) for one in done]
+        judged = {name: np.array([own[name] for own in lists]) for name in JUDGED}
+        settled = [sum(map(_settled, row)) for row in samples]
+        return Curves(done, ranked, judged, depth_curves(judged, DEPTHS, 0), settled)
 
 
 def report(files: Files, labels: Labels) -> Iterator[str]:
@@ -138,17 +226,21 @@ def report(files: Files, labels: Labels) -> Iterator[str]:
         ("Labels from our own pool (raw places), judgements looked up", own),
         ("Labels from the published pool", labels.pool),
     ):
-        values, curves, done = study.curves(pool)
+        curves = study.curves(pool)
         yield f"## {title}"
-        yield depth_table(done).to_text(120)
+        yield depth_table(curves.done).to_text(120)
         yield "Values, by depth: " + ", ".join(study.models)
-        yield _value_table(values, study.models).to_text(120)
+        yield _value_table(curves.values(), study.models).to_text(120)
         yield "tau-b to depth 0"
-        yield curves.table().to_text(200)
+        yield curves.taus().to_text(200)
+        yield "tau-b and tau-AP to depth 0 with 95 % intervals from drawing the questions anew"
+        yield curves.ends().to_text(120)
+        yield curves.verdict()
     last = labels.at(10)
     yield "## How much of our runs the published labels judge"
     yield share_table(study.filtered, last).to_text(120)
-    found = {one.name: intervals(one, last) for one in study.filtered}
+    candidates = open_candidates(study.filtered, last)
+    found = {one.name: intervals(one, last, candidates=candidates) for one in study.filtered}
     yield interval_table(found).to_text(120)
     yield "## Our models and the published systems of the same names, micro MRR"
     yield _beside(study, files).to_text(120)

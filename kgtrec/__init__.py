@@ -11,10 +11,10 @@ nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgtrec._version import __version__
+from kgtrec.lazy import front_page
 
 if TYPE_CHECKING:
     from kgtrec.config import show_config as show_config
@@ -78,14 +78,4 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kgtrec' has no attribute {name!r}")
-    value = getattr(import_module(f"kgtrec.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = front_page(globals(), _HOMES)

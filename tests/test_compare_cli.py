@@ -29,8 +29,11 @@ QUICK = ("--permutations", "2000", "--draws", "200")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ranks of three systems; runs a, b, c with qrels, a pool and its graph."""
     place = tmp_path_factory.mktemp("compare")
+    (place / "other").mkdir()
     for name, ranks in systems(3, levels=30).items():
         ranks.save(place / f"{name}.parquet")
+    for name, ranks in systems(3, seed=5, levels=30).items():  # other labels: another graph
+        ranks.save(place / "other" / f"{name}.parquet")
     graph = place / "graph"
     graph.mkdir()
     questions = range(12)
@@ -88,7 +91,7 @@ def test_json_holds_what_scipy_finds(folder: Path) -> None:
     assert "rankings" in found
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "tsv", "json"])
 @pytest.mark.parametrize(
     "report",
     [
@@ -99,6 +102,8 @@ def test_json_holds_what_scipy_finds(folder: Path) -> None:
         (*RANKS, "--discriminative", "--cluster", "--test", "wilcoxon"),
         (*RUNS, *QUICK, "-m", "map", "-m", "P.5"),
         (*RUNS, "--draws", "200", "--against", "sparse.qrels", "-m", "map"),
+        (*RANKS, "--draws", "200", "--against", "other"),
+        (*RUNS, "--draws", "200", "--depths", "pool.tsv", "--graph", "graph"),
         (*RUNS, "--discriminative", "-m", "map"),
         (*RUNS, "--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank"),
     ],
@@ -110,8 +115,8 @@ def test_every_report_has_every_form_and_is_the_same_again(
     assert text == run(folder, *report, "--format", form)
     if form == "json":
         json.loads(text)
-    elif form == "csv":
-        rows = list(csv.reader(io.StringIO(text)))
+    elif form in ("csv", "tsv"):
+        rows = list(csv.reader(io.StringIO(text), delimiter="," if form == "csv" else "\t"))
         assert len({len(row) for row in rows}) == 1
         assert len(rows) > 1
     elif form == "latex":
@@ -148,21 +153,72 @@ def test_reuse(folder: Path) -> None:
     assert "c" in run(folder, *RUNS, *report)
 
 
+def test_depths(folder: Path) -> None:
+    report = ("--depths", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--draws", "200")
+    found = json.loads(run(folder, *RUNS, *report, "--format", "json"))
+    # Before pooling nothing is judged; w enters at depth 1 with c, x with a, y with b, z at 2.
+    values = found["values"]["recip_rank"]
+    assert list(values) == ["1", "2"]
+    assert values["1"] == pytest.approx({"a": 1.0, "b": (11 / 3 + 1 / 2) / 12, "c": 1.0})
+    assert values["2"] == pytest.approx({"a": 1.0, "b": 0.5, "c": 1.0})
+    assert found["rankings"]["recip_rank"]["2"]["tau_b"] == 1.0
+
+
+def test_against_a_folder_of_ranks(folder: Path) -> None:
+    report = ("--against", "other", "--draws", "200")
+    found = json.loads(run(folder, *RANKS, *report, "--format", "json"))
+    assert list(found["values"]) == [f"both.realistic.{kind}.mrr" for kind in ("micro", "macro")]
+    values = found["values"]["both.realistic.micro.mrr"]
+    for name in ("s0", "s1", "s2"):
+        for place, key in ((folder, "value"), (folder / "other", "other")):
+            ranks = Ranks.load(place / f"{name}.parquet")
+            assert values[name][key] == pytest.approx(np.mean(1 / ranks.rank()))
+    here, there = ([values[name][key] for name in values] for key in ("value", "other"))
+    due = stats.kendalltau(here, there).statistic
+    alike = found["rankings"]["both.realistic.micro.mrr"]
+    assert alike["questions"]["tau_b"] == alike["systems"]["tau_b"] == pytest.approx(due)
+    text = run(folder, *RANKS, *report)
+    assert "micro.mrr" in text
+    assert "macro.mrr" in text
+    assert "random rankings" in text  # they agree in full
+
+
+SMALL = ("--draws", "200")
+
+
 @pytest.mark.parametrize(
-    "report",
+    ("report", "texts"),
     [
-        (*RANKS, *QUICK),
-        (*RANKS, "--stability", "--repeats", "2"),
-        (*RANKS, "--discriminative"),
-        (*RUNS, *QUICK),
+        ((*RANKS, *QUICK), ("s0", "MRR (instances)")),
+        ((*RANKS, "--stability", "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
+        ((*RANKS, "--discriminative"), ("p (t test)", "pair of systems, largest p-value first")),
+        ((*RUNS, *QUICK), ("a", "map_cut_20 (queries)")),
+        ((*RUNS, *SMALL, "--against", "sparse.qrels"), ("q.qrels", "sparse.qrels")),
+        (
+            (*RANKS, *SMALL, "--against", "other"),
+            ("macro.mrr: 95% intervals over questions",),
+        ),
+        ((*RUNS, "--reuse", "pool.tsv", "--graph", "graph"), ("without its own", "map_cut_20")),
+        ((*RUNS, *SMALL, "--depths", "pool.tsv", "--graph", "graph"), ("pool depth",)),
     ],
 )
-def test_figures(folder: Path, report: tuple[str, ...], tmp_path: Path) -> None:
+def test_figures(
+    folder: Path, report: tuple[str, ...], texts: tuple[str, ...], tmp_path: Path
+) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     run(folder, *report, "--plot", str(tmp_path / "x.svg"))
-    text = (tmp_path / "x.svg").read_text()
-    assert text.startswith("<?xml")
-    assert len(text) > 5_000
+    drawn = (tmp_path / "x.svg").read_text("utf-8")
+    assert drawn.startswith("<?xml")
+    for text in texts:
+        assert f">{text}<" in drawn
+
+
+def test_all_figures_of_a_comparison_at_once(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    pairs, ranked = tmp_path / "pairs.svg", tmp_path / "ranked.svg"
+    run(folder, *RANKS, *QUICK, "--plot-pairs", str(pairs), "--plot-rankings", str(ranked))
+    assert "above: Holm's p;  below: d_z" in pairs.read_text("utf-8")
+    assert ">macro.mrr<" in ranked.read_text("utf-8")
 
 
 WRONG = [
@@ -175,10 +231,21 @@ WRONG = [
     ((*RANKS, "--stability", "--test", "t"), UsageError, "--test has no part"),
     ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
     ((*RANKS, "--repeats", "3"), UsageError, "--repeats goes with --stability"),
-    ((*RANKS, "--against", "sparse.qrels"), UsageError, "--against needs runs"),
+    ((*RANKS, "--against", "sparse.qrels"), UsageError, "is no folder"),
+    ((*RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
+    ((*RANKS[:2], "--against", "other"), UsageError, "3 or more"),
+    ((*RANKS, "--depths", "pool.tsv"), UsageError, "--depths needs runs"),
+    ((*RUNS, "--depths", "pool.tsv"), UsageError, "--depths needs --graph"),
+    ((*RUNS[:4], "--depths", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
+    ((*RUNS, "--depths", "pool.tsv", "--reuse", "pool.tsv"), UsageError, "ask for one"),
+    ((*RANKS, "--stability", "--plot-pairs", "x.svg"), UsageError, "take --plot"),
+    ((*RANKS[:2], "--plot-rankings", "x.svg"), UsageError, "three systems"),
+    ((*RANKS, "--plot-rankings", "x.svg", "-m", "both.micro.mrr"), UsageError, "two measures"),
+    ((*RUNS, "--draws", "100", "--plot-rankings", "x.svg", "-m", "P.5,5"), UsageError, "name two"),
+    ((*RANKS, "--plot", "nowhere/x.svg"), KgtrecError, "nowhere"),
     ((*RANKS, "--reuse", "pool.tsv"), UsageError, "--reuse needs runs"),
     ((*RUNS, "--reuse", "pool.tsv"), UsageError, "--reuse needs --graph"),
-    ((*RUNS, "--graph", "graph"), UsageError, "--graph goes with --reuse"),
+    ((*RUNS, "--graph", "graph"), UsageError, "--graph goes with --reuse or --depths"),
     ((*RUNS, "--stability"), UsageError, "needs files of ranks"),
     ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
     ((*RUNS, "-m", "mapp"), UsageError, "did you mean 'map"),
@@ -201,11 +268,16 @@ def test_wrong_calls(
     assert said in str(caught.value)
 
 
-def test_a_report_without_a_figure(folder: Path, tmp_path: Path) -> None:
+def test_a_figure_never_costs_an_input(folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    with pytest.raises(UsageError, match="has no figure"):
-        run(folder, *RUNS, "--draws", "200", "--against", "sparse.qrels",
-            "--plot", str(tmp_path / "x.pdf"))  # fmt: skip
+    link = folder / "link.png"
+    link.symlink_to(folder / "s0.parquet")
+    before = (folder / "s0.parquet").read_bytes()
+    with pytest.raises(UsageError, match="would overwrite an input"):
+        run(folder, *RANKS, "--plot", str(link))
+    with pytest.raises(UsageError, match="give the name of another file"):
+        run(folder, *RANKS, "--plot", "same.svg", "--plot-pairs", "same.svg")
+    assert (folder / "s0.parquet").read_bytes() == before
 
 
 def test_other_questions_are_named(folder: Path, tmp_path: Path) -> None:

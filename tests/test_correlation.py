@@ -102,17 +102,6 @@ def test_a_system_drawn_twice_makes_no_pair_with_itself() -> None:
     assert found == over_systems(x, y, draws=4_000, seed=3)
 
 
-def test_intervals_over_systems_cover() -> None:
-    rng = np.random.default_rng(2)
-    rho, inside = 0.6, 0
-    truth = 2 / np.pi * np.arcsin(rho)
-    for seed in range(300):
-        x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], 30).T
-        low, high = over_systems(x, y, draws=300, seed=seed).tau_interval
-        inside += low <= truth <= high
-    assert 0.89 < inside / 300 < 0.98
-
-
 def test_over_questions() -> None:
     rng = np.random.default_rng(4)
     quality = np.linspace(0.2, 0.5, 5)

@@ -1,4 +1,4 @@
-"""`kgtrec.study` and `kgtrec.plots` load on first use what they list, and nothing before."""
+"""Front pages load on first use what they list, and nothing before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGES = ("kgtrec", "kgtrec.study", "kgtrec.plots")
+PAGES = ("kgtrec", "kgtrec.study", "kgtrec.plots", "kgtrec.trec")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -54,5 +54,5 @@ def test_a_name_that_is_not_there(page: str) -> None:
 
 
 def test_a_front_page_loads_nothing(tmp_path: Path) -> None:
-    code = "import sys, kgtrec.study, kgtrec.plots; sys.exit('numpy' in sys.modules)"
+    code = "import sys, kgtrec.study, kgtrec.plots, kgtrec.trec; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0

@@ -18,6 +18,7 @@ from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, TREC_FAMILIES, Measure
 from kgtrec.measures.catalogue import describe, explained, listed, overview
 from kgtrec.measures.metric import Metric
+from kgtrec.trec.families import FAMILIES
 
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
 PYKEEN = {
@@ -150,6 +151,15 @@ def test_names_are_nobodys_twice() -> None:
     assert len(names) == len(set(names))
     families = {family.lower() for family in TREC_FAMILIES}
     assert not families & set(names)
+
+
+def test_trec_evals_measures_are_those_of_its_own_table() -> None:
+    """Keys know a part of what `kgtrec eval` knows: what has a mean over questions."""
+    kinds = {"rank": "int", "point": "real"}
+    for family, (cutoff, _) in TREC_FAMILIES.items():
+        assert kinds.get(FAMILIES[family].kind) == cutoff, family
+        assert not FAMILIES[family].ours
+        assert FAMILIES[family].output != "string"
 
 
 @pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)

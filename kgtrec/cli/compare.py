@@ -12,9 +12,9 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cli.compare_reports import Report, Wish
+    from kgtrec.cli.compare_base import Report
 
-FORMATS = ("table", "markdown", "latex", "csv", "json")
+FORMATS = ("table", "markdown", "latex", "csv", "tsv", "json")
 TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
@@ -60,8 +60,10 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     show_default=True, help="Of intervals.",
 )  # fmt: skip
 @click.option(
-    "--against", metavar="QRELS", help="With --qrels: do other labels rank the runs alike?"
-)
+    "--against", metavar="QRELS|DIR",
+    help="Instead: do other labels rank the systems alike? With --qrels other qrels; of ranks a "
+    "folder with files of the same names.",
+)  # fmt: skip
 @click.option(
     "--stability", is_flag=True,
     help="Instead: do random parts of the test triples rank the systems as all of them do?",
@@ -79,13 +81,24 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="Instead, with --qrels and --graph: what does a system lose if the pool was made without "
     "it?",
 )  # fmt: skip
-@click.option("--graph", metavar="DIR", help="With --reuse: the graph of the pool.")
+@click.option(
+    "--depths", metavar="POOL.tsv",
+    help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
+)  # fmt: skip
+@click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="latex marks what each system significantly beats; csv has the pairs; json has it all.",
+    help="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
+    "it all.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
-def command(files: tuple[str, ...], form: str, plot: str | None, **given: Any) -> None:
+@click.option(
+    "--plot-pairs", metavar="FILE", help="Draw which pairs differ, and how much, as a matrix."
+)
+@click.option(
+    "--plot-rankings", metavar="FILE", help="Draw how the measures rank the systems, side by side."
+)
+def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
     runs with --qrels.
 
@@ -99,57 +112,91 @@ def command(files: tuple[str, ...], form: str, plot: str | None, **given: Any) -
     kgtrec compare distmult.parquet complex.parquet
     kgtrec compare *.parquet -m both.realistic.micro.hits@10 --correction bh
     kgtrec compare *.parquet --format latex > table.tex
+    kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
     kgtrec compare *.parquet --stability --plot sensitivity.pdf
     kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
+    kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
+    kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
     """
-    _check_options(given)
+    figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
+    _check_options(given, figures, len(files) < 3)
+    _check_figures(files, given, figures)
     _keep_blas_single()
-    from kgtrec.cli.compare_reports import Wish, make_report
+    from kgtrec.cli.compare_base import Wish
+    from kgtrec.cli.compare_reports import make_report
 
-    if plot is not None:
-        from kgtrec.plots.style import check_plot
-
-        check_plot(plot)
     of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
     wish = Wish(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
-    _show(make_report(wish), wish, form, plot)
+    _show(make_report(wish), form, figures)
 
 
-def _show(report: Report, wish: Wish, form: str, plot: str | None) -> None:
+def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
     for note in report.notes:
         click.echo(f"kgtrec: {note}".encode("utf-8", "surrogateescape"), err=True)
     text = report.rendered(form)
     click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
-    if plot is not None:
-        from kgtrec.plots.style import save
+    for kind, path in figures.items():
+        if path is not None:
+            from kgtrec.plots.style import save
 
-        save(report.figure(), plot)
-        click.echo(f"kgtrec: figure written to {plot}", err=True)
+            save(report.figure(kind), path)
+            click.echo(f"kgtrec: figure written to {path}", err=True)
 
 
-def _check_options(given: dict[str, Any]) -> None:
+def _check_figures(
+    files: tuple[str, ...], given: dict[str, Any], figures: dict[str, str | None]
+) -> None:
+    """Refuse figures that could not be written, or would cost the user a file."""
+    from kgtrec.atomic import check_writable
+    from kgtrec.cli.outputs import keep_inputs
+
+    if not any(figures.values()):
+        return
+    from kgtrec.plots.style import check_plot
+
+    for path in filter(None, figures.values()):
+        check_plot(path)
+    check_writable(*figures.values())
+    inputs = [given[name] for name in ("qrels", "against", "reuse", "depths")]
+    keep_inputs((*files, *inputs), {_option(kind): path for kind, path in figures.items()})
+
+
+def _option(kind: str) -> str:
+    return f"--plot-{kind}" if kind else "--plot"
+
+
+def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    qrels, modes = given["qrels"], ("stability", "discriminative", "reuse", "against")
+    qrels, modes = given["qrels"], ("stability", "discriminative", "reuse", "against", "depths")
     chosen = [f"--{mode}" for mode in modes if given[mode]]
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
     repeats = context.get_parameter_source("repeats") is source
     permutations = context.get_parameter_source("permutations") is source
     tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
+    more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
+    pool = given["reuse"] or given["depths"]
+    single = len(given["keys"]) == 1 and "," not in given["keys"][0]
     wrong = [
         (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
         (given["stability"] and qrels,
          "--stability needs files of ranks: in runs that were cut, answers have no rank"),
         (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
-        (given["against"] and not qrels, "--against needs runs, and --qrels to hold it against"),
-        (given["reuse"] and not given["graph"], "--reuse needs --graph DIR, the graph of the pool"),
-        (given["graph"] and not given["reuse"], "--graph goes with --reuse"),
+        (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
+        (pool and not given["graph"],
+         f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
+        (given["graph"] and not pool, "--graph goes with --reuse or --depths"),
+        (more, f"{' and '.join(more)}: of the comparison itself only, not of "
+         f"{' and '.join(chosen)}; take --plot"),
         (repeats and not given["stability"], "--repeats goes with --stability"),
-        (given["test"] and (given["stability"] or given["reuse"] or given["against"]),
+        (figures["rankings"] and (single or few),
+         "--plot-rankings holds rankings against each other: name two measures and three systems "
+         "at least"),
+        (given["test"] and chosen and not given["discriminative"],
          "--test has no part in this report; leave it out"),
         (permutations and tested != "randomisation",
          f"--permutations are of the randomisation test, not of {tested}"),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.errors import UsageError
-from kgtrec.tables import Table, dump_json, stacked
+from kgtrec.cli.compare_base import Report, Wish, by_measure, missing_notes, short_key
+from kgtrec.cli.compare_labels import against, depths, reuse
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from kgtrec.ranks import Ranks
     from kgtrec.study.comparison import Comparison
     from kgtrec.study.discriminative import Discrimination
+    from kgtrec.study.rankings import Rankings
     from kgtrec.study.samples import Samples
     from kgtrec.study.stability import Sensitivity
 
@@ -26,92 +24,6 @@ DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What was asked for, by the names of the options."""
-
-    systems: Mapping[str, str]
-    keys: Sequence[str]
-    qrels: str | None
-    test: str | None
-    correction: str
-    cluster: bool
-    permutations: int
-    draws: int
-    seed: int
-    level: float
-    confidence: float
-    against: str | None
-    stability: bool
-    repeats: int
-    discriminative: bool
-    reuse: str | None
-    graph: str | None
-
-
-@dataclass
-class Report:
-    """Titled tables with sentences, notes for standard error, and a figure.
-
-    Attributes
-    ----------
-    parts : list of (heading, tables, sentence)
-    data : object
-        For JSON.
-    rows : Table
-        For CSV.
-    latex : list of str
-        In place of the parts' tables, if given.
-    notes : list of str
-    drawn : tuple of str and object
-        Name of the function of `kgtrec.plots.compare`, and what it draws.
-    """
-
-    parts: list[tuple[str, list[Table], str]]
-    data: object
-    rows: Table
-    latex: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    drawn: tuple[str, Any] | None = None
-
-    def rendered(self, form: str) -> str:
-        """The report in one of the formats of the command."""
-        if form == "json":
-            return dump_json(self.data)
-        if form == "csv":
-            return self.rows.to_csv()
-        if form == "latex":
-            own = [t.to_latex() for _, tables, _ in self.parts for t in tables]
-            return "\n".join(self.latex or own)
-        from textwrap import fill
-
-        blocks: list[str] = []
-        for heading, tables, sentence in self.parts:
-            if form == "markdown":
-                blocks += [f"**{heading}**", *(table.to_markdown().rstrip() for table in tables)]
-                blocks.append(sentence)
-            else:
-                blocks += [fill(heading, 80), *(table.to_text() for table in tables)]
-                blocks.append(fill(sentence, 80, break_on_hyphens=False))
-        return "\n\n".join(block for block in blocks if block)
-
-    def figure(self) -> Figure:
-        """The figure of the report.
-
-        Raises
-        ------
-        UsageError
-            It has none.
-        """
-        if self.drawn is None:
-            raise UsageError("this report has no figure; leave out --plot")
-        from kgtrec.plots import compare
-
-        name, data = self.drawn
-        made: Figure = getattr(compare, name)(data)
-        return made
-
-
 def make_report(wish: Wish) -> Report:
     """Read the files and make the report that is wished for."""
     if wish.stability:
@@ -119,9 +31,11 @@ def make_report(wish: Wish) -> Report:
     if wish.discriminative:
         return _discriminative(wish)
     if wish.reuse is not None:
-        return _reuse(wish)
+        return reuse(wish, wish.reuse)
+    if wish.depths is not None:
+        return depths(wish, wish.depths)
     if wish.against is not None:
-        return _against(wish, wish.against)
+        return against(wish, wish.against)
     return _comparison(wish)
 
 
@@ -138,16 +52,7 @@ def _samples(wish: Wish, keys: Sequence[str]) -> tuple[list[Samples], list[str]]
     if wish.qrels is None:
         return samples_of_ranks(_load(wish), keys), []
     samples, missing = samples_of_runs(wish.qrels, wish.systems, keys)
-    return samples, _missing_notes(missing, len(samples[0]))
-
-
-def _missing_notes(missing: Mapping[str, int], total: int) -> list[str]:
-    return [
-        f"{name}: {count:,} of {total:,} queries of the qrels are not in the run; they count as "
-        "if nothing were retrieved"
-        for name, count in missing.items()
-        if count
-    ]
+    return samples, missing_notes(missing, len(samples[0]))
 
 
 # -- Values, intervals, pairs ------------------------------------------------------------------
@@ -155,6 +60,7 @@ def _missing_notes(missing: Mapping[str, int], total: int) -> list[str]:
 
 def _comparison(wish: Wish) -> Report:
     from kgtrec.study.comparison import compare
+    from kgtrec.study.correlation import correlation_table
 
     samples, notes = _samples(wish, wish.keys)
     compared = [
@@ -170,19 +76,23 @@ def _comparison(wish: Wish) -> Report:
         for one in compared
     ]
     data: dict[str, object] = {one.samples.name: one.to_dict() for one in compared}
-    alike = _rankings_alike(compared, wish)
-    if alike is not None:
+    figures: dict[str, tuple[str, str, Any]] = {
+        "": ("compare", "intervals", compared), "pairs": ("compare", "pair_matrix", compared)
+    }  # fmt: skip
+    found = _rankings(compared, wish)
+    if found is not None:
         told = (
             "Correlation of the systems' rankings by two measures; intervals from drawing the "
-            "questions anew. "
-            "tau-AP weighs the top more."
+            "questions anew. tau-AP weighs the top more."
         )
+        names = list(combinations(found.names, 2))
+        alike = correlation_table(names, found.over_questions)
         parts.append(("Do the measures rank alike?", [alike], told))
         data["rankings"] = alike.to_dict()
+        figures["rankings"] = ("rankings", "bump_chart", found)
     pairs = {one.samples.name: one.pair_table() for one in compared}
     return Report(
-        parts, data, _by_measure(pairs), [one.latex() for one in compared], notes,
-        ("intervals", compared),
+        parts, data, by_measure(pairs), [one.latex() for one in compared], notes, figures
     )  # fmt: skip
 
 
@@ -194,83 +104,20 @@ def _heading(samples: Samples, wish: Wish) -> str:
     return f"{what} · {better} is better · {wish.confidence:.0%} intervals (drawn by question)"
 
 
-def _rankings_alike(compared: Sequence[Comparison], wish: Wish) -> Table | None:
-    from kgtrec.study.correlation import correlation_table, over_questions
+def _rankings(compared: Sequence[Comparison], wish: Wish) -> Rankings | None:
+    """The measures' rankings, if there is more than one and they are of three systems or more."""
+    from kgtrec.study.rankings import rankings_of_samples
 
     if len(compared) < 2 or len(wish.systems) < 3:
         return None
-    names, found = [], []
-    for one, other in combinations(compared, 2):
-        names.append((_short(one.samples), _short(other.samples)))
-        found.append(
-            over_questions(
-                one.resampled, other.resampled, x_higher=one.samples.higher_is_better,
-                y_higher=other.samples.higher_is_better, confidence=wish.confidence,
-            )
-        )  # fmt: skip
-    return correlation_table(names, found)
+    return rankings_of_samples(
+        {short_key(one.samples): one.samples for one in compared},
+        resampled=[one.resampled for one in compared],
+        draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+    )  # fmt: skip
 
 
-def _short(samples: Samples) -> str:
-    return samples.name.replace("both.", "").replace("realistic.", "")
-
-
-def _by_measure(tables: Mapping[str, Table]) -> Table:
-    """One table of several, a first column naming the measure, also where it is one."""
-    table = next(iter(tables.values()))
-    whole = stacked(tables)
-    if whole is table:
-        (name,) = tables
-        rows = [(name, *row) for row in table.rows]
-        return Table(("measure", *table.titles), ("measure", *table.keys), (0, *table.digits),
-                     rows, table.names + 1)  # fmt: skip
-    return Table(("measure", *whole.titles[1:]), ("measure", *whole.keys[1:]), whole.digits,
-                 whole.rows, whole.names)  # fmt: skip
-
-
-# -- Two sets of labels ------------------------------------------------------------------------
-
-
-def _against(wish: Wish, other: str) -> Report:
-    from kgtrec.study.bootstrap import resample
-    from kgtrec.study.correlation import correlation_table, over_questions, over_systems
-    from kgtrec.study.run_samples import samples_of_runs
-
-    if len(wish.systems) < 3:
-        raise UsageError(f"{len(wish.systems)} runs have no ranking to speak of; give 3 or more")
-    assert wish.qrels is not None
-    ours, missing = samples_of_runs(wish.qrels, wish.systems, wish.keys)
-    theirs, missing_there = samples_of_runs(other, wish.systems, wish.keys)
-    names, found, values = [], [], []
-    for one, two in zip(ours, theirs, strict=True):
-        higher = one.higher_is_better
-        drawn = [resample(each, wish.draws, wish.seed) for each in (one, two)]
-        names += [(one.title, "questions"), (one.title, "systems")]
-        found.append(over_questions(*drawn, x_higher=higher, y_higher=higher,
-                                    confidence=wish.confidence))  # fmt: skip
-        found.append(over_systems(one.means(), two.means(), x_higher=higher, y_higher=higher,
-                                  draws=wish.draws, seed=wish.seed,
-                                  confidence=wish.confidence))  # fmt: skip
-        values += [
-            (one.title, name, a, b)
-            for name, a, b in zip(
-                one.systems, one.means().tolist(), two.means().tolist(), strict=True
-            )
-        ]
-    heads = ("measure", "system", wish.qrels, other)
-    table = Table(heads, ("measure", "system", "value", "other"), (0, 0, 4, 4), values, 2)
-    alike = correlation_table(names, found, ("rankings by", "drawn"))
-    told = (
-        f"{len(ours[0]):,} queries in {wish.qrels}, {len(theirs[0]):,} in {other}. Intervals from "
-        "drawing the questions, or the systems, anew. tau-AP weighs the top more."
-    )
-    heading = f"Rankings of {len(wish.systems)} runs by {wish.qrels} and by {other}"
-    data = {"values": table.to_dict(), "rankings": alike.to_dict()}
-    notes = _missing_notes(missing, len(ours[0])) + _missing_notes(missing_there, len(theirs[0]))
-    return Report([(heading, [table, alike], told)], data, alike, notes=notes)
-
-
-# -- Stability, discriminative power, reuse ------------------------------------------------------
+# -- Stability, discriminative power -------------------------------------------------------------
 
 
 def _stability(wish: Wish) -> Report:
@@ -294,7 +141,9 @@ def _stability(wish: Wish) -> Report:
         f"{found.titles[least]} on {found.shares[worst[least]]:.0%} of the triples, "
         f"{mean[least][worst[least]]:.4f}."
     )
-    return Report([(heading, [table], told)], table.to_dict(), table, drawn=("sensitivity", found))
+    whole = found.spread_table()
+    return Report([(heading, [table], told)], whole.to_dict(), whole,
+                  figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
 
 
 def _discriminative(wish: Wish) -> Report:
@@ -314,29 +163,5 @@ def _discriminative(wish: Wish) -> Report:
     told = "A measure that finds many differences need not find the right ones."
     data = {"summary": table.to_dict(), "p": dict(zip(found.measures, found.p.tolist(),
                                                       strict=True))}  # fmt: skip
-    return Report(
-        [(heading, [table], told)], data, found.curves(), notes=notes, drawn=("p_curves", found)
-    )
-
-
-def _reuse(wish: Wish) -> Report:
-    from kgtrec.graph import read_graph
-    from kgtrec.study.poolfile import read_pool
-    from kgtrec.study.reuse import contributors_of, leave_one_out
-    from kgtrec.trec import read_qrels, read_run
-
-    assert wish.qrels is not None
-    assert wish.reuse is not None
-    assert wish.graph is not None
-    pool, _ = read_pool(wish.reuse, read_graph(wish.graph))
-    contributors = contributors_of(pool)
-    qrels = read_qrels(wish.qrels)
-    runs = {name: read_run(path) for name, path in wish.systems.items()}
-    found = [leave_one_out(qrels, runs, contributors, key) for key in wish.keys]
-    parts = [
-        (f"{one.measure}: each system left out of the pool in turn", [one.table()], one.sentence())
-        for one in found
-    ]
-    tables = {one.measure: one.table() for one in found}
-    data = {name: table.to_dict() for name, table in tables.items()}
-    return Report(parts, data, _by_measure(tables))
+    return Report([(heading, [table], told)], data, found.curves(), notes=notes,
+                  figures={"": ("compare", "p_curves", found)})  # fmt: skip

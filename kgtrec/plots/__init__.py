@@ -4,7 +4,8 @@ style.py       size, fonts, colours, line styles; saving
 ranks.py       rank distribution, widths of ties, rank types side by side, slices, alignment sizes
 stratified.py  beta curves and the beta grid
 openworld.py   metrics under missing answers
-compare.py     systems compared: intervals, p-value curves, data sensitivity, pool depths
+compare.py     systems compared: intervals, pairs, p-value curves, pools without one of them
+rankings.py    rankings of systems: side by side, on parts of the test set, by depth of the pool
 
 What is used most is here, loaded on first use: ``from kgtrec import plots``, then
 ``plots.save(plots.beta_curves({name: curve}), "beta.pdf")``. Every function takes the data of
@@ -14,15 +15,23 @@ not hold. Needs the extra ``plot``.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kgtrec.lazy import front_page
 
 if TYPE_CHECKING:
+    from kgtrec.plots.compare import intervals as intervals
+    from kgtrec.plots.compare import left_out as left_out
+    from kgtrec.plots.compare import p_curves as p_curves
+    from kgtrec.plots.compare import pair_matrix as pair_matrix
     from kgtrec.plots.openworld import approximation_quality as approximation_quality
     from kgtrec.plots.openworld import comparison as comparison
     from kgtrec.plots.openworld import expected_metric as expected_metric
     from kgtrec.plots.openworld import simulated as simulated
     from kgtrec.plots.openworld import sparse_full as sparse_full
+    from kgtrec.plots.rankings import bump_chart as bump_chart
+    from kgtrec.plots.rankings import depth_curves as depth_curves
+    from kgtrec.plots.rankings import sensitivity as sensitivity
     from kgtrec.plots.ranks import alignment_sizes as alignment_sizes
     from kgtrec.plots.ranks import over_relations as over_relations
     from kgtrec.plots.ranks import rank_distribution as rank_distribution
@@ -49,19 +58,16 @@ _HOMES = {
     "expected_metric": "openworld",
     "simulated": "openworld",
     "sparse_full": "openworld",
+    "intervals": "compare",
+    "left_out": "compare",
+    "p_curves": "compare",
+    "pair_matrix": "compare",
+    "bump_chart": "rankings",
+    "depth_curves": "rankings",
+    "sensitivity": "rankings",
     "save": "style",
 }
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kgtrec.plots' has no attribute {name!r}")
-    value = getattr(import_module(f"kgtrec.plots.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = front_page(globals(), _HOMES)

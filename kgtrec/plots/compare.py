@@ -1,4 +1,4 @@
-"""Figures of compared systems: intervals, p-value curves, data sensitivity, pool depths."""
+"""Figures of compared systems: intervals, pairs, p-value curves, pools without one of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.plots.style import figure, label_panels, series_style, styled
+from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kgtrec.study.comparison import Comparison
     from kgtrec.study.discriminative import Discrimination
-    from kgtrec.study.stability import DepthCurves, Sensitivity
+    from kgtrec.study.reuse import Reuse
 
-__all__ = ["depth_curves", "intervals", "p_curves", "sensitivity"]
+__all__ = ["intervals", "left_out", "p_curves", "pair_matrix"]
+
+SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
+STARS = ("", "*", "**", "***")
+"""Of pairs that are not told apart, and at the level, a fifth and a fiftieth of it."""
+
+CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
 def intervals(compared: Sequence[Comparison]) -> Figure:
@@ -37,29 +43,47 @@ def intervals(compared: Sequence[Comparison]) -> Figure:
     if not compared:
         raise UsageError("no comparison to draw; give at least one")
     order = compared[0].order
-    names = [compared[0].samples.systems[i] for i in order]
+    names = [short(compared[0].samples.systems[i], 20) for i in order]
     with styled():
-        made, panels = figure(
-            len(compared), height=0.75 + 0.2 * len(order), sharey=True, squeeze=False
+        columns, rows = _grid(len(compared))
+        made, axes = figure(
+            columns, rows, height=0.75 + 0.2 * len(order), sharey=True, squeeze=False
         )
-        for axes, one in zip(panels.flat, compared, strict=True):
+        panels = list(axes.flat)
+        for axes, one in zip(panels, compared, strict=False):
             low, high = one.intervals()
             better = one.tests.better(one.level)
             best = one.order[0]
             for row, i in enumerate(order):
                 value = one.resampled.estimate[i]
                 fill = "none" if better[best, i] else "full"
+                # Corrected intervals may lie beside the value; bars have no negative length.
+                ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
                 axes.errorbar(
-                    [value], [row], xerr=[[value - low[i]], [high[i] - value]], fmt="o",
+                    [value], [row], xerr=ends, fmt="o",
                     color="#0072B2", fillstyle=fill, capsize=1.5, linewidth=0.8,
                 )  # fmt: skip
             axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
-        first = panels.flat[0]
-        first.set_yticks(range(len(names)), names)
-        first.set_ylim(len(names) - 0.5, -0.5)
-        if len(compared) > 1:
-            label_panels(panels)
+        _rows(panels, len(compared), names)
         return made
+
+
+def _grid(many: int) -> tuple[int, int]:
+    """Columns and rows of panels that share a page's width."""
+    columns = min(many, 4)
+    return columns, -(-many // columns)
+
+
+def _rows(panels: Sequence[Any], used: int, names: Sequence[str]) -> None:
+    """A row a system in every panel, names at the left; panels that are not used go."""
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    for panel in panels[:used]:
+        panel.locator_params(axis="x", nbins=4)
+    for panel in panels[used:]:
+        panel.remove()
+    if used > 1:
+        label_panels(np.array(panels[:used]))
 
 
 def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
@@ -93,55 +117,135 @@ def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
         return made
 
 
-def sensitivity(found: Sensitivity) -> Figure:
-    """Mean correlation of rankings on random parts of the test set with that on all of it.
+def pair_matrix(compared: Sequence[Comparison]) -> Figure:
+    """Every pair of systems: told apart or not, and by how much; a panel for each measure.
 
     Parameters
     ----------
-    found : Sensitivity
+    compared : sequence of Comparison
+        One for each measure, of the same systems.
 
     Returns
     -------
     Figure
-        A line for each measure, as in Figure 7 of Zhou et al. (2022).
+        Systems from the best to the worst by the panel's measure. Above the diagonal, shade and
+        stars say how small the corrected p-value of row against column is; below it stands the
+        effect size d_z of column against row (mean difference in standard deviations).
     """
+    if not compared:
+        raise UsageError("no comparison to draw; give at least one")
+    many = len(compared[0].samples.systems)
+    wide = max(COLUMN, 1.15 + 0.17 * many)
+    columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
+    rows = -(-len(compared) // columns)
     with styled():
-        made, axes = figure()
-        for number, (title, tau) in enumerate(zip(found.titles, found.mean(), strict=True)):
-            style = series_style(number, marked=True)
-            style["markevery"] = max(1, len(found.shares) // 8)
-            axes.plot(100 * found.shares, tau, label=title, **style)
-        axes.set_xlabel("test triples kept (%)")
-        axes.set_ylabel("Kendall's τ to the whole test set")
-        axes.set_ylim(top=1.02)
-        axes.legend(loc="lower right")
+        made, axes = figure(
+            columns, rows, width=wide * columns, height=0.95 + 0.155 * max(many, 5), squeeze=False
+        )
+        panels = list(axes.flat)
+        for panel, one in zip(panels, compared, strict=False):
+            _matrix(panel, one)
+        for panel in panels[len(compared) :]:
+            panel.remove()
+        _key(made, compared[0])
+        if len(compared) > 1:
+            label_panels(np.array(panels[: len(compared)]))
         return made
 
 
-def depth_curves(found: DepthCurves) -> Figure:
-    """Correlation of rankings at every depth of a pool with that at the reference depth.
+def _matrix(axes: Any, one: Comparison) -> None:
+    from matplotlib.patches import Rectangle
+
+    order, names = one.order, one.samples.systems
+    row_of = {system: row for row, system in enumerate(order)}
+    cells = zip(one.tests.pairs.tolist(), one.tests.corrected.tolist(), one.effects.d_z.tolist(),
+                strict=True)  # fmt: skip
+    for (i, j), p, d_z in cells:
+        top, bottom = sorted((row_of[i], row_of[j]))
+        step = sum(p < bound for bound in _steps(one.level))
+        box = Rectangle((bottom - 0.5, top - 0.5), 1, 1, facecolor=SHADES[step], edgecolor="white")
+        axes.add_patch(box)
+        ink = "white" if step > 1 else "black"
+        axes.text(bottom, top, STARS[step], ha="center", va="center", color=ink, fontsize=5)
+        text = f"{abs(d_z):.2f}".removeprefix("0") if np.isfinite(d_z) else "∞"
+        axes.text(top, bottom, text, ha="center", va="center", fontsize=5)
+    many = len(order)
+    letters = [chr(97 + k) if many <= 26 else str(k + 1) for k in range(many)]
+    rows = [f"{short(names[i], 20)}  {letter}" for i, letter in zip(order, letters, strict=True)]
+    axes.set_xlim(-0.5, many - 0.5)
+    axes.set_ylim(many - 0.5, -0.5)
+    axes.set_xticks(range(many), letters)
+    axes.set_yticks(range(many), rows)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.set_title(f"{one.samples.title} ({one.samples.unit})")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _steps(level: float) -> tuple[float, float, float]:
+    """Bounds of p: one star, two, three."""
+    return level, level / 5, level / 50
+
+
+def _key(made: Figure, one: Comparison) -> None:
+    from matplotlib.patches import Patch
+
+    told = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
+                                                            strict=True)]  # fmt: skip
+    shown = zip(SHADES, ("not told apart", *told), strict=True)
+    patches = [Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
+               for shade, text in shown]  # fmt: skip
+    wide = made.get_size_inches()[0] > COLUMN
+    made.legend(handles=patches, loc="outside lower center", ncols=4 if wide else 2,
+                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: d_z",
+                title_fontsize=7)  # fmt: skip
+
+
+def left_out(found: Sequence[Reuse]) -> Figure:
+    """What each system is worth with all judgements, and without those that it alone brought.
 
     Parameters
     ----------
-    found : DepthCurves
+    found : sequence of Reuse
+        One for each measure, of the same systems.
 
     Returns
     -------
     Figure
-        A line for each measure, as in Figures 4 and 5 of Zhou et al. (2022).
+        A panel for each measure; systems in the order of the first, best on top. Numbers at the
+        right are places among all systems, with all judgements and then without.
     """
+    if not found:
+        raise UsageError("nothing was left out; give at least one measure")
+    first = found[0]
+    order = np.argsort(-first.full, kind="stable").tolist()
+    names = [short(first.systems[i], 20) for i in order]
     with styled():
-        made, axes = figure()
-        for number, (name, tau) in enumerate(zip(found.measures, found.tau, strict=True)):
-            axes.plot(found.depths, tau, label=name, **series_style(number, marked=True))
-        axes.axhline(0, color="#888888", linewidth=0.6)
-        axes.set_xlabel("pool depth")
-        axes.set_ylabel(f"Kendall's τ to depth {found.reference}")
-        _whole_ticks(axes, found.depths)
-        axes.legend()
+        columns, rows = _grid(len(found))
+        made, axes = figure(
+            columns, rows, height=1.05 + 0.2 * len(order), sharey=True, squeeze=False
+        )
+        panels = list(axes.flat)
+        for axes, one in zip(panels, found, strict=False):
+            _left_out(axes, one, order)
+            axes.set_xlabel(one.measure)
+        handles, labels = panels[0].get_legend_handles_labels()
+        made.legend(handles, labels, loc="outside upper center", ncols=2)
+        _rows(panels, len(found), names)
         return made
 
 
-def _whole_ticks(axes: Any, depths: Sequence[int]) -> None:
-    if len(depths) <= 15:
-        axes.set_xticks(list(depths))
+def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
+    rows = np.arange(len(order))
+    full, without = one.full[order], one.left_out[order]
+    axes.hlines(rows, without, full, color="#888888", linewidth=0.8, zorder=1)
+    axes.plot(
+        without, rows, "s", color="#D55E00", fillstyle="none", markersize=6, label="without its own"
+    )
+    axes.plot(full, rows, "o", color="#0072B2", label="all judgements")
+    for row, i in enumerate(order):
+        took_part = one.systems[i] in one.contributors
+        then = f"{one.place[i]} → {one.place_left_out[i]}" if took_part else "not in the pool"
+        axes.text(1.02, row, then, transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")

@@ -100,22 +100,29 @@ def figure(
 
 
 def series_style(number: int, marked: bool = False) -> dict[str, Any]:
-    """Colour, dashes and marker of the n-th of several series (from 0), as plot arguments."""
+    """Colour, dashes and marker of the n-th of several series (from 0), as plot arguments.
+
+    Colours come again after seven, with other dashes and markers.
+    """
+    again = number // len(COLOURS)
     style: dict[str, Any] = {
         "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number % len(DASHES)],
+        "linestyle": DASHES[(number + again) % len(DASHES)],
     }
     if marked:
-        style["marker"] = MARKERS[number % len(MARKERS)]
+        style["marker"] = MARKERS[(number + 2 * again) % len(MARKERS)]
     return style
 
 
 def short(name: str, most: int = 28) -> str:
-    """A name that leaves room for the figure: cut in its middle where it is long."""
-    if len(name) <= most:
-        return name
-    head = (most - 1) // 2
-    return f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
+    """A name that leaves room for the figure: cut in its middle where it is long.
+
+    Dollar signs are escaped, or what stands between two would be set as a formula.
+    """
+    if len(name) > most:
+        head = (most - 1) // 2
+        name = f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
+    return name.replace("$", r"\$")
 
 
 def label_panels(axes: Any) -> None:

@@ -7,8 +7,9 @@ their own, and `kgtrec.study.overview.overview` is what ``kgtrec stats`` prints.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kgtrec.lazy import front_page
 
 if TYPE_CHECKING:
     from kgtrec.study.alignment import align as align
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from kgtrec.study.distribution import split_divergences as split_divergences
     from kgtrec.study.familytree import family_tree as family_tree
     from kgtrec.study.leaks import find_leaks as find_leaks
+    from kgtrec.study.openness import intervals as intervals
+    from kgtrec.study.openness import open_candidates as open_candidates
+    from kgtrec.study.pool_depths import curves_of_runs as curves_of_runs
     from kgtrec.study.poolfile import read_pool as read_pool
     from kgtrec.study.poolfile import write_pool as write_pool
     from kgtrec.study.pooling import make_pool as make_pool
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from kgtrec.study.popularity import relation_frequencies as relation_frequencies
     from kgtrec.study.popularity import relation_popularity as relation_popularity
     from kgtrec.study.popularity import triple_mix as triple_mix
+    from kgtrec.study.rankings import rankings_of_samples as rankings_of_samples
+    from kgtrec.study.rankings import rankings_of_values as rankings_of_values
     from kgtrec.study.removal import correlated_removal as correlated_removal
     from kgtrec.study.removal import random_removal as random_removal
     from kgtrec.study.removal import ranked_removal as ranked_removal
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from kgtrec.study.sampled import rank_bounds as rank_bounds
     from kgtrec.study.samples import samples_of_ranks as samples_of_ranks
     from kgtrec.study.sampling import sample_seeds as sample_seeds
+    from kgtrec.study.scorelists import score_lists as score_lists
     from kgtrec.study.seeds import seed_questions as seed_questions
     from kgtrec.study.significance import pairwise as pairwise
     from kgtrec.study.spread import spreads as spreads
@@ -100,12 +107,15 @@ _HOMES = {
     "sample_seeds": "sampling",
     "seed_questions": "seeds",
     "run_lists": "runlists",
+    "score_lists": "scorelists",
     "make_pool": "pooling",
     "read_pool": "poolfile",
     "write_pool": "poolfile",
     "trivial_rules": "trivial",
     "read_judgements": "triplefiles",
     "complete": "completion",
+    "open_candidates": "openness",
+    "intervals": "openness",
     # which system is better
     "compare": "comparison",
     "samples_of_ranks": "samples",
@@ -116,22 +126,15 @@ _HOMES = {
     "ranking_correlation": "correlation",
     "tau_ap": "correlation",
     "tau_b": "correlation",
+    "rankings_of_samples": "rankings",
+    "rankings_of_values": "rankings",
     "data_sensitivity": "stability",
     "depth_curves": "stability",
+    "curves_of_runs": "pool_depths",
     "discriminate": "discriminative",
     "leave_one_out": "reuse",
 }
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kgtrec.study' has no attribute {name!r}")
-    value = getattr(import_module(f"kgtrec.study.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = front_page(globals(), _HOMES)

@@ -14,20 +14,24 @@ and of the questions that happened to be asked (`over_questions`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.bootstrap import DRAWS, Resampled
+from kgtrec.study.significance import pairs_of
 from kgtrec.tables import Cell, Table
 
 __all__ = ["Agreement", "correlation_table", "over_questions", "over_systems",
            "ranking_correlation", "tau_ap", "tau_b"]  # fmt: skip
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Signs = tuple[NDArray[np.int8], NDArray[np.int8]]
 
 TIED = 1e-12
 """Values closer than this share of the largest tie: sums that differ in their last bits only."""
@@ -166,8 +170,13 @@ def over_questions(
 
     Notes
     -----
-    Percentile interval. Drawing questions adds noise to rankings that have some already, so draws
-    agree less than the rankings themselves: the interval leans towards 0.
+    Percentile interval, widened. Noise in the values of close systems draws tau towards 0, and
+    drawing questions anew adds the same noise once more: with close systems, draws alone would
+    miss the tau that endless questions would give. So the end that lies further from 0 reaches at
+    least to where tau would be if each pair of systems whose order is not settled (the interval of
+    their difference holds 0, by the one measure or the other) were to agree, or to disagree where
+    tau is below 0. In simulations this covers at the level or above it, unless hardly any system
+    can be told from another.
     """
     first, second = _oriented(x.estimate, x_higher), _oriented(y.estimate, y_higher)
     _check(first, second)
@@ -175,7 +184,37 @@ def over_questions(
         raise UsageError(f"{len(x.draws)} draws of one and {len(y.draws)} of the other; draw alike")
     signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
     drawn = [_tau_b(*signs, None), _tau_ap(*signs, None)]
-    return _agreement(first, second, drawn, confidence, "questions")
+    found = _agreement(first, second, drawn, confidence, "questions")
+    loose = _unsettled(x, confidence) | _unsettled(y, confidence)
+    own = _signs(first), _signs(second)
+    return replace(
+        found,
+        tau_interval=_reaching(found.tau_interval, found.tau, _tau_b, own, loose),
+        tau_ap_interval=_reaching(found.tau_ap_interval, found.tau_ap, _tau_ap, own, loose),
+    )
+
+
+def _unsettled(resampled: Resampled, confidence: float) -> Bools:
+    """Whether the interval of the difference of two systems holds 0, bool (s, s)."""
+    n = len(resampled.estimate)
+    pairs = pairs_of(n)
+    low, high = resampled.difference_interval(pairs, confidence)
+    found = np.zeros((n, n), bool)
+    found[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
+    return found | found.T
+
+
+def _reaching(
+    ends: tuple[float, float], tau: float, of: Callable[..., Floats], signs: Signs, loose: Bools
+) -> tuple[float, float]:
+    """The interval, its further end at least where unsettled pairs can take the correlation."""
+    low, high = ends
+    x, y = signs
+    if tau > 0:
+        return low, max(high, float(of(x, y, None, np.where(loose & (x * y < 0), 1, 0))))
+    if tau < 0:
+        return min(low, float(of(x, y, None, np.where(loose & (x * y > 0), -1, 0)))), high
+    return low, high
 
 
 def correlation_table(
@@ -234,9 +273,16 @@ def _signs(values: ArrayLike) -> NDArray[np.int8]:
     return (gap > slack).astype(np.int8) - (gap < -slack).astype(np.int8)
 
 
-def _tau_b(x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None) -> Floats:
-    """From signs; ``weight`` (..., s) says how often each system counts."""
+def _tau_b(
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
+) -> Floats:
+    """From signs; ``weight`` (..., s) says how often each system counts.
+
+    Pairs of which ``turned`` (s, s) is 1 or -1 count as in order, or not, whatever their signs.
+    """
     both, of_x, of_y = (x * y).astype(np.float64), x != 0, y != 0
+    if turned is not None:
+        both = np.where(turned != 0, turned, both)
     if weight is None:
         total, n_x, n_y = (each.sum(axis=(-2, -1)) for each in (both, of_x, of_y))
     else:
@@ -246,12 +292,16 @@ def _tau_b(x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None) -> F
         return np.asarray(total / np.sqrt(n_x * np.asarray(n_y, np.float64)), np.float64)
 
 
-def _tau_ap(x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None) -> Floats:
+def _tau_ap(
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
+) -> Floats:
+    """As `_tau_b`."""
     # The other above this one: the sign of x_i - x_j is -1.
     above_x, above_y = ((each < 0).astype(np.float64) for each in (x, y))
-    both = above_x * above_y
+    whole = above_x * above_y
     directions = []
     for above in (above_x, above_y):
+        both = whole if turned is None else np.where(turned != 0, above * (turned > 0), whole)
         if weight is None:
             over, kept = above.sum(axis=-1), both.sum(axis=-1)
             counted = (over > 0).astype(np.float64)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kgtrec.errors import UsageError
 from kgtrec.study.samples import Samples
+
+if TYPE_CHECKING:
+    from kgtrec.trec.columns import RunColumns
 
 __all__ = ["samples_of_runs"]
 
@@ -19,8 +23,8 @@ _LOWER_IS_BETTER = ("rbp_resid",)
 
 
 def samples_of_runs(
-    qrels: str | os.PathLike[str],
-    runs: Mapping[str, str | os.PathLike[str]],
+    qrels: str | os.PathLike[str] | Mapping[str, Mapping[str, int]],
+    runs: Mapping[str, str | os.PathLike[str] | RunColumns],
     measures: Sequence[str],
     *,
     level: int = 1,
@@ -30,8 +34,9 @@ def samples_of_runs(
 
     Parameters
     ----------
-    qrels : str or path-like
-    runs : mapping of str to path-like
+    qrels : str, path-like, or mapping of query to mapping of document to relevance
+        Queries without a judgement are left out.
+    runs : mapping of str to path-like or RunColumns
         By the names of the systems.
     measures : sequence of str
         As `kgtrec.trec.table.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20", ...
@@ -68,6 +73,8 @@ def samples_of_runs(
             f"{', '.join(wrong)}: counts and the like do not say which run is better; compare by "
             "map, ndcg_cut_20, bpref, ..."
         )
+    if isinstance(qrels, Mapping):
+        qrels = {query: row for query, row in qrels.items() if row}
     judgements = read_judgements(qrels)
     options = EvalOptions(level=level, judged_only=judged_only, complete=True)
     scored = {name: score(judgements, path, columns, options) for name, path in runs.items()}

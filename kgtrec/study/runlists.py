@@ -18,16 +18,17 @@ from kgtrec.listfiles import text_of
 from kgtrec.study.seeds import SeedQuestions
 from kgtrec.trec.run import Run
 
-__all__ = ["RankedLists", "doubts", "run_lists", "system_names"]
+__all__ = ["RankedLists", "doubts", "is_scores", "run_lists", "system_names"]
 
 Int64 = npt.NDArray[np.int64]
 
 PLACES = ("filtered", "raw")
-_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv")
+_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
 
 
 def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
-    """A short name for each run file: its own name without endings, or the whole path if taken.
+    """A short name for each run or file of scores: its own without endings, or the whole path if
+    another has it.
 
     Raises
     ------
@@ -52,6 +53,11 @@ def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
     if bad is not None:
         raise UsageError(f"the name of run {bad!r} has a comma or tab in it; rename the file")
     return names
+
+
+def is_scores(path: str | PathLike[str]) -> bool:
+    """Whether a path is one of scores, by its look: ``.npy``, ``.npz``, or a folder."""
+    return Path(path).suffix in (".npy", ".npz") or Path(path).is_dir()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,9 @@ class RankedLists:
         when it was made.
     found : int
         Answers of the seeds that are in their lists.
+    from_scores : bool
+        They were ranked for the purpose, see `kgtrec.study.scorelists`: as deep as is asked, and
+        filtered as their places say.
     """
 
     name: str
@@ -91,6 +100,7 @@ class RankedLists:
     known: int
     unfiltered: int
     found: int
+    from_scores: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -102,6 +112,8 @@ class RankedLists:
 
     def shorter_than(self, depth: int) -> int:
         """Questions of the run whose list ends before this depth."""
+        if self.from_scores:  # what is missing from raw places is known
+            return 0
         deepest = np.zeros(len(self), np.int64)
         np.maximum.at(deepest, self.owner, self.places)
         return int((deepest < depth).sum()) - self.missing
@@ -197,6 +209,12 @@ def _entries(
     else:
         from kgtrec.trec.files import read_run_columns
 
+        if is_scores(run) or Path(run).suffix == ".parquet":
+            raise FileError(
+                run,
+                found="scores or ranks, where a TREC run belongs",
+                mend="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --run RUN",
+            )
         columns = read_run_columns(run, threads=threads)
         queries, offsets = columns.queries, columns.offsets
     question = np.array([number.get(text, -1) for text in queries], np.int64)
@@ -242,8 +260,11 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
         if short := one.shorter_than(depth):
             found.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
         if one.found < 0.1 * answers:
+            what = "a weak or very short run, or one whose questions are numbered otherwise "
+            what += "(--questions)"
+            if one.from_scores:
+                what = "a weak model, or scores whose rows or columns stand in another order"
             found.append(
-                f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: a weak or very "
-                "short run, or one whose questions are numbered otherwise (--questions)"
+                f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
             )
     return found

@@ -83,6 +83,19 @@ class Sensitivity:
         keys = ("share", "triples", *self.measures)
         return Table(("share", "triples", *self.titles), keys, digits, rows)
 
+    def spread_table(self) -> Table:
+        """A row per measure and share: the mean tau, and the range of the middle 95 %."""
+        low, high = self.spread()
+        rows: list[tuple[Cell, ...]] = [
+            (name, f"{share:.0%}", max(1, round(share * self.triples)),
+             *map(float, (self.mean()[k, at], low[k, at], high[k, at])))
+            for k, name in enumerate(self.measures)
+            for at, share in enumerate(self.shares.tolist())
+        ]  # fmt: skip
+        titles = ("measure", "share", "triples", "tau-b", "low", "high")
+        keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
+        return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
+
 
 def _over_repeats(tau: Floats, summary: object, *more: float) -> Floats:
     """A summary of the finite ones; NaN without a warning where there is none."""
@@ -210,6 +223,14 @@ class DepthCurves:
     reference : int
         The depth that all are compared with.
     tau, tau_ap : ndarray of float64, shape (m, d)
+    systems : tuple of str, length s
+        Empty where values alone were given.
+    values : ndarray of float64, shape (m, d, s), or None
+    interval, interval_ap : ndarray of float64, shape (2, m, d), or None
+        Ends of the intervals of `tau` and `tau_ap` over questions; None where values alone are
+        known, see `kgtrec.study.pool_depths`.
+    confidence : float
+        Of the intervals.
     """
 
     measures: tuple[str, ...]
@@ -217,6 +238,52 @@ class DepthCurves:
     reference: int
     tau: Floats
     tau_ap: Floats
+    systems: tuple[str, ...] = ()
+    values: Floats | None = None
+    interval: Floats | None = None
+    interval_ap: Floats | None = None
+    confidence: float = 0.95
+
+    def least_alike(self) -> str:
+        """A sentence: where the rankings differ most from that of the reference."""
+        if not np.isfinite(self.tau).any():
+            return f"At depth {self.reference} all systems tie, so that there is no ranking."
+        k, at = np.unravel_index(np.nanargmin(self.tau), self.tau.shape)
+        return (
+            f"Least like depth {self.reference}: {self.measures[k]} at depth {self.depths[at]}, "
+            f"{self.tau[k, at]:.4f}."
+        )
+
+    def values_by_name(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Measure, then depth, then system, to the value; empty where `values` is None."""
+        return {
+            name: {
+                str(depth): dict(zip(self.systems, row, strict=True))
+                for depth, row in zip(self.depths, rows, strict=True)
+            }
+            for name, rows in zip(self.measures, () if self.values is None
+                                  else self.values.tolist(), strict=False)
+        }  # fmt: skip
+
+    def interval_table(self) -> Table:
+        """A row per measure and depth: tau-b and tau-AP, with intervals.
+
+        Raises
+        ------
+        UsageError
+            There are none.
+        """
+        if self.interval is None or self.interval_ap is None:
+            raise UsageError("these curves have no intervals; take table()")
+        rows: list[tuple[Cell, ...]] = []
+        for k, name in enumerate(self.measures):
+            for at, depth in enumerate(self.depths):
+                kendall, top_heavy = self.interval[:, k, at], self.interval_ap[:, k, at]
+                cells = self.tau[k, at], *kendall, self.tau_ap[k, at], *top_heavy
+                rows.append((name, str(depth), *map(float, cells)))
+        titles = ("measure", "depth", "tau-b", "low", "high", "tau-AP", "low", "high")
+        ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
+        return Table(titles, ("measure", "depth", *ends), (0, 0, *(4,) * 6), rows, 2)
 
     def table(self) -> Table:
         """A row per depth, a column per measure: tau-b."""

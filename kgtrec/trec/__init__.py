@@ -31,8 +31,9 @@ Names are loaded on first use: help and errors need no numpy.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kgtrec.lazy import front_page
 
 if TYPE_CHECKING:
     from kgtrec.trec.bridge import check_agreement as check_agreement
@@ -67,14 +68,4 @@ _HOMES = {
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kgtrec.trec' has no attribute {name!r}")
-    value = getattr(import_module(f"kgtrec.trec.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = front_page(globals(), _HOMES)
