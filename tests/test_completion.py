@@ -21,7 +21,16 @@ from kgtrec.cli.complete import command
 from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.completion import Completion, complete, depth_table, remarks
-from kgtrec.study.judged import BOUNDED, decided_pairs, intervals, share_table, shares, verdicts
+from kgtrec.study.judged import share_table, shares
+from kgtrec.study.openness import (
+    MEASURES,
+    Interval,
+    decided_pairs,
+    intervals,
+    open_candidates,
+    open_remarks,
+    verdicts,
+)
 from kgtrec.study.pooling import make_pool
 from kgtrec.study.triplefiles import Judgements, read_judgements, read_triples, write_triples
 from kgtrec.trec.files import read_qrels
@@ -180,44 +189,100 @@ def test_shares(given: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
         assert math.isclose(row[-1] + row[-2], 100)
 
 
-def value(name: str, lists: list[list[int]]) -> float:
-    """A measure of lists of 0 and 1, by its definition, averaged over questions."""
-    found = []
-    for own in lists:
-        first = own.index(1) + 1 if 1 in own else math.inf
-        found.append({
-            "P_10": sum(own[:10]) / 10,
-            "success_10": float(first <= 10),
-            "recip_rank": 1 / first,
-            "rbp": 0.1 * sum(r * 0.9**i for i, r in enumerate(own)),
-        }[name])  # fmt: skip
-    return sum(found) / len(found)
+def value(name: str, own: list[int | None], others: list[int]) -> float:
+    """A measure of a list of 1, 0 and None (never judged), by its definition.
+
+    `others` are the judgements of what is not in the list.
+    """
+    true = [int(r == 1) for r in own]
+    total = sum(true) + others.count(1)
+    first = true.index(1) + 1 if 1 in true else math.inf
+    discount = [1 / math.log2(i + 2) for i in range(20)]
+    return {
+        "P_10": lambda: sum(true[:10]) / 10,
+        "success_10": lambda: float(first <= 10),
+        "recip_rank": lambda: 1 / first,
+        "rbp": lambda: 0.1 * sum(r * 0.9**i for i, r in enumerate(true)),
+        "map_cut_20": lambda: sum(
+            sum(true[: i + 1]) / (i + 1) for i in range(min(20, len(true))) if true[i]
+        ) / total,
+        "ndcg_cut_20": lambda: sum(r * d for r, d in zip(true, discount, strict=False))
+        / sum(discount[:total]),
+        "recall_20": lambda: sum(true[:20]) / total,
+        "bpref": lambda: bpref([own], [total], [own.count(0) + others.count(0)]),
+    }[name]()  # fmt: skip
+
+
+@settings(max_examples=70, deadline=None)
+@given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
+def test_intervals_are_the_extremes_of_all_labellings(
+    given: tuple[Case, dict[Triple, int]], depth: int, within: int
+) -> None:
+    case, labels = given
+    completion, told = done(case, labels), slow_labels(case, labels, DEPTH)
+    runs = case.lists(depth=depth)  # shorter than the pool: what is pooled may not be in the list
+    candidates = open_candidates(runs, completion, within)
+    entities = {
+        one.name: np.split(one.entities, one.offsets[1:-1]) for one in runs
+    }  # what is in lists, test_pooling.py says
+    for lists in runs:
+        ends: dict[str, list[tuple[float, float]]] = {}
+        for number, question in enumerate(asked_by(case.seeds)):
+            listed_here = [triple_of(question, e) for e in entities[lists.name][number].tolist()]
+            asked = [triple_of(question, e) for e in range(N_ENTITIES)]
+            high = {
+                triple_of(question, e)
+                for own in entities.values() for e in own[number][:within].tolist()
+            }  # fmt: skip
+            opened = [t for t in asked if told.get(t) == -1 or (t in high and t not in told)]
+            judged = {t: told[t] for t in asked if told.get(t, -1) >= 0}
+            worlds = [
+                judged | dict(zip(opened, filled, strict=True))
+                for filled in itertools.product((0, 1), repeat=len(opened))
+            ]
+            for name in MEASURES[:-1]:
+                values = [
+                    value(name, [world.get(t) for t in listed_here],
+                          [r for t, r in world.items() if t not in listed_here])
+                    for world in worlds
+                ]  # fmt: skip
+                ends.setdefault(name, []).append((min(values), max(values)))
+        found = intervals(lists, completion, candidates=candidates)
+        for name, pairs in ends.items():
+            low, high_end = np.mean(pairs, axis=0)
+            assert found[name].low == pytest.approx(low, abs=1e-12), name
+            if name != "rbp":
+                assert found[name].high == pytest.approx(high_end, abs=1e-12), name
+        assert math.isnan(found["infAP"].high)
+        assert "an estimate" in found["infAP"].reason
 
 
 @settings(max_examples=40)
 @given(judged_cases())
-def test_bounds_are_the_extremes_of_all_labellings(given: tuple[Case, dict[Triple, int]]) -> None:
+def test_values_condensed_values_and_the_residual(given: tuple[Case, dict[Triple, int]]) -> None:
     case, labels = given
-    completion = done(case, labels)
+    completion, told = done(case, labels), slow_labels(case, labels, DEPTH)
     for lists in case.lists():
         found = intervals(lists, completion)
-        told = relevance(case, labels)[lists.name]
-        for name in BOUNDED:
-            lows, highs = [], []
-            for own in told:  # questions do not see each other's labels
-                unknown = own.count(None)
-                values = []
-                for filled in itertools.product((0, 1), repeat=unknown):
-                    rest = iter(filled)
-                    values.append(value(name, [[next(rest) if r is None else r for r in own]]))
-                lows.append(min(values))
-                tail = 0.9 ** len(own) if name == "rbp" and unknown else 0.0
-                highs.append(max(values) + tail)
-            assert found[name].low == pytest.approx(sum(lows) / len(lows), abs=1e-12)
-            assert found[name].high == pytest.approx(sum(highs) / len(highs), abs=1e-12)
-            condensed = [[r for r in own if r is not None] for own in told]
-            assert found[name].condensed == pytest.approx(value(name, condensed), abs=1e-12)
-        assert math.isnan(found["bpref"].high)
+        rows = relevance(case, labels)[lists.name]
+        asked = asked_by(case.seeds)
+        for name in MEASURES[:-1]:
+            now, condensed, residual = [], [], []
+            for question, own in zip(asked, rows, strict=True):
+                here = {triple_of(question, e) for e, _ in slow_lists(case, "filtered")[lists.name][
+                    question]}  # fmt: skip
+                asked_here = {triple_of(question, e) for e in range(N_ENTITIES)}
+                others = [r for t, r in told.items() if t in asked_here - here and r >= 0]
+                now.append(value(name, own, others))
+                condensed.append(value(name, [r for r in own if r is not None], others))
+                weights = sum(0.1 * 0.9**i for i, r in enumerate(own) if r is None)
+                residual.append(weights + 0.9 ** len(own) if None in own else 0.0)
+            assert found[name].value == pytest.approx(np.mean(now), abs=1e-12), name
+            assert found[name].condensed == pytest.approx(np.mean(condensed), abs=1e-12), name
+            if name == "rbp":
+                top = np.mean(now) + np.mean(residual)
+                assert found[name].high == pytest.approx(top, abs=1e-12)
+                assert found[name].low == pytest.approx(found[name].value, abs=1e-12)
 
 
 def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) -> float:
@@ -245,9 +310,9 @@ def test_bpref_uses_judged_negatives(given: tuple[Case, dict[Triple, int]]) -> N
         for label in (1, 0)
     ]
     for lists in case.lists():
-        found = intervals(lists, done(case, labels))["bpref"]
+        found = intervals(lists, done(case, labels), ["bpref"])["bpref"]
         expected = bpref(relevance(case, labels)[lists.name], *counts)
-        assert found.low == pytest.approx(expected, abs=1e-12)
+        assert found.value == pytest.approx(expected, abs=1e-12)
 
 
 @given(cases())
@@ -259,18 +324,36 @@ def test_a_judged_pool_leaves_nothing_open_at_its_depth(case: Case) -> None:
 
 
 def test_decided_pairs() -> None:
-    from kgtrec.study.judged import Interval
-
+    none = Interval(math.nan, 0.5, 0.5, math.nan, "an estimate")
     found = {
-        "a": {name: Interval(0.5, 0.5, 0.6) for name in BOUNDED},
-        "b": {name: Interval(0.6, 0.6, 0.7) for name in BOUNDED},
-        "c": {name: Interval(0.65, 0.7, 0.9) for name in BOUNDED},
+        "a": {"P_10": Interval(0.5, 0.5, 0.5, 0.6), "infAP": none},
+        "b": {"P_10": Interval(0.6, 0.6, 0.6, 0.7), "infAP": none},
+        "c": {"P_10": Interval(0.65, 0.7, 0.7, 0.9), "infAP": none},
     }
     assert decided_pairs(found, "P_10") == (1, 3)  # a touches b, b meets c
-    assert verdicts(found)[0].startswith("P_10: in 1 of 3 pairs")
+    (told,) = verdicts(found)
+    assert told.startswith("pairs of runs, of 3, ")
+    assert told.endswith("open: P_10 1")
     assert verdicts({"a": found["a"]}) == []
-    with pytest.raises(UsageError, match="no bounds"):
-        decided_pairs(found, "bpref")
+    with pytest.raises(UsageError, match=r"'infAP' has no bounds \(an estimate\)"):
+        decided_pairs(found, "infAP")
+    told = open_remarks(found, np.arange(7), 20)
+    assert "7 candidates without a label, in the pool or the first 20 of a run's list" in told[0]
+    assert told[1] == "infAP has no interval: an estimate"
+    assert "in the pool," in open_remarks(found, np.arange(7), 0)[0]
+    assert open_remarks({}, np.arange(7), 0) == []
+    below = {"a": {"bpref": Interval(0.5, 0.4, 0.4, 0.6)}}
+    assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
+
+
+def test_measures_without_a_mean_are_refused() -> None:
+    case = small()
+    completion = done(case, {})
+    for name, said in (("num_rel", "no mean"), ("relstring", "no mean"), ("mapp", "unknown")):
+        with pytest.raises(UsageError, match=said):
+            intervals(case.lists()[0], completion, [name])
+    with pytest.raises(UsageError, match="within -1 is below 0"):
+        open_candidates(case.lists(), completion, -1)
 
 
 # -- Bad calls and files ---------------------------------------------------------------------------
@@ -441,7 +524,7 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
         assert set(filtered) == set(qrels)
         names = ["P.10", "bpref", "infAP", "ndcg_cut.20", "rbp"]
         values = summarise(evaluate(qrels, filtered, names), names)
-        printed = {name: found["intervals"][name][system]["low"] for name in values}
+        printed = {name: found["intervals"][name][system]["value"] for name in values}
         assert printed == pytest.approx(values, abs=1e-12)
 
 

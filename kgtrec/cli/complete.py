@@ -10,7 +10,7 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.study.completion import Completion
-    from kgtrec.study.judged import Interval
+    from kgtrec.study.openness import Interval
     from kgtrec.study.pooling import Pool
     from kgtrec.study.runlists import RankedLists
     from kgtrec.study.triplefiles import Judgements
@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     help="Whether triples that a rule of the pool calls false, and no judge has seen, are false.",
 )  # fmt: skip
 @click.option("--depth", type=int, help="Of the pool to be used; all of it by default.")
-@click.option("--qrels", metavar="FILE", help="Write question 0 entity label, the label 1 or 0.")
+@click.option(
+    "--qrels", metavar="FILE", help="Write question 0 entity label, the label 1, 0 or -1."
+)
+@click.option(
+    "--sample-qrels", metavar="FILE",
+    help="Of a pool with a sample (kgtrec pool --sample): write qrels in which only what was drawn "
+    "has a label, and all else is -1, for infAP.",
+)  # fmt: skip
 @click.option(
     "--test", "split_file", metavar="FILE",
     help="Write the complete test split: seeds and pooled triples that are true.",
@@ -51,6 +58,15 @@ if TYPE_CHECKING:
     "--reverse", is_flag=True,
     help="Qrels also for questions that only pooled true triples ask, for which nothing was "
     "pooled.",
+)  # fmt: skip
+@click.option(
+    "-m", "--measure", "measures", multiple=True, metavar="NAME",
+    help="Measure of the RUNs, as trec_eval names it, in place of the usual ones; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--within", type=int, metavar="K",
+    help="Intervals leave open what has no label in the pool, and in the first K of every RUN.  "
+    "[default: 20]",
 )  # fmt: skip
 @click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
 @click.option(
@@ -71,9 +87,12 @@ def command(
     rules: bool,
     depth: int | None,
     qrels: str | None,
+    sample_qrels: str | None,
     split_file: str | None,
     run_dir: str | None,
     reverse: bool,
+    measures: tuple[str, ...],
+    within: int | None,
     split: str,
     questions: str | None,
     form: str,
@@ -81,9 +100,16 @@ def command(
     """Complete the labels of a pool: seeds are true, pooled triples are what judges (or rules) say.
 
     Prints what there is at every pooling depth; and for RUNs, how much of their first 10 and 20
-    candidates is judged, their measures, and how far what is unjudged could move them.
+    candidates is judged, and their measures: the value, in which what has no label is false; the
+    value of condensed lists, without it; and the lowest and the highest that can come out once the
+    open candidates are judged, each of which may be true or false. Open are those without a label
+    that are in the pool, or in the first --within of any RUN; the two ends are exact for every
+    question, and count what more true answers do to recall, to ideal gains, and to bpref.
 
-    Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided (infAP uses it).
+    Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided. If a sample was
+    drawn (kgtrec pool --sample), infAP estimates from --sample-qrels what AP would be if the whole
+    pool were judged; other measures want --qrels, which have every label. Questions without a true
+    triple in the sample are left out: infAP is for questions with many answers.
 
     \b
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
@@ -91,33 +117,55 @@ def command(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --depth 5 --qrels qrels.txt --run-dir filtered a.run b.run
     kgtrec eval -m bpref -m ndcg_cut.20 qrels.txt filtered/a.run
+
+    \b
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool sampled.tsv \\
+        --judgements judged.tsv --sample-qrels sample.qrels --run-dir filtered a.run
+    kgtrec eval -m infAP sample.qrels filtered/a.run
     """
     from kgtrec.cli.pool import echo_tables, read_seeds
     from kgtrec.graph import read_graph
     from kgtrec.study.completion import complete, remarks
-    from kgtrec.study.judged import intervals, verdicts
+    from kgtrec.study.judged import mean_columns
+    from kgtrec.study.openness import (
+        MEASURES,
+        WITHIN,
+        intervals,
+        open_candidates,
+        open_remarks,
+        verdicts,
+    )
     from kgtrec.study.poolfile import read_pool
     from kgtrec.study.runlists import doubts, run_lists, system_names
     from kgtrec.study.triplefiles import read_judgements
 
     if run_dir and not runs:
         raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
+    if (measures or within is not None) and not runs:
+        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
+    asked = [column.name for column in mean_columns(measures or MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, questions)
-    targets = _targets(graph, inputs, names, qrels, split_file, run_dir)
+    single = {"--qrels": qrels, "--sample-qrels": sample_qrels, "--test": split_file}
+    targets = _targets(graph, inputs, names, single, run_dir)
     loaded = read_graph(graph)
     seeds = read_seeds(loaded, seed_triples, split, questions)
     pool, fired = read_pool(pooled, loaded)
     judged = read_judgements(judgements, loaded, blank)
     used = fired if rules else None
     done = complete(seeds, pool, judged, used, depth)
+    if sample_qrels and done.drawn is None:
+        raise UsageError("--sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE")
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    found = {one.name: intervals(one, done) for one in lists}
+    within = WITHIN if within is None else within
+    candidates = open_candidates(lists, done, within)
+    found = {one.name: intervals(one, done, asked, candidates=candidates) for one in lists}
     echo_tables(_tables(pool, judged, used, done, lists, found), form)
     for doubt in doubts(lists, seeds, 20):
         _note(f"warning: {doubt}")
     _write(done, lists, targets, reverse)
-    for text in (*verdicts(found), *remarks(done, judged)):
+    told = open_remarks(found, candidates, within)
+    for text in (*told, *verdicts(found), *remarks(done, judged)):
         _note(text)
 
 
@@ -125,8 +173,7 @@ def _targets(
     graph: str,
     inputs: tuple[str | None, ...],
     names: list[str],
-    qrels: str | None,
-    split_file: str | None,
+    single: dict[str, str | None],
     run_dir: str | None,
 ) -> dict[str, str]:
     """Files to write, by option or system, after checking them."""
@@ -134,7 +181,7 @@ def _targets(
 
     from kgtrec.cli.outputs import check_outputs, keep_inputs
 
-    targets = {"--qrels": qrels, "--test": split_file}
+    targets = dict(single)
     if run_dir is not None:
         os.makedirs(run_dir, exist_ok=True)
         targets |= {name: os.path.join(run_dir, f"{os.path.basename(name)}.run") for name in names}
@@ -152,7 +199,8 @@ def _tables(
     found: dict[str, dict[str, Interval]],
 ) -> dict[str, Table]:
     from kgtrec.study.completion import complete, depth_table
-    from kgtrec.study.judged import interval_table, share_table
+    from kgtrec.study.judged import share_table
+    from kgtrec.study.openness import interval_table
     from kgtrec.study.trivial import rule_table
 
     depths = range(done.depth + 1)
@@ -175,6 +223,8 @@ def _write(
         qrels.write(targets["--qrels"])
         if qrels.nameless:
             _note(f"{qrels.nameless:,} reverse questions have no name in the runs; left out")
+    if "--sample-qrels" in targets:
+        done.sample.qrels(reverse).of_answered().write(targets["--sample-qrels"])
     if "--test" in targets:
         write_triples(targets["--test"], done.seeds.graph, done.split)
     for one in lists:

@@ -110,8 +110,9 @@ def sheets(
 ) -> None:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
 
-    Sheets ask about triples in a random order, and say nothing of systems or depths. Every sheet is
-    new: a file that is there already is not written over.
+    Sheets ask about triples in a random order, and say nothing of systems or depths. Of a pool with
+    a sample (kgtrec pool --sample), they ask about what was drawn. Every sheet is new: a file that
+    is there already is not written over.
 
     \b
     kgtrec judge sheets pool.tsv --annotators anna,ben -o sheets
@@ -145,7 +146,7 @@ def sheets(
         click.echo(path)
     left = len(pooled) - len(asked)
     _say(
-        f"{len(asked):,} triples to judge, {left:,} left out (by rule, depth or judged before); "
+        f"{len(asked):,} triples to judge, {left:,} left out (rule, sample, depth, judged before); "
         f"{len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
     )
     nameless = names.missing(one for triple in asked for one in (triple.head, triple.tail))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+
+from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.graph import Graph
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="The best candidates of several runs, to be judged.")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
 @click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
 @click.option(
     "--seed-triples", required=True, metavar="FILE",
@@ -25,7 +28,15 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", required=True, metavar="FILE", help="The pool, as TSV.")
 @click.option(
     "--depth", type=int, default=10, show_default=True,
-    help="Candidates that each run puts in per question. The file holds every smaller depth, too.",
+    help="Candidates that each system puts in per question. The file holds every smaller depth.",
+)  # fmt: skip
+@click.option(
+    "--sample", type=float, metavar="SHARE",
+    help="Mark a random share of the pool to be judged, for infAP; sheets ask about no other.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=int, metavar="N",
+    help="Of the sample. With one seed, a larger share or pool keeps what was drawn.  [default: 0]",
 )  # fmt: skip
 @click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
 @click.option(
@@ -35,8 +46,18 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--places", type=click.Choice(["filtered", "raw"]), default="filtered", show_default=True,
-    help="Whether candidates that are known push those below them down (raw: for runs made with "
-    "`kgtrec rank --filter raw`). Known ones are never pooled.",
+    help="Whether candidates that are known push those below them down (raw: for scores, or runs "
+    "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this). Known "
+    "ones are never pooled.",
+)  # fmt: skip
+@click.option(
+    "--rows", type=click.Choice(["questions", "instances"]), default="questions", show_default=True,
+    help="What a row of scores stands for, as in `kgtrec rank`.",
+)  # fmt: skip
+@click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
+@click.option(
+    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+    help="A NaN score is an error, or below every other.",
 )  # fmt: skip
 @click.option(
     "--types", metavar="FILE",
@@ -53,31 +74,47 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 def command(
-    runs: tuple[str, ...],
+    systems: tuple[str, ...],
     graph: str,
     seed_triples: str,
     output: str,
     depth: int,
+    sample: float | None,
+    seed: int | None,
     split: str,
     questions: str | None,
     places: str,
+    rows: str,
+    lower_is_better: bool,
+    nan: str,
     types: str | None,
     by_category: bool,
     form: str,
     threads: int | None,
 ) -> None:
-    """Pool the best candidates of RUNs for the questions of seed triples, so that they be judged.
+    """Pool the best candidates of SYSTEMs for the questions of seed triples, to have them judged.
+
+    A SYSTEM is a TREC run, or scores as `kgtrec rank` takes them: a .npy matrix, a folder of .npy
+    shards, or an .npz with a factorised model. Of scores, the seeds' questions alone are ranked, as
+    deep as the pool; rows are those of all questions of the split, or of the seeds' questions.
 
     What any split of the graph knows is left out, and so are the seeds. Each line of the pool has a
     triple, the side that was asked, the names of its questions, the smallest depth at which it is
     in the pool, the systems that put it in with their places, and the rule, if one was tried and
     fired, that labels it false without a judge.
 
+    Where there are too many triples to judge, --sample marks a random part of the pool: sheets ask
+    about it alone, and `kgtrec complete --sample-qrels` gives the qrels from which infAP estimates
+    what AP would be if everything were judged. What is drawn depends on the seed and on the triple:
+    draw more later with the same seed, and nothing that was judged is lost.
+
     \b
     kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --run a.run
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --depth 20 --by-category \\
         --types relation_types.tsv -o pool.tsv
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv transe.npz shards/ a.run -o pool.tsv
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --sample 0.3 --seed 1 -o sampled.tsv
 
     \b
     What comes next:
@@ -87,25 +124,37 @@ def command(
     """
     from kgtrec.cli.outputs import check_outputs, keep_inputs
     from kgtrec.graph import read_graph
+    from kgtrec.study.draws import Draw
     from kgtrec.study.poolfile import write_pool
     from kgtrec.study.pooling import make_pool
-    from kgtrec.study.runlists import run_lists, system_names
+    from kgtrec.study.runlists import is_scores, run_lists, system_names
+    from kgtrec.study.scorelists import score_lists
 
-    names = system_names(runs)
+    names = system_names(systems)
+    if seed is not None and sample is None:
+        raise UsageError("--seed is that of a sample; give --sample, or leave it out")
+    draw = None if sample is None else Draw(sample, seed or 0)
+    scored = [path for path in systems if is_scores(path)]
+    if not scored and (rows != "questions" or lower_is_better or nan != "error"):
+        raise UsageError("--rows, --lower-is-better and --nan are about scores; these are all runs")
     outputs = {"--output": output}
     check_outputs(outputs, graph)
-    keep_inputs((*runs, seed_triples, questions, types), outputs)
+    keep_inputs((*systems, seed_triples, questions, types), outputs)
     loaded = read_graph(graph)
     seeds = read_seeds(loaded, seed_triples, split, questions)
     lists = [
-        run_lists(run, seeds, name, places=places, threads=threads)
-        for run, name in zip(runs, names, strict=True)
-    ]
-    pool = make_pool(lists, seeds, depth)
+        score_lists(
+            path, seeds, name, depth, places=places, rows=rows, nan=nan, threads=threads,
+            higher_is_better=not lower_is_better,
+        ) if path in scored else run_lists(path, seeds, name, places=places, threads=threads)
+        for path, name in zip(systems, names, strict=True)
+    ]  # fmt: skip
+    pool = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _rules(pool, types, by_category)
     write_pool(output, pool, rules)
     _say(pool, lists, seeds, rules, form)
-    click.echo(f"kgtrec: {len(pool):,} pooled triples written to {output}", err=True)
+    marked = "" if draw is None else f", {int(pool.drawn.sum()):,} of them in the sample"
+    click.echo(f"kgtrec: {len(pool):,} pooled triples{marked}, written to {output}", err=True)
 
 
 def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:

@@ -7,7 +7,8 @@ none has, it is unjudged. What was never pooled is unjudged as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -19,7 +20,7 @@ from kgtrec.errors import UsageError
 from kgtrec.graph import Graph
 from kgtrec.study.pooling import Pool
 from kgtrec.study.seeds import Key, SeedQuestions, question_key
-from kgtrec.study.triplefiles import Judgements
+from kgtrec.study.triplefiles import Judgements, lines_of_triples
 from kgtrec.tables import Cell, Table
 
 __all__ = ["FALSE", "TRUE", "UNKNOWN", "Completion", "Qrels", "complete", "depth_table"]
@@ -56,6 +57,25 @@ class Qrels:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def answered(self) -> npt.NDArray[np.bool_]:
+        """Whether each question has an answer, label 1; shape (n_questions,)."""
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return np.bincount(owner[self.labels == TRUE], minlength=len(self)) > 0
+
+    def of_answered(self) -> Qrels:
+        """Without questions that have no answer, of which no estimate can be made."""
+        keep = self.answered
+        rows = np.repeat(keep, np.diff(self.offsets))
+        lengths = np.diff(self.offsets)[keep]
+        return replace(
+            self,
+            ids=[name for name, kept in zip(self.ids, keep.tolist(), strict=True) if kept],
+            offsets=np.concatenate(([0], np.cumsum(lengths))),
+            entities=self.entities[rows],
+            labels=self.labels[rows],
+        )
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write lines ``question 0 entity label``.
@@ -94,6 +114,8 @@ class Completion:
         Seeds that a judge calls false (they stay true).
     unused : int
         Judged triples that are neither seeds nor pooled to this depth.
+    drawn : bool array (n,), optional
+        Of a pool of which a sample is to be judged: the triples in the sample, seeds among them.
     """
 
     seeds: SeedQuestions
@@ -104,9 +126,26 @@ class Completion:
     overruled: int
     doubted: int
     unused: int
+    drawn: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.triples)
+
+    @cached_property
+    def sample(self) -> Completion:
+        """Labels of the drawn triples alone, all others being pooled and not judged: for infAP.
+
+        A seed that was not drawn counts as not judged, too. It would be taken for one of the
+        sample, and make true triples look more frequent than they are.
+
+        Raises
+        ------
+        UsageError
+            The pool was not sampled.
+        """
+        if self.drawn is None:
+            raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
+        return replace(self, labels=np.where(self.drawn, self.labels, UNKNOWN))
 
     def of(self, label: int) -> Ints:
         """Triples with a label, shape (m, 3)."""
@@ -136,7 +175,15 @@ class Completion:
             Also for questions that only pooled true triples ask; see `reverse`. Those for which
             runs have no name are left out and counted.
         """
-        keys = self.seeds.keys + (self.reverse if reverse else [])
+        return self._made_qrels(self.reverse) if reverse else self._seed_qrels
+
+    @cached_property
+    def _seed_qrels(self) -> Qrels:
+        return self._made_qrels([])
+
+    def _made_qrels(self, more: Sequence[Key]) -> Qrels:
+        """Of the seeds' questions, and of more."""
+        keys = [*self.seeds.keys, *more]
         named = [key for key in keys if key in self.seeds.names]
         number = {key: i for i, key in enumerate(named)}
         rows = sorted(
@@ -159,6 +206,7 @@ class Completion:
     def counts(self) -> dict[str, int]:
         """Sizes, by name."""
         true, false = (int((self.labels == label).sum()) for label in (TRUE, FALSE))
+        drawn = {} if self.drawn is None else {"drawn": int(self.drawn.sum())}
         return {
             "triples": len(self),
             "true": true,
@@ -167,6 +215,7 @@ class Completion:
             "false": false,
             "false by rule": int(self.by_rule.sum()),
             "undecided": len(self) - true - false,
+            **drawn,
             "questions": len(self.seeds) + len(self.reverse),
             "never pooled": len(self.reverse),
         }
@@ -219,6 +268,18 @@ def complete(
         overruled=int((fired & (said == TRUE)).sum()),
         doubted=int((judgements.of(own) == FALSE).sum()),
         unused=len(judgements) - int((said > -2).sum()) - int((judgements.of(own) > -2).sum()),
+        drawn=_drawn(seeds, pool, kept),
+    )
+
+
+def _drawn(
+    seeds: SeedQuestions, pool: Pool, kept: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_] | None:
+    """Which seeds, and which of the pooled triples that are kept, are in the pool's sample."""
+    if pool.draw is None:
+        return None
+    return np.concatenate(
+        [pool.draw.takes(lines_of_triples(seeds.graph, seeds.seeds)), pool.drawn[kept]]
     )
 
 
@@ -245,6 +306,8 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
         found.append(f"{judgements.blank:,} blank labels were taken for what was asked")
     if counts["undecided"]:
         found.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
+    if completion.drawn is not None:
+        found += _sample_remarks(completion, completion.drawn)
     if completion.unused:
         found.append(f"{completion.unused:,} judged triples are neither seeds nor pooled so deep")
     if completion.overruled:
@@ -255,5 +318,18 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
         found.append(
             f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
             "split are asked by added triples only: nothing was ever pooled for them"
+        )
+    return found
+
+
+def _sample_remarks(completion: Completion, drawn: npt.NDArray[np.bool_]) -> list[str]:
+    found = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
+    if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
+        found[0] += f", {open_:,} of them without a label, as if they had not been drawn"
+    qrels = completion.sample.qrels()
+    if lost := len(qrels) - int(qrels.answered.sum()):
+        found.append(
+            f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP leaves "
+            "them out; a larger sample has fewer"
         )
     return found

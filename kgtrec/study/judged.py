@@ -1,16 +1,9 @@
-"""What judgements say of systems, and how far what is unjudged could change it.
-
-Measures that only rise when a candidate turns out to be true (P@k, success@k, reciprocal rank,
-rank-biased precision) have exact bounds: all that is unjudged is false, or all of it is true.
-Others are given twice, with what is unjudged taken for false and with it taken out of the lists
-(condensed: trec_eval's -J); bpref and infAP look at judged candidates by their definitions.
-"""
+"""What judgements say of systems: their lists with labels, values, and shares that are judged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,38 +15,16 @@ from kgtrec.study.runlists import RankedLists
 from kgtrec.tables import Cell, Table
 from kgtrec.trec.lists import UNJUDGED, Lists
 from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.table import resolve
+from kgtrec.trec.table import Column, resolve
 from kgtrec.trec.values import summary, values
 
 __all__ = [
-    "BOUNDED", "UNBOUNDED", "Interval", "decided_pairs", "interval_table", "intervals",
-    "judged_lists", "share_table", "shares", "verdicts",
+    "judged_lists", "judged_values", "mean_columns", "means", "share_table", "shares",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
 
-BOUNDED = ("P_10", "success_10", "recip_rank", "rbp")
-UNBOUNDED = ("map_cut_20", "ndcg_cut_20", "bpref", "infAP")
 KINDS = ("seed", "added", "false", "unjudged")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over questions, and what it may be once everything is judged.
-
-    Attributes
-    ----------
-    low : float
-        What is unjudged counts as false.
-    condensed : float
-        What is unjudged is taken out of the lists.
-    high : float
-        What is unjudged counts as true; NaN where that bounds nothing.
-    """
-
-    low: float
-    condensed: float
-    high: float
 
 
 def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
@@ -82,6 +53,69 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
         unanswered=0,
         unasked=0,
     )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def mean_columns(measures: Sequence[str]) -> list[Column]:
+    """Columns of measures, in the order in which they are named.
+
+    Raises
+    ------
+    UsageError
+        A measure that is unknown, or a count or text that has no mean.
+    """
+    found: dict[str, Column] = {}
+    for name in measures:
+        for column in resolve([name]):
+            if column.is_count or column.is_text:
+                raise UsageError(f"{column.name!r} has no mean over questions; leave it out")
+            found[column.name] = column
+    return list(found.values())
+
+
+def judged_values(
+    lists: RankedLists,
+    completion: Completion,
+    columns: Sequence[Column],
+    *,
+    judged_only: bool = False,
+) -> dict[str, float]:
+    """Means of measures over the seed questions, by trec_eval's name.
+
+    Parameters
+    ----------
+    lists : RankedLists
+    completion : Completion
+        infAP uses its sample, if one was drawn, and the questions that have an answer there.
+    columns : sequence of Column
+        From `mean_columns`.
+    judged_only : bool
+        Whether candidates without a label leave the lists (trec_eval's -J).
+    """
+    options = EvalOptions(judged_only=judged_only)
+    found = {}
+    for sampled in (False, True):
+        own = [c for c in columns if _is_inferred(c, completion) == sampled]
+        if not own:
+            continue
+        labelled = completion.sample if sampled else completion
+        rows: Mapping[str, Any] = values(judged_lists(lists, labelled), own, options)
+        if sampled:
+            answered = labelled.qrels().answered
+            rows = {name: row[answered] if answered.any() else row for name, row in rows.items()}
+        found.update(means(rows, own))
+    return {column.name: found[column.name] for column in columns}
+
+
+def _is_inferred(column: Column, completion: Completion) -> bool:
+    return column.family == "infAP" and completion.drawn is not None
+
+
+def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float]:
+    """Means of measures over the questions, by name; geometric ones of gm_map and gm_bpref."""
+    return {name: float(value) for name, value in summary(rows, columns).items()}
 
 
 # --- shares ---------------------------------------------------------------------------------------
@@ -140,81 +174,3 @@ def share_table(
               "judged %")  # fmt: skip
     keys = ("system", "top", "candidates", *(f"{kind}_percent" for kind in (*KINDS, "judged")))
     return Table(titles, keys, (0, 0, 0, 1, 1, 1, 1, 1), rows, names=2)
-
-
-# --- intervals ------------------------------------------------------------------------------------
-
-
-def intervals(lists: RankedLists, completion: Completion) -> dict[str, Interval]:
-    """Means over the seed questions, and how far the unjudged could move them.
-
-    Parameters
-    ----------
-    lists : RankedLists
-    completion : Completion
-
-    Returns
-    -------
-    dict of str to Interval
-        By trec_eval's name: those of `BOUNDED`, then those of `UNBOUNDED`. The interval of rbp
-        (p = 0.9) ends at rbp plus its residual, which also counts what stands below the list.
-    """
-    judged = judged_lists(lists, completion)
-    names = (*BOUNDED, *UNBOUNDED)
-    low = _means(judged, (*names, "rbp_resid"))
-    condensed = _means(judged, names, EvalOptions(judged_only=True))
-    unknown = np.isin(judged.relevance, (UNJUDGED, UNKNOWN))
-    risen = replace(judged, relevance=np.where(unknown, TRUE, judged.relevance))
-    high = _means(risen, ("P_10", "success_10", "recip_rank"))
-    high["rbp"] = low["rbp"] + low["rbp_resid"]
-    return {
-        name: Interval(low[name], condensed[name], high.get(name, float("nan"))) for name in names
-    }
-
-
-def _means(
-    lists: Lists, names: Sequence[str], options: EvalOptions | None = None
-) -> dict[str, float]:
-    columns = resolve(names)
-    found = summary(values(lists, columns, options), columns)
-    return {name: float(value) for name, value in found.items()}
-
-
-def interval_table(found: Mapping[str, Mapping[str, Interval]]) -> Table:
-    """A row per measure and system; `found` is system -> what `intervals` gives."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in (*BOUNDED, *UNBOUNDED):
-        for system, own in found.items():
-            one = own[name]
-            rows.append((name, system, one.low, one.condensed, one.high, one.high - one.low))
-    titles = ("measure", "system", "unjudged false", "condensed", "unjudged true", "width")
-    keys = ("measure", "system", "low", "condensed", "high", "width")
-    return Table(titles, keys, (0, 0, 4, 4, 4, 4), rows, names=2)
-
-
-def decided_pairs(found: Mapping[str, Mapping[str, Interval]], measure: str) -> tuple[int, int]:
-    """Pairs of systems whose intervals of a measure do not meet, and all pairs.
-
-    Raises
-    ------
-    UsageError
-        The measure has no bounds.
-    """
-    if measure not in BOUNDED:
-        raise UsageError(f"{measure!r} has no bounds; choose one of {', '.join(BOUNDED)}")
-    pairs = list(combinations([own[measure] for own in found.values()], 2))
-    apart = sum(one.high < other.low or other.high < one.low for one, other in pairs)
-    return apart, len(pairs)
-
-
-def verdicts(found: Mapping[str, Mapping[str, Interval]]) -> list[str]:
-    """A sentence per bounded measure: how many pairs of systems are decided as it stands."""
-    if len(found) < 2:
-        return []
-    sentences = []
-    for name in BOUNDED:
-        apart, pairs = decided_pairs(found, name)
-        sentences.append(
-            f"{name}: in {apart:,} of {pairs:,} pairs the order stands whatever the unjudged are"
-        )
-    return sentences

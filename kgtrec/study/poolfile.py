@@ -3,7 +3,8 @@
 The columns are ``head relation tail side question depth systems rule``: side head, tail or both;
 question the names of the questions that asked; depth the smallest at which the triple is pooled;
 systems as ``name:place,name:place``; rule the one that labels the triple false without a judge, or
-nothing.
+nothing. If a sample was drawn to be judged, a ninth column, named ``sample=0.3,seed=1`` after the
+draw, says ``in`` or ``out``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from kgtrec.atomic import atomic_write
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.listfiles import lines_of, text_of
+from kgtrec.study.draws import Draw, read_draw
 from kgtrec.study.pooling import Pool
 from kgtrec.study.triplefiles import lines_of_triples, triple_ids
 
@@ -30,6 +32,9 @@ Path = str | PathLike[str]
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
 ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
 _MEND = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
+
+
+_DRAWN = ("out", "in")
 
 
 class _Line(NamedTuple):
@@ -56,7 +61,8 @@ def write_pool(path: Path, pool: Pool, rules: Sequence[str] | None = None) -> No
     if bad is not None:
         raise InputError(f"a pool file cannot hold the system's name {bad!r}; take another")
     with atomic_write(path) as out:
-        out.write("\t".join(COLUMNS).encode() + b"\n")
+        names = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
+        out.write("\t".join(names).encode() + b"\n")
         for cells in _cells(pool, rules or [""] * len(pool)):
             out.write("\t".join(cells).encode("utf-8", "surrogateescape") + b"\n")
 
@@ -69,12 +75,14 @@ def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
         pool.smallest.tolist(),
         pool.places.tolist(),
         rules,
+        pool.drawn.tolist(),
         strict=True,
     )
-    for triple, side, question, depth, places, rule in rows:
+    for triple, side, question, depth, places, rule, drawn in rows:
         named = zip(pool.systems, places, strict=True)
         systems = ",".join(f"{name}:{place}" for name, place in named if place)
-        yield *triple, side, question, str(depth), systems, rule
+        more = () if pool.draw is None else (_DRAWN[drawn],)
+        yield *triple, side, question, str(depth), systems, rule, *more
 
 
 def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
@@ -85,10 +93,11 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
     Raises
     ------
     FileError
-        Missing, empty, another header, a malformed line, labels that the graph lacks, or a triple
-        twice: the line is named.
+        Missing, empty, another header, a malformed line, labels that the graph lacks, a triple
+        twice, or one that is not in the sample as the draw says: the line is named.
     """
-    lines = _lines(path)
+    draw, lines = _lines(path)
+    _check_drawn(path, draw, lines)
     ids = triple_ids(path, graph, [(line.number, line.cells) for line in lines])
     _, first, again = np.unique(ids, axis=0, return_index=True, return_inverse=True)
     repeats = np.flatnonzero(first[again.reshape(-1)] != np.arange(len(ids)))
@@ -110,32 +119,45 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
         places=places,
         asked=np.array([ASKED[line.cells[3]] for line in lines], bool),
         questions=[line.cells[4] for line in lines],
+        draw=draw,
     )
     return pool, [line.cells[7] for line in lines]
 
 
-def _lines(path: Path) -> list[_Line]:
+def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
     lines: list[_Line] = []
-    header = False
+    draw: Draw | None = None
+    width = 0
     for number, raw in lines_of(path):
         cells = text_of(raw).split("\t")
-        if not header:
-            header = True
-            if tuple(cells) != COLUMNS:
+        if not width:
+            width = len(cells)
+            draw = read_draw(cells[-1]) if width == len(COLUMNS) + 1 else None
+            if tuple(cells[: width - (draw is not None)]) != COLUMNS:
                 shown = text_of(raw)[:120]
                 wanted = f"the first line must be {'<TAB>'.join(COLUMNS)}"
                 raise FileError(path, number, found=f"header {shown!r}", mend=f"{wanted}; {_MEND}")
             continue
-        lines.append(_Line(number, cells, _checked(path, number, cells)))
+        lines.append(_Line(number, cells, _checked(path, number, cells, width)))
     if not lines:
         raise FileError(path, found="no pooled triple", mend=_MEND)
-    return lines
+    return draw, lines
 
 
-def _checked(path: Path, number: int, cells: list[str]) -> dict[str, int]:
+def _check_drawn(path: Path, draw: Draw | None, lines: Sequence[_Line]) -> None:
+    if draw is None:
+        return
+    takes = draw.takes((line.cells[0], line.cells[1], line.cells[2]) for line in lines)
+    for line, drawn in zip(lines, takes.tolist(), strict=True):
+        if line.cells[8] != _DRAWN[drawn]:
+            found = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
+            raise FileError(path, line.number, found=found, mend=_MEND)
+
+
+def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str, int]:
     """Places by system, after checking the line."""
-    if len(cells) != len(COLUMNS):
-        found = f"{len(cells)} columns in place of {len(COLUMNS)}: {' '.join(cells)[:120]!r}"
+    if len(cells) != width:
+        found = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
         raise FileError(path, number, found=found, mend=_MEND)
     if cells[3] not in ASKED:
         found = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"

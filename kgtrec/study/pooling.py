@@ -17,8 +17,10 @@ import numpy.typing as npt
 from kgtrec.csr import contains, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph import Graph
+from kgtrec.study.draws import Draw
 from kgtrec.study.runlists import RankedLists
 from kgtrec.study.seeds import SeedQuestions
+from kgtrec.study.triplefiles import lines_of_triples
 from kgtrec.tables import Cell, Table
 from kgtrec.triples import pack_triples
 
@@ -47,6 +49,8 @@ class Pool:
         Whether it was put forward for a head question, and whether for a tail question.
     questions : sequence of str, length n
         Names of these questions, head before tail, joined with a comma.
+    draw : Draw, optional
+        Which triples are to be judged, if not all of them; see `sampled`.
     """
 
     graph: Graph
@@ -56,6 +60,7 @@ class Pool:
     places: Ints
     asked: npt.NDArray[np.bool_]
     questions: Sequence[str]
+    draw: Draw | None = None
 
     def __len__(self) -> int:
         return len(self.triples)
@@ -72,6 +77,31 @@ class Pool:
     def sides(self) -> list[str]:
         """Which entity of each triple was put forward: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
+
+    @property
+    def drawn(self) -> npt.NDArray[np.bool_]:
+        """Which triples are in the sample that is to be judged; all, if none was drawn."""
+        if self.draw is None:
+            return np.ones(len(self), bool)
+        return self.draw.takes(lines_of_triples(self.graph, self.triples))
+
+    def sampled(self, share: float, seed: int = 0) -> Pool:
+        """The pool with a random sample of its triples to be judged, as inferred AP wants it.
+
+        Parameters
+        ----------
+        share : float
+            Chance of every triple to be drawn, above 0 and at most 1.
+        seed : int
+            Of the draw. With the same seed, a larger share, a larger depth and more systems keep
+            what was drawn.
+
+        Raises
+        ------
+        UsageError
+            A share or a seed out of range.
+        """
+        return replace(self, draw=Draw(share, seed))
 
     def at(self, depth: int) -> Pool:
         """The pool of a smaller depth.
@@ -138,18 +168,28 @@ class Pool:
         return (self.places > 0) & (self.places <= depth)
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
-        """A row per depth: triples, new ones, and with rules how many of them these label."""
-        totals = np.cumsum(np.bincount(self.smallest, minlength=self.depth + 1))
+        """A row per depth: triples and new ones; with rules and a sample, what is left to judge."""
+        every = np.ones(len(self), bool)
         fired = np.array([bool(rule) for rule in rules or [""] * len(self)], bool)
-        by_rule = np.cumsum(np.bincount(self.smallest[fired], minlength=self.depth + 1))
-        rows: list[tuple[Cell, ...]] = []
-        for depth, (before, total) in enumerate(pairwise(totals.tolist()), start=1):
-            trivial = int(by_rule[depth])
-            more = () if rules is None else (trivial, total - trivial)
-            rows.append((str(depth), total, total - before, *more))
-        heads = ("depth", "pooled", "new") + (() if rules is None else ("by rule", "to judge"))
+        columns = {"pooled": every}
+        if rules is not None:
+            columns["by rule"] = fired
+        if self.draw is not None:
+            columns["drawn"] = self.drawn
+        if len(columns) > 1:
+            columns["to judge"] = self.drawn & ~fired
+        counts = np.array([self._by_depth(mask) for mask in columns.values()])
+        rows: list[tuple[Cell, ...]] = [
+            (str(depth), total[0], total[0] - before[0], *total[1:])
+            for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
+        ]
+        heads = ("depth", "pooled", "new", *list(columns)[1:])
         keys = tuple(head.replace(" ", "_") for head in heads)
         return Table(heads, keys, (0,) * len(heads), rows)
+
+    def _by_depth(self, mask: npt.NDArray[np.bool_]) -> Ints:
+        """How many of some triples are in the pool of depth 0, 1, ..."""
+        return np.cumsum(np.bincount(self.smallest[mask], minlength=self.depth + 1))
 
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
         """A row per system: what it put in, alone and with others; and how its lists were."""
@@ -246,7 +286,8 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
     kinds = {one.kind for one in lists}
     if len(kinds) > 1:
         raise UsageError("some places are raw and some filtered; take one kind for all systems")
-    filtered = [one.name for one in lists if one.kind == "raw" and not one.unfiltered]
+    runs = [one for one in lists if not one.from_scores]
+    filtered = [one.name for one in runs if one.kind == "raw" and not one.unfiltered]
     if filtered and len(seeds.elsewhere.ids):
         raise InputError(
             f"raw places count known candidates, but {filtered[0]} holds none that another split "

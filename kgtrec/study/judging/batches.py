@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec.errors import FileError, UsageError
+from kgtrec.study.draws import read_draw
 from kgtrec.study.judging.faults import Fault, Faults, lines_with_faults, text_lines
 from kgtrec.study.judging.sheets import Item, Triple
 from kgtrec.study.judging.templates import Names, Templates
@@ -29,6 +30,8 @@ class PooledTriple(NamedTuple):
         Smallest depth at which it was pooled; 0 where the file does not say.
     rule : str
         The rule that labels it without a judge; "" for none.
+    drawn : bool
+        Whether it is in the sample that is to be judged; true where the file has no sample.
     """
 
     head: str
@@ -36,6 +39,7 @@ class PooledTriple(NamedTuple):
     tail: str
     depth: int = 0
     rule: str = ""
+    drawn: bool = True
 
     @property
     def triple(self) -> Triple:
@@ -80,8 +84,9 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     Parameters
     ----------
     path : str or path-like
-        With a header that names ``head``, ``relation`` and ``tail`` (and ``depth`` and ``rule``, as
-        pool files do; other columns are passed over), or with lines ``head relation tail``.
+        With a header that names ``head``, ``relation`` and ``tail`` (and ``depth`` and ``rule``, or
+        a sample, as pool files do; other columns are passed over), or with lines ``head relation
+        tail``.
 
     Raises
     ------
@@ -106,6 +111,7 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     found: dict[Triple, PooledTriple] = {}
     wanted = f"each line must be {'<TAB>'.join(names)}"
     start = 1 + named
+    sample = next((name for name in names if read_draw(name)), "")
     for number, cells in lines_with_faults(lines[named:], faults, len(names), wanted, start):
         one = dict(zip(names, cells, strict=True))
         depth = one.get("depth", "0")
@@ -113,9 +119,13 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
             faults.append(Fault(number, "an empty name in the triple", wanted))
         elif not (depth.isascii() and depth.isdigit()):
             faults.append(Fault(number, f"depth {depth!r}", "a depth is a whole number"))
+        elif one.get(sample, "in") not in ("in", "out"):
+            faults.append(Fault(number, f"{sample}: {one[sample]!r}", "write in or out"))
         else:
             triple = one["head"], one["relation"], one["tail"]
-            found.setdefault(triple, PooledTriple(*triple, int(depth), one.get("rule", "").strip()))
+            drawn = one.get(sample) != "out"
+            rule = one.get("rule", "").strip()
+            found.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn))
     if faults:
         raise Faults(path, faults)
     if not found:
@@ -129,7 +139,7 @@ def to_judge(
     done: Collection[Triple] = (),
     by_rule: bool = False,
 ) -> list[PooledTriple]:
-    """Those that need a judge: down to a depth, not done before, not labelled by a rule.
+    """Those that need a judge: down to a depth, drawn, not done before, not labelled by a rule.
 
     Raises
     ------
@@ -143,6 +153,7 @@ def to_judge(
         for one in pooled
         if (depth is None or one.depth <= depth)
         and (by_rule or not one.rule)
+        and one.drawn
         and one.triple not in done
     ]
 

@@ -1,0 +1,267 @@
+"""Pools where the truth is known: what is judged converges to it, and samples estimate it.
+
+A family tree is a closed world: judges who know it label every pooled triple as it is. Of the
+simulated systems, the first know best what the test split records, the last what it lacks, so that
+sparse labels rank them the wrong way round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec.study.completion import Completion, complete
+from kgtrec.study.draws import Draw
+from kgtrec.study.familytree import family_tree
+from kgtrec.study.judged import judged_values, mean_columns
+from kgtrec.study.openness import intervals, open_candidates
+from kgtrec.study.pooling import Pool, make_pool
+from kgtrec.study.removal import random_removal
+from kgtrec.study.runlists import RankedLists, run_lists
+from kgtrec.study.seeds import SeedQuestions, seed_questions
+from kgtrec.study.stability import depth_curves
+from kgtrec.study.triplefiles import Judgements, lines_of_triples
+
+Triple = tuple[int, int, int]
+MEASURES = ("map", "ndcg_cut_20", "P_10")
+DEPTHS = (0, 1, 2, 5, 10, 20)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A graph whose every true fact is known, seeds, and scores of systems for its questions.
+
+    Attributes
+    ----------
+    graph : Graph
+    facts : set of triples
+    seeds : list of triples
+    strengths : list of (float, float)
+        Of every system: how far it raises recorded answers, and those that no split records.
+    noise : int
+        Seed of what else is in the scores.
+    """
+
+    graph: kgtrec.Graph
+    facts: set[Triple]
+    seeds: list[Triple]
+    strengths: list[tuple[float, float]]
+    noise: int = 0
+
+    @cached_property
+    def questions(self) -> SeedQuestions:
+        return seed_questions(self.graph, self.seeds)
+
+    @cached_property
+    def scores(self) -> list[np.ndarray]:
+        asked, n = self.graph.questions(), self.graph.n_entities
+        columns = asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist()
+        row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+        recorded = {tuple(t) for split in self.graph.splits.values() for t in split.tolist()}
+        is_true = np.zeros((2, len(row), n))
+        for triple in self.facts:
+            h, r, t = triple
+            for key, entity in (((0, t, r), h), ((1, h, r), t)):
+                if key in row:
+                    is_true[int(triple not in recorded), row[key], entity] = 1
+        random = np.random.default_rng(self.noise)
+        return [
+            random.standard_normal((len(row), n)) + a * is_true[0] + b * is_true[1]
+            for a, b in self.strengths
+        ]
+
+    @cached_property
+    def lists(self) -> list[RankedLists]:
+        asked = self.graph.questions()
+        runs = [
+            kgtrec.rank(scores, asked, run_depth=self.graph.n_entities, progress=False)[1]
+            for scores in self.scores
+        ]
+        return [run_lists(run, self.questions, f"s{i}") for i, run in enumerate(runs)]
+
+    @cached_property
+    def pool(self) -> Pool:
+        """As deep as there are entities: everything is in it."""
+        return make_pool(self.lists, self.questions, self.graph.n_entities)
+
+    def judged(self, wrong: Callable[[Triple], bool] = lambda _: False) -> Judgements:
+        labels = {}
+        for row in self.pool.triples.tolist():
+            triple = (row[0], row[1], row[2])
+            labels[triple] = int((triple in self.facts) != wrong(triple))
+        return Judgements(labels, len(labels))
+
+    def at(self, depth: int, judged: Judgements | None = None) -> Completion:
+        return complete(self.questions, self.pool, judged or self.judged(), depth=depth)
+
+    def values(self, depth: int, judged: Judgements | None = None) -> np.ndarray:
+        """Of `MEASURES`, shape (measures, systems)."""
+        completion, columns = self.at(depth, judged), mean_columns(MEASURES)
+        found = [judged_values(one, completion, columns) for one in self.lists]
+        return np.array([[own[name] for own in found] for name in MEASURES])
+
+    def truth(self) -> np.ndarray:
+        """The same from the facts alone, by the definitions, without pool, qrels or kgtrec."""
+        asked = self.graph.questions()
+        columns = asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist()
+        row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+        recorded = {tuple(t) for split in self.graph.splits.values() for t in split.tolist()}
+        heads = dict.fromkeys((0, t, r) for _, r, t in self.seeds)
+        tails = dict.fromkeys((1, h, r) for h, r, _ in self.seeds)
+        found = np.zeros((len(MEASURES), len(self.scores)))
+        for system, scores in enumerate(self.scores):
+            for side, given, r in (*heads, *tails):
+                ranked = []
+                for entity in np.argsort(-scores[row[side, given, r]]).tolist():
+                    triple = (given, r, entity) if side else (entity, r, given)
+                    if triple in self.seeds or triple not in recorded:
+                        ranked.append(triple in self.facts)
+                found[:, system] += by_definition(ranked)
+        return found / (len(heads) + len(tails))
+
+
+def by_definition(ranked: list[bool]) -> list[float]:
+    """AP, nDCG@20 and P@10 of a list that holds every relevant document."""
+    places = [place for place, true in enumerate(ranked, start=1) if true]
+    ap = sum((i + 1) / place for i, place in enumerate(places)) / len(places)
+    gain = sum(1 / math.log2(place + 1) for place in places if place <= 20)
+    ideal = sum(1 / math.log2(i + 2) for i in range(min(20, len(places))))
+    return [ap, gain / ideal, sum(place <= 10 for place in places) / 10]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    tree = family_tree(families=4, people=60, seed=3)
+    parts = random_removal(tree.facts, 0.7, 0.5, seed=3)
+    random = np.random.default_rng(1)
+    rows = np.sort(random.choice(len(parts.test), 60, replace=False))
+    facts = {(h, r, t) for h, r, t in tree.facts.tolist()}
+    seeds = [(h, r, t) for h, r, t in parts.test[rows].tolist()]
+    strengths = [(2.4 - 0.2 * i, 0.4 + 0.35 * i) for i in range(8)]
+    return World(tree.graph(parts.train, parts.test), facts, seeds, strengths)
+
+
+def test_values_approach_those_of_all_labels_and_reach_them(world: World) -> None:
+    judged, truth = world.judged(), world.truth()
+    by_depth = np.array([world.values(depth, judged) for depth in (*DEPTHS, world.pool.depth)])
+    error = np.abs(by_depth - truth).mean(axis=2)  # (depths, measures)
+
+    assert error[-1] == pytest.approx(0, abs=1e-12)
+    assert (error[1:4] < 0.5 * error[:3]).all()  # depths 0, 1, 2, 5
+    assert (np.diff(error, axis=0) < 1e-4).all()  # of what little is left, some overshoots
+    assert (error[0] > 0.04).all()  # what sparse labels are wrong by
+    assert (error[DEPTHS.index(5)] < 0.05 * error[0]).all()
+    # P@10 sees ten places, which a pool of depth 10 has judged: in every system that took part.
+    assert by_depth[DEPTHS.index(10), 2] == pytest.approx(truth[2], abs=1e-12)
+    assert error[DEPTHS.index(10), 0] > 0  # AP sees all
+
+
+def test_the_ranking_of_systems_becomes_that_of_all_labels(world: World) -> None:
+    judged, depths = world.judged(), (*DEPTHS, world.pool.depth)
+    by_depth = np.array([world.values(depth, judged) for depth in depths])
+    values = {name: by_depth[:, i] for i, name in enumerate(MEASURES)}
+    found = depth_curves(values, depths, reference=world.pool.depth)
+    tau = dict(zip(depths, found.tau.T, strict=True))
+
+    assert (tau[0] < 0.3).all()
+    assert tau[0].mean() < tau[1].mean() < tau[2].mean()
+    assert all((tau[depth] > 0.9).all() for depth in depths[3:])
+    assert tau[world.pool.depth].tolist() == [1.0] * len(MEASURES)
+
+
+def test_judges_who_err_lead_elsewhere(world: World) -> None:
+    random = np.random.default_rng(0)
+    wrong = {
+        (h, r, t): bool(flip)
+        for (h, r, t), flip in zip(
+            world.pool.triples.tolist(), random.random(len(world.pool)) < 0.05, strict=True
+        )
+    }
+    error = np.abs(world.values(world.pool.depth, world.judged(wrong.__getitem__)) - world.truth())
+    assert (error.mean(axis=1) > 0.01).all()
+
+
+def test_a_system_that_was_not_pooled_is_undervalued(world: World) -> None:
+    columns, full = mean_columns(["P_10"]), world.truth()[2]
+    losses = []
+    for system, lists in enumerate(world.lists):
+        others = make_pool([one for one in world.lists if one is not lists], world.questions, 10)
+        completion = complete(world.questions, others, world.judged())
+        losses.append(full[system] - judged_values(lists, completion, columns)["P_10"])
+    assert min(losses) >= -1e-12
+    assert max(losses) > 0.001
+
+
+def test_intervals_hold_the_truth_at_every_depth(world: World) -> None:
+    judged, truth = world.judged(), world.truth()
+    systems = (0, 7)
+    widths = []
+    for depth in (1, 5, world.pool.depth):
+        completion = world.at(depth, judged)
+        candidates = open_candidates(world.lists, completion, None)
+        for system in systems:
+            found = intervals(
+                world.lists[system], completion, ["ndcg_cut_20", "P_10"], candidates=candidates
+            )
+            for number, name in ((1, "ndcg_cut_20"), (2, "P_10")):
+                one = found[name]
+                assert one.low - 1e-12 <= truth[number, system] <= one.high + 1e-12
+                widths.append(one.high - one.low)
+    by_depth = np.array(widths).reshape(3, -1)
+    assert (np.diff(by_depth, axis=0) < 0).all()
+    assert by_depth[-1] == pytest.approx(0, abs=1e-12)
+
+
+# -- Samples of judgements -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dense() -> World:
+    """Questions with about 80 answers each: inferred AP is made for such."""
+    random = np.random.default_rng(4)
+    pairs = np.argwhere(random.random((200, 200)) < 0.4)
+    facts = {(h, 0, t) for h, t in pairs.tolist()}
+    rows = np.array(sorted(facts))[random.permutation(len(facts))]
+    graph = kgtrec.Graph.from_arrays(train=rows[:500], test=rows[500:510], n_entities=200)
+    seeds = [(h, r, t) for h, r, t in rows[500:510].tolist()]
+    return World(graph, facts, seeds, [(0.3 * i, 0.3 * i) for i in range(6)], noise=1)
+
+
+def estimates(world: World, share: float, draws: int, keep_seeds: bool = False) -> np.ndarray:
+    """infAP of every system in every draw, shape (draws, systems)."""
+    whole, columns = world.at(world.pool.depth), mean_columns(["infAP"])
+    labels = list(lines_of_triples(world.graph, whole.triples))
+    found = []
+    for seed in range(draws):
+        drawn = Draw(share, seed).takes(labels)
+        drawn[: len(world.seeds)] |= keep_seeds
+        sampled = replace(whole, drawn=drawn)
+        found.append([judged_values(one, sampled, columns)["infAP"] for one in world.lists])
+    return np.array(found)
+
+
+def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
+    truth = dense.truth()[0]
+    for share, margin in ((0.3, 0.01), (0.6, 0.005)):
+        found = estimates(dense, share, 40)
+        error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+        assert error.max() < 0.004  # the standard error of the mean over draws
+        assert (np.abs(found.mean(axis=0) - truth) < margin + 3 * error).all()
+        assert found.std(axis=0).min() > 0.003  # the samples do differ
+    assert np.abs(estimates(dense, 1.0, 1)[0] - truth).max() < 1e-4  # but for trec_eval's epsilon
+    assert np.ptp(truth) > 0.3  # systems that differ
+
+
+def test_seeds_that_are_judged_in_any_case_bias_it(world: World) -> None:
+    """Why seeds are drawn like all others: known to be true, they would count too much."""
+    truth = world.truth()[0]
+    fair, unfair = (estimates(world, 0.3, 8, keep).mean(axis=0) - truth for keep in (False, True))
+    assert unfair[0] > 0.1  # of the system that knows the seeds best
+    assert unfair[-1] < -0.08  # and of the one that knows best what is missing
+    assert np.abs(fair).max() < 0.6 * np.abs(unfair).max()
