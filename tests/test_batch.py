@@ -28,6 +28,7 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 from distributed import Client, LocalCluster
 
+from kgtrec.cluster import records
 from kgtrec.cluster.batch import batch_status, run_batch
 from kgtrec.cluster.workers import SchedulerLost
 
@@ -305,6 +306,67 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Cli
         assert results(small.output) == wanted
 
 
+def test_a_corrupted_page_of_ranks_is_one_sentence(batch: Batch, client: Client) -> None:
+    """Where a flipped bit is not noticed, it is in nothing that is read."""
+    run_batch(batch, client)
+    path = batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet"
+    sound, wanted = path.read_bytes(), kgtrec.Ranks.load(path).rank().tolist()
+    rng = np.random.default_rng(4)
+    said = []
+    for place in rng.integers(4, len(sound) - 8, 150).tolist():
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        try:
+            assert kgtrec.Ranks.load(path).rank().tolist() == wanted
+        except FileError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert all(text.startswith(f"{path}: ") and "\n" not in text for text in said)
+    assert states(batch).count("damaged") == 1
+    path.write_bytes(sound)
+    assert states(batch) == ["finished"] * 9
+
+
+def test_labels_of_openke_and_large_scores_are_inputs(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a renamed entity nor a write under a time set back goes unseen."""
+    folder = batch.path.parent
+    rewrite_as_openke(folder / "one")
+    for name, value in (("_WHOLE", 500), ("_SAMPLES", 2), ("_SAMPLE", 64)):
+        monkeypatch.setattr(records, name, value)
+    run_batch(batch, client)
+    assert states(batch) == ["finished"] * 9
+    labels = folder / "one" / "entity2id.txt"
+    text = labels.read_text()
+    labels.write_text(text.replace("e7\t7\n", "E7\t7\n"))
+    assert states(batch) == ["changed"] * 5 + ["finished"] * 4
+    labels.write_text(text)
+    assert states(batch) == ["finished"] * 9
+    scores = folder / "two-a-test.npy"
+    stat = os.stat(scores)
+    array = np.load(scores)
+    array[9, 9] += 20  # between the samples, which are the file's ends
+    np.save(scores, array)
+    os.utime(scores, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert os.stat(scores).st_size == stat.st_size
+    assert states(batch).count("changed") == 1
+
+
+def rewrite_as_openke(folder: Path) -> None:
+    """The graph under the numbers that its scores have, its entities and relations by name."""
+    graph = kgtrec.read_graph(folder)
+    for split, rows in graph.splits.items():
+        lines = "".join(f"{h} {t} {r}\n" for h, r, t in rows.tolist())
+        (folder / f"{split}2id.txt").write_text(f"{len(rows)}\n{lines}")
+        (folder / f"{split}.txt").unlink()
+    for kind, letter, n in (
+        ("entity", "e", graph.n_entities),
+        ("relation", "r", graph.n_relations),
+    ):
+        lines = "".join(f"{letter}{i}\t{i}\n" for i in range(n))
+        (folder / f"{kind}2id.txt").write_text(f"{n}\n{lines}")
+
+
 # -- The command -------------------------------------------------------------------------------
 
 
@@ -323,9 +385,36 @@ def test_the_command_on_a_scheduler(batch: Batch, client: Client) -> None:
     assert "kgtrec: 1 of 9 jobs failed" in done.stderr
     assert "| b | two | tails | finished |" in done.stdout
     assert "Traceback" not in done.stderr
-    done = run_command("jobs.toml", "--scheduler", "tcp://127.0.0.1:9", cwd=batch.path.parent)
-    assert done.returncode == 1
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in done.stderr
+
+
+def test_a_scheduler_that_is_not_there(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgtrec.cluster.workers.CONNECT", 0.5)
+    done = CliRunner().invoke(cli, ["batch", str(batch.path), "--scheduler", "tcp://127.0.0.1:9"])
+    assert isinstance(done.exception, UsageError)
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in str(done.exception)
+
+
+@pytest.mark.parametrize("begun", ["dask-scratch-space", "parts"])
+def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -> None:
+    """It goes to the workers as well: while they start, and while they work."""
+    slow = "import numpy, time; save = numpy.savez; " if begun == "parts" else ""
+    slow += "numpy.savez = lambda *a, **k: (save(*a, **k), time.sleep(9)); " if slow else ""
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{slow}import sys, kgtrec.cli; "
+         "sys.argv = ['kgtrec', 'batch', 'jobs.toml', '--workers', '2']; kgtrec.cli.main()"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=batch.path.parent,
+        start_new_session=True,
+        # Not ignored, as it is by what a shell starts in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    wait_for(lambda: list((batch.output / "work").glob(begun)))
+    children = family(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate()[1].splitlines()
+    assert process.returncode == 130, said
+    assert [line for line in said if not line.startswith(("kgtrec: ", "20"))] in ([], [""])
+    assert said[-1] == "kgtrec: interrupted; nothing half-written is left behind"
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in children))
 
 
 def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:

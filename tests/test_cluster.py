@@ -29,7 +29,8 @@ from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
 import kgtrec.cluster
-from kgtrec.cluster import engine, workers
+from kgtrec.cluster import engine, reach, workers
+from kgtrec.cluster.local import local_client
 from kgtrec.cluster.parts import PartFiles
 from kgtrec.cluster.plan import Plan
 from kgtrec.cluster.task import Task
@@ -179,6 +180,44 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     assert last.startswith("kgtrec.errors.UsageError: worker processes import the script")
 
 
+def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
+    """It has none before there is a task, and none again after the last."""
+    rng = np.random.default_rng(22)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    with (
+        LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=str(tmp_path),
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        cluster.adapt(minimum=0, maximum=1, interval="50ms")
+        assert not client.nthreads()
+        got = kgtrec.cluster.rank(scores, questions, client)
+    assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+
+
+def test_workers_that_end_late_do_not_hide_what_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, closed = LocalCluster.__exit__, []
+
+    def late(self, *error: object) -> None:
+        close(self, *error)
+        closed.append(self.status.name)
+        raise TimeoutError
+
+    monkeypatch.setattr(LocalCluster, "__exit__", late)
+    with pytest.raises(KeyboardInterrupt), local_client(tmp_path, 1):
+        raise KeyboardInterrupt
+    assert closed == ["closed"]
+
+
 # -- What travels ------------------------------------------------------------------------------
 
 
@@ -211,7 +250,7 @@ def test_nothing_large_is_pickled(
 def test_workers_that_share_no_folder_are_sent_the_files(
     kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "look_at_workers", lambda client, paths: False)
+    monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
     rng = np.random.default_rng(11)
     questions = random_questions(rng)
     factors = kgtrec.Factors(
@@ -225,6 +264,48 @@ def test_workers_that_share_no_folder_are_sent_the_files(
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
     assert client.list_datasets() == ()  # and what was scattered is taken back
+
+
+@pytest.mark.parametrize("ranges", [((0, N),), ((0, 11), (11, N))])
+def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
+    ranges: tuple[tuple[int, int], ...],
+    client: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No worker is sent it whole, and few rows are on their way at a time."""
+    monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
+    rng = np.random.default_rng(21)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N)).astype(np.float32)
+    starts = [*range(0, len(questions), 2), len(questions)]
+    blocks = tuple(itertools.pairwise(starts))
+    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
+    shapes, pieces, alive = [], [], []
+    scatter, submit = client.scatter, reach.Workers.submit
+
+    def weigh(data, **options):
+        if isinstance(data, np.ndarray):
+            shapes.append(data.shape)
+        else:
+            pieces.append(data)
+        return scatter(data, **options)
+
+    def watch(self, work):
+        alive.append(len(self._sent))
+        return submit(self, work)
+
+    monkeypatch.setattr(client, "scatter", weigh)
+    monkeypatch.setattr(reach.Workers, "submit", watch)
+    got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert sorted(shapes) == sorted((stop - start, N) for start, stop in blocks)
+    assert scores.tobytes() not in pieces
+    assert len(blocks) > 4 > max(alive)  # two workers of one thread
+    deadline = time.monotonic() + 20
+    while any("ndarray" in key for keys in client.has_what().values() for key in keys):
+        assert time.monotonic() < deadline, "rows stay on the workers"
+        time.sleep(0.05)
 
 
 def count_opened(name: str) -> int:
@@ -250,6 +331,9 @@ class FakeClient:
 
     def __init__(self, said: object) -> None:
         self.said = said
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://x": 1}
 
     def wait_for_workers(self, n: int, timeout: float) -> None:
         pass
@@ -294,7 +378,7 @@ def test_a_worker_killed_between_parts_changes_nothing(
 ) -> None:
     """The other worker, or the one that takes its place, has or fetches what it needs."""
     if not shared:
-        monkeypatch.setattr(engine, "look_at_workers", lambda client, paths: False)
+        monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
     killed = []
     save = PartFiles.save
 
@@ -430,6 +514,11 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     for name, value in vars(part).items():
         np.testing.assert_array_equal(getattr(found, name), value)
     assert files.load(dataclasses.replace(task, stop_row=6)) is None
+    (path,) = tmp_path.glob("*.part")
+    sound = path.read_bytes()
+    for place in range(0, len(sound), 5):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        assert files.load(task) is None
 
 
 class Scheduler:

@@ -1,4 +1,8 @@
-"""The configuration files for clusters build clusters; over SSH, one is really started."""
+"""The configuration files for clusters build clusters, which rank; queues are played by scripts.
+
+Where there is no SLURM or PBS, ``sbatch`` and ``qsub`` are shell scripts here that start what they
+are given at once, without the caller's environment, as PBS does.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kgtrec
@@ -66,17 +71,96 @@ def test_job_scripts_say_what_the_files_say(kind: str, wanted: list[str], tmp_pa
         assert line in lines
     assert "--nthreads 4" in text
     assert "--death-timeout 120" in text
-    assert "--local-directory $TMPDIR" in text
+    assert "--local-directory ${TMPDIR:-/tmp}" in text
     assert f"{kind}Cluster" in PAGE.read_text("utf-8")
 
 
-def test_limits_that_mapped_files_would_exceed_are_off() -> None:
-    import dask.config
+SUBMIT = """#!/bin/bash
+cp "${{@: -1}}" {folder}/job.$$
+env -i HOME="$HOME" PATH=/usr/bin:/bin setsid /bin/bash {folder}/job.$$ > {folder}/log 2>&1 &
+echo {answer}
+"""
+CANCEL = """#!/bin/bash
+for job in "$@"; do kill -TERM -- "-${job%.*}"; done
+"""
 
-    for name in ("slurm.yaml", "pbs.yaml"):
-        (found,) = dask.config.collect_yaml([str(FOLDER / name)])
-        memory = found["distributed"]["worker"]["memory"]
-        assert memory["terminate"] is memory["pause"] is memory["target"] is False
+ADAPTIVE = """
+import dask, numpy as np
+from dask_jobqueue import {kind}Cluster
+from distributed import Client
+import kgtrec, kgtrec.cluster
+
+rng = np.random.default_rng(6)
+triples = rng.integers(0, (30, 2, 30), (40, 3))
+questions = kgtrec.Graph.from_arrays(test=triples, n_entities=30).questions()
+scores = rng.integers(0, 5, (len(questions), 30)).astype(np.float32)
+port = {{"dashboard_address": "127.0.0.1:0"}}
+with {kind}Cluster(scheduler_options=port) as cluster, Client(cluster) as client:
+    cluster.adapt(maximum_jobs=1, interval="100ms")
+    ranks, _ = kgtrec.cluster.rank(scores, questions, client)
+    said = client.run(lambda: dask.config.get("distributed.worker.memory"))
+    print([[said[one][key] for key in ("target", "spill", "pause", "terminate")] for one in said])
+print(ranks.rank().tolist() == kgtrec.rank(scores, questions)[0].rank().tolist())
+"""
+
+
+@needs_jobqueue
+@pytest.mark.parametrize(
+    ("kind", "submit", "cancel", "answer"),
+    [
+        ("SLURM", "sbatch", "scancel", "Submitted batch job $!"),
+        ("PBS", "qsub", "qdel", "$!.server"),
+    ],
+)
+def test_jobs_rank_though_they_inherit_nothing(
+    kind: str, submit: str, cancel: str, answer: str, tmp_path: Path, monkeypatch
+) -> None:
+    """From no worker at all: the work itself makes an adaptive cluster submit a job."""
+    for name, text in (
+        (submit, SUBMIT.format(folder=tmp_path, answer=answer)),
+        (cancel, CANCEL),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    printed = run_script(tmp_path, ADAPTIVE.format(kind=kind), f"{kind.lower()}.yaml")
+    # Limits that mapped files would exceed are off.
+    assert printed == "[[False, 0.9, False, False]]\nTrue\n"
+
+
+def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts, run by bash with what each queue tells a task."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    Path("FB15k-237").mkdir()
+    rows = [f"e{h}\tr\te{t}\n" for h, t in rng.integers(0, 40, (90, 2))]
+    for split, lines in (("train", rows[:60]), ("test", rows[60:])):
+        Path("FB15k-237", f"{split}.txt").write_text("".join(dict.fromkeys(lines)))
+    graph = kgtrec.read_graph("FB15k-237", progress=False)
+    np.savez(
+        "model.npz",
+        queries=rng.integers(-2, 3, (len(graph.questions()), 3)).astype(np.float32),
+        entities=rng.integers(-2, 3, (graph.n_entities, 3)).astype(np.float32),
+    )
+    Path("kgtrec").write_text(f'#!/bin/sh\nexec {sys.executable} -m kgtrec "$@"\n')
+    Path("kgtrec").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    told = {
+        "slurm": {"SLURM_ARRAY_TASK_ID": "{}", "SLURM_ARRAY_TASK_COUNT": "2",
+                  "SLURM_CPUS_PER_TASK": "1"},
+        "pbs": {"PBS_ARRAY_INDEX": "{}", "SHARDS": "2", "PBS_O_WORKDIR": str(tmp_path)},
+    }  # fmt: skip
+    calls = ["kgtrec rank --graph FB15k-237 --scores model.npz -o local.parquet -q"]
+    for queue, variables in told.items():
+        for number in "12":
+            given = " ".join(f"{name}={value}" for name, value in variables.items())
+            calls.append(f"env {given.format(number)} bash {FOLDER}/{queue}-array.sh")
+        calls.append(f"kgtrec merge shards -o {queue}.parquet -q && mv shards {queue}")
+    for call in calls:
+        done = subprocess.run(call, shell=True, env=path, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    wanted = Path("local.parquet").read_bytes()
+    assert Path("slurm.parquet").read_bytes() == Path("pbs.parquet").read_bytes() == wanted
 
 
 # A server of its own on this machine, where there may be no sshd.

@@ -33,14 +33,16 @@ questions = graph.questions()
 model = kgtrec.Factors(
     rng.integers(-2, 3, (len(questions), 3)).astype("f4"),
     rng.integers(-2, 3, (40, 3)).astype("f4"))
+wanted, wanted_run = kgtrec.rank(model, questions, 4)
 with Client(address, timeout=30) as client:
     client.wait_for_workers(2, timeout=60)
     hosts = {worker["host"] for worker in client.scheduler_info()["workers"].values()}
     inputs = engine.make_inputs(model, questions, folder + "/a", run_depth=4)
     print(sorted(hosts), engine.Workers(client, inputs, 3).shared)
     ranks, run = kgtrec.cluster.rank(model, questions, client, run_depth=4, folder=folder + "/b")
-wanted, wanted_run = kgtrec.rank(model, questions, 4)
+    again, _ = kgtrec.cluster.rank(model.scores(), questions, client, folder=folder + "/c")
 ranks.save(folder + "/got"); wanted.save(folder + "/wanted")
+print(again.rank().tolist() == wanted.rank().tolist())
 print(open(folder + "/got", "rb").read() == open(folder + "/wanted", "rb").read(),
       np.array_equal(run.documents, wanted_run.documents))
 """
@@ -102,4 +104,4 @@ def test_two_hosts_of_which_one_shares_no_folder(hosts: None, tmp_path: Path) ->
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "['10.231.77.1', '10.231.77.2'] False\nTrue True\n"
+    assert done.stdout == "['10.231.77.1', '10.231.77.2'] False\nTrue\nTrue True\n"

@@ -250,6 +250,7 @@ def test_a_changed_count_with_a_new_checksum_of_zip_is_noticed(home: Home) -> No
     with pytest.raises(FileError, match="its hash is another"):
         check_shard(path)
     assert "shard-1-of-2.npz is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
+    assert "damaged or not complete: ranked again" in home.shard("1/2")
 
 
 @pytest.mark.parametrize("what", ["model", "matrix", "graph", "known"])
@@ -279,6 +280,31 @@ def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) ->
     assert f"other {other}" in said
 
 
+def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
+    """OpenKE's numbers stay; what they stand for is in a file that nobody names."""
+    graph = kgtrec.read_graph("g", progress=False)
+    Path("ke").mkdir()
+    for split, rows in graph.splits.items():
+        lines = "".join(f"{h} {t} {r}\n" for h, r, t in rows.tolist())
+        Path("ke", f"{split}2id.txt").write_text(f"{len(rows)}\n{lines}")
+    for kind, n in (("entity", N), ("relation", graph.n_relations)):
+        lines = "".join(f"{kind[0]}{i}\t{i}\n" for i in range(n))
+        Path("ke", f"{kind}2id.txt").write_text(f"{n}\n{lines}")
+
+    def shard(which: str) -> None:
+        home.call("rank", "--graph", "ke", "--scores", "s.npy", "--shard", which, "-o", "d")
+
+    shard("1/2")
+    shard("2/2")
+    assert home.merged()[1].count(b" e59 ")
+    path = Path("ke/entity2id.txt")
+    path.write_text(path.read_text().replace("e58\t58\ne59\t59", "e59\t58\ne58\t59"))
+    os.unlink("d/shard-2-of-2.npz")
+    shard("2/2")
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "shard-2-of-2.npz is of another ranking than shard-1-of-2.npz (other graph" in said
+
+
 def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
     def meddle(shard, plan, progress):
         save_scores(home.folder, 9)
@@ -306,6 +332,8 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
     monkeypatch.setattr(identity, "WHOLE", 1000)
+    assert "s.npy is over 1 GiB and known by" in home.shard("1/2", scores="s.npy")
+    assert "over 1 GiB" not in home.shard("1/2", scores="m.npz", into="other")
     home.shards(2, scores="s.npy")
     wanted = home.merged()
     shutil.copy2("s.npy", "copy.npy")

@@ -65,29 +65,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
-def command(
-    left: str | None,
-    right: str | None,
-    matrix: str | None,
-    pairs: str,
-    left_labels: str | None,
-    right_labels: str | None,
-    similarity: str,
-    csls: int,
-    sides: str,
-    output: str | None,
-    run: str | None,
-    qrels: str | None,
-    run_depth: int,
-    tag: str,
-    sizes: str | None,
-    repeats: int,
-    seed: int,
-    plot: str | None,
-    form: str,
-    threads: int | None,
-    quiet: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Rank test alignments in both directions, among the entities of the test alignments.
 
     The candidates are as many as the test alignments have entities, and MR and Hits@k move with
@@ -102,56 +80,73 @@ def command(
     """
     from kgtrec.atomic import check_writable
     from kgtrec.cli.outputs import keep_inputs
-    from kgtrec.study.alignment import align, size_experiment
     from kgtrec.trec.run import check_tag
 
-    check_tag(tag)
-    inputs = (left, right, matrix, pairs, left_labels, right_labels)
-    _check(inputs[:3], output, run, qrels, sizes, plot)
-    check_writable(output, run, qrels, plot)
-    keep_inputs(inputs, {"--output": output, "--run": run, "--qrels": qrels, "--plot": plot})
-    given = _load(inputs[:3], (left_labels, right_labels), pairs)
+    check_tag(given["tag"])
+    arrays = (given["left"], given["right"], given["matrix"])
+    labels = (given["left_labels"], given["right_labels"])
+    outputs = {f"--{name}": given[name] for name in ("output", "run", "qrels", "plot")}
+    _check(arrays, given["output"], given["run"], given["qrels"], given["sizes"], given["plot"])
+    check_writable(*outputs.values())
+    keep_inputs((*arrays, given["pairs"], *labels), outputs)
+    loaded = _load(arrays, labels, given["pairs"])
+    matrix = loaded["matrix"]
     model: dict[str, Any] = {
-        "left": given["left"], "right": given["right"], "csls": csls, "sides": sides,
-        "similarity": similarity if given["matrix"] is None else given["matrix"],
-        "threads": threads,
+        "left": loaded["left"], "right": loaded["right"], "csls": given["csls"],
+        "sides": given["sides"], "threads": given["threads"],
+        "similarity": given["similarity"] if matrix is None else matrix,
     }  # fmt: skip
-    if sizes is not None:
-        chosen = _sizes(sizes, len(given["pairs"]))
-        found = size_experiment(given["pairs"], sizes=chosen, repeats=repeats, seed=seed, **model)
-        if plot is not None:
-            from kgtrec.plots.ranks import alignment_sizes
-            from kgtrec.plots.style import save
+    if given["sizes"] is not None:
+        _experiment(loaded, model, given)
+    else:
+        _align(loaded, model, given)
 
-            save(alignment_sizes(found), plot)
-        _print(found.table(), form)
-        return
-    result = align(
-        given["pairs"], **model, left_labels=given["left_labels"],
-        right_labels=given["right_labels"], run_depth=run_depth if run else 20,
-        progress=False if quiet else None,
+
+def _experiment(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
+    """What --sizes asks for."""
+    from kgtrec.study.alignment import size_experiment
+
+    found = size_experiment(
+        loaded["pairs"], sizes=_sizes(given["sizes"], len(loaded["pairs"])),
+        repeats=given["repeats"], seed=given["seed"], **model,
     )  # fmt: skip
-    assert output is not None  # checked above
-    written = [output]
-    result.ranks.save(output)
+    if given["plot"] is not None:
+        from kgtrec.plots.ranks import alignment_sizes
+        from kgtrec.plots.style import save
+
+        save(alignment_sizes(found), given["plot"])
+    _print(found.table(), given["form"])
+
+
+def _align(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
+    from kgtrec.study.alignment import align
+
+    run, depth = given["run"], given["run_depth"]
+    result = align(
+        loaded["pairs"], **model, left_labels=loaded["left_labels"],
+        right_labels=loaded["right_labels"], run_depth=depth if run else 20,
+        progress=False if given["quiet"] else None,
+    )  # fmt: skip
+    written = [given["output"]]
+    result.ranks.save(given["output"])
     if run:
         assert result.run is not None
-        result.run.cut(run_depth).write(run, tag)
+        result.run.cut(depth).write(run, given["tag"])
         written.append(run)
-    if qrels:
-        _write_qrels(given, sides, qrels)
-        written.append(qrels)
-    if not quiet:
-        _print(result, form)
+    if given["qrels"]:
+        _write_qrels(loaded, given["sides"], given["qrels"])
+        written.append(given["qrels"])
+    if not given["quiet"]:
+        _print(result, given["form"])
         click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
 
 
-def _write_qrels(given: dict[str, Any], sides: str, path: str) -> None:
+def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
     from kgtrec.study.alignment import alignment_questions
     from kgtrec.trec.writing import write_qrels
 
-    labels = {name: given[name] for name in ("left_labels", "right_labels")}
-    write_qrels(alignment_questions(given["pairs"], *given["sizes"], sides=sides, **labels), path)
+    labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
+    write_qrels(alignment_questions(loaded["pairs"], *loaded["sizes"], sides=sides, **labels), path)
 
 
 def _check(

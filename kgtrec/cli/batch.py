@@ -75,7 +75,11 @@ def command(
         return
     if scheduler and workers:
         raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
-    outcomes = _run(batch, scheduler, workers, quiet)
+    try:
+        outcomes = _run(batch, scheduler, workers, quiet)
+    except KeyboardInterrupt:
+        _release_semaphores()
+        raise
     failed = [one for one in outcomes if one.state == "failed"]
     if not quiet:
         _report(batch, outcomes)
@@ -99,6 +103,14 @@ def _run(batch: Batch, scheduler: str | None, workers: int | None, quiet: bool) 
         return run_batch(batch, None, workers, tell)
     with connected(scheduler) as client:
         return run_batch(batch, client, None, tell)
+
+
+def _release_semaphores() -> None:
+    """What multiprocessing does when a process ends, which an interrupted command leaves out: else
+    its tracker would report those of the cluster, which is closed by now, as leaked."""
+    from multiprocessing import util
+
+    util._run_finalizers(0)  # type: ignore[attr-defined]
 
 
 def _report(batch: Batch, outcomes: list[Outcome]) -> None:

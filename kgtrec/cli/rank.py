@@ -2,144 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import rank_options as options
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from kgtrec.graph import Graph
     from kgtrec.questions import Questions
     from kgtrec.result import Result
 
-    Int64 = npt.NDArray[np.int64]
-
 
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
-@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
+@click.option(
+    "--graph", required=True, metavar="DIR",
+    help="Folder with train, valid, test TSV, or in OpenKE's format (train2id.txt, ...).",
+)  # fmt: skip
 @click.option(
     "--scores", required=True, metavar="PATH",
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
-@click.option(
-    "-o", "--output", required=True, metavar="FILE",
-    help="Ranks, as Parquet; with --shard the folder of the shards.",
-)  # fmt: skip
-@click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
-@click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels.")
-@click.option(
-    "--run-depth", type=click.IntRange(1), default=1000, show_default=True,
-    help="Candidates per question in the run.",
-)  # fmt: skip
-@click.option("--tag", default="kgtrec", show_default=True, help="Name of the run in its file.")
-@click.option("--split", default="test", show_default=True, help="Split to evaluate.")
-@click.option(
-    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
-    help="Which entity of a triple is asked.",
-)  # fmt: skip
-@click.option(
-    "--filter", "filtered", metavar="NAME", default="all", show_default=True,
-    help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
-    "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test.",
-)  # fmt: skip
-@click.option(
-    "--known", multiple=True, metavar="FILE",
-    help="More known triples to filter, with lines as in a split; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--entities", metavar="FILE",
-    help="Labels, one a line: only triples of these entities are evaluated, and only they are "
-    "candidates.",
-)  # fmt: skip
-@click.option(
-    "--relations", metavar="FILE",
-    help="Labels, one a line: only triples of these relations are evaluated. Scores have the "
-    "rows of all questions, or of those that are left.",
-)  # fmt: skip
-@click.option(
-    "--type-constraints", metavar="FILE",
-    help="Candidates by relation and side: OpenKE's type_constrain.txt, beside its entity2id.txt "
-    "and relation2id.txt.",
-)  # fmt: skip
-@click.option(
-    "--candidates", metavar="FILE",
-    help="Candidates by question, lines question<TAB>entity<TAB>entity...; or an .npz with "
-    "head_neg and tail_neg, shape (triples, negatives), as OGB has them, entities by number: a "
-    "question for each triple and side then. Results are sampled ones.",
-)  # fmt: skip
-@click.option(
-    "--columns", type=click.Choice(["entities", "candidates"]), default="entities",
-    show_default=True,
-    help="What the columns of scores are: all entities, or a question's --candidates in their "
-    "order (of an .npz: the answer, then its negatives).",
-)  # fmt: skip
-@click.option(
-    "--outside", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-    help="An answer that is not among its candidates is an error, or ranks worst.",
-)  # fmt: skip
-@click.option(
-    "--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
-    help="A label in these files that the graph lacks is an error, or passed over and counted.",
-)  # fmt: skip
-@click.option(
-    "--rows", type=click.Choice(["questions", "instances"]), default="questions", show_default=True,
-    help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
-    "them), or a triple with its head asked, all in file order, then with its tail asked.",
-)  # fmt: skip
-@click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
-@click.option(
-    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-    help="A NaN score is an error, or below every other.",
-)  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
-@click.option(
-    "--shard", metavar="I/N",
-    help="Rank part I of N alone, as a job of its own, into the folder -o, for `kgtrec merge`. "
-    "0/N ranks nothing: it reads the graph and prints the plan.",
-)  # fmt: skip
-@click.option(
-    "--by", type=click.Choice(["auto", "questions", "entities"]),
-    help="What shards share out; by default questions, or entities if those are few.",
-)  # fmt: skip
-@click.option("--memory", metavar="SIZE", help="Most that a shard may take; 2GB by default.")
+@options.files_written
+@options.how_asked
+@options.how_scored
+@options.in_parts
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
-def command(
-    graph: str,
-    scores: str,
-    output: str,
-    run: str | None,
-    qrels: str | None,
-    run_depth: int,
-    tag: str,
-    split: str,
-    sides: str,
-    filtered: str,
-    known: tuple[str, ...],
-    entities: str | None,
-    relations: str | None,
-    type_constraints: str | None,
-    candidates: str | None,
-    columns: str,
-    outside: str,
-    unknown: str,
-    rows: str,
-    lower_is_better: bool,
-    nan: str,
-    threads: int | None,
-    shard: str | None,
-    by: str | None,
-    memory: str | None,
-    quiet: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Rank every answer of a split by a model's SCORES and print the table that papers print.
 
     A row of scores is a question, a column an entity; entities are numbered in byte order of their
-    labels over all splits.
+    labels over all splits, those of OpenKE's format as it numbers them.
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
@@ -154,60 +49,56 @@ def command(
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
+    asked, scoring = _taken(options.Asked, given), _taken(options.Scoring, given)
+    if given["shard"] is not None:
+        _rank_shard(asked, scoring, given)
+        return
+    if given["by"] or given["memory"]:
+        raise UsageError("--by and --memory are of use with --shard only; leave them out")
+    _rank_whole(asked, scoring, given)
+
+
+def _taken(kind: Any, given: dict[str, Any]) -> Any:
+    return kind(**{one.name: given[one.name] for one in fields(kind)})
+
+
+def _rank_shard(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
+    from kgtrec.cli.shard import rank_one
+
+    _refuse(run=given["run"], qrels=given["qrels"])
+    rank_one(
+        asked, scoring, given["shard"], given["output"],
+        run_depth=given["run_depth"] if _given("run_depth") else 0,
+        by=given["by"] or "auto", memory=given["memory"] or "2GB",
+        show=False if given["quiet"] else None,
+    )  # fmt: skip
+
+
+def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
     from kgtrec.cli.outputs import check_outputs, keep_inputs
     from kgtrec.evaluation import evaluate
-    from kgtrec.graph import read_graph
     from kgtrec.trec.run import check_tag
 
-    show = False if quiet else None
-    lists = {"known": known, "entities": entities, "relations": relations,
-             "type_constraints": type_constraints, "candidates": candidates}  # fmt: skip
-
-    def ask() -> Questions:
-        loaded = read_graph(graph, progress=show)
-        ids = [
-            None if path is None else read_ids(path, loaded, kind, unknown)
-            for kind, path in (("entities", entities), ("relations", relations))
-        ]
-        asked = loaded.questions(
-            split, sides, filter=_filter(filtered), known=known, unknown=unknown,
-            entities=ids[0], relations=ids[1],
-        )  # fmt: skip
-        return _restricted(asked, type_constraints, candidates, columns, outside, unknown)
-
-    if shard is not None:
-        from kgtrec.cli.shard import rank_one
-
-        options = {"split": split, "sides": sides, "filter": filtered, "unknown": unknown,
-                   "columns": columns, "outside": outside}  # fmt: skip
-        depth = run_depth if _given("run_depth") else 0
-        settings = {"run_depth": depth, "higher_is_better": not lower_is_better, "nan": nan,
-                    "threads": threads}  # fmt: skip
-        _refuse(run=run, qrels=qrels)
-        rank_one(
-            shard, graph, scores, output, ask, options, lists, rows, settings,
-            by or "auto", memory or "2GB", show,
-        )  # fmt: skip
-        return
-    if by or memory:
-        raise UsageError("--by and --memory are of use with --shard only; leave them out")
+    run, tag, show = given["run"], given["tag"], False if given["quiet"] else None
     check_tag(tag)
-    outputs = {"--output": output, "--run": run, "--qrels": qrels}
-    check_outputs(outputs, graph, scores)
-    keep_inputs((*known, entities, relations, type_constraints, candidates), outputs)
-    questions = ask()
+    outputs = {"--output": given["output"], "--run": run, "--qrels": given["qrels"]}
+    check_outputs(outputs, asked.graph, scoring.scores)
+    keep_inputs((path for paths in asked.lists.values() for path in paths), outputs)
+    questions = asked.questions(show)
     result = evaluate(
-        scores,
+        scoring.scores,
         questions,
-        run_depth=run_depth if run else 20,
-        threads=threads,
-        rows=rows,
-        higher_is_better=not lower_is_better,
-        nan=nan,
+        run_depth=given["run_depth"] if run else 20,
+        threads=scoring.threads,
+        rows=scoring.rows,
+        higher_is_better=not scoring.lower_is_better,
+        nan=scoring.nan,
         progress=show,
     )
-    written = write_result(result, questions, output, run, run_depth, tag, qrels)
-    if not quiet:
+    written = write_result(
+        result, questions, given["output"], run, given["run_depth"], tag, given["qrels"]
+    )
+    if not given["quiet"]:
         tell(result, questions, written)
 
 
@@ -237,16 +128,6 @@ def _refuse(**given: str | None) -> None:
             )
 
 
-def read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
-    """Ids of the labels in a file; those passed over are counted on stderr."""
-    from kgtrec.listfiles import read_labels
-
-    ids, missed = read_labels(path, getattr(graph, kind), unknown)
-    if missed:
-        click.echo(f"kgtrec: {path}: {missed:,} {kind} that the graph lacks", err=True)
-    return ids
-
-
 def write_result(
     result: Result,
     questions: Questions,
@@ -269,37 +150,3 @@ def write_result(
         write_qrels(questions, qrels)
         written.append(qrels)
     return written
-
-
-def _restricted(
-    questions: Questions,
-    type_constraints: str | None,
-    candidates: str | None,
-    columns: str,
-    outside: str,
-    unknown: str,
-) -> Questions:
-    if type_constraints and candidates:
-        raise UsageError("--type-constraints and --candidates each list candidates; give one")
-    if columns == "candidates" and not candidates:
-        raise UsageError("--columns candidates needs --candidates FILE")
-    if not type_constraints and not candidates:
-        return questions
-    return questions.restrict(
-        type_constraints=type_constraints,
-        candidates=candidates,
-        columns=columns,
-        outside=outside,
-        unknown=unknown,
-    )
-
-
-def _filter(text: str) -> str | tuple[str, ...]:
-    """The name of a protocol as it is; several names are splits."""
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise UsageError(
-            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
-            "train,valid"
-        )
-    return names[0] if len(names) == 1 else names

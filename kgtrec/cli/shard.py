@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.questions import Questions
+    from kgtrec.cli.rank_options import Asked, Scoring
+    from kgtrec.cluster.shards import Shard
 
 __all__ = ["rank_one"]
 
 
 def rank_one(
+    asked: Asked,
+    scoring: Scoring,
     shard: str,
-    graph: str,
-    scores: str,
     folder: str,
-    ask: Callable[[], Questions],
-    options: Mapping[str, Any],
-    lists: Mapping[str, Any],
-    rows: str,
-    settings: Mapping[str, Any],
+    *,
+    run_depth: int,
     by: str,
     memory: str,
     show: bool | None,
 ) -> None:
     """Rank a shard into its file in ``folder``, after printing the plan."""
-    from kgtrec.cluster.fitting import fit_files, stored_questions
-    from kgtrec.cluster.identity import describe_request
     from kgtrec.cluster.plan import memory_bytes
-    from kgtrec.cluster.shards import open_shard, parse_shard, rank_shard, shard_inputs
-    from kgtrec.cluster.sources import describe_scores
+    from kgtrec.cluster.shards import parse_shard, rank_shard
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
-    _check_folder(folder, graph, scores)
-    files = {name: [path] if isinstance(path, str) else list(path or ())
-             for name, path in lists.items()}  # fmt: skip
-    store = stored_questions(folder, lambda: describe_request(graph, options, files), ask, rows)
-    found = fit_files(describe_scores(scores, folder), store, settings["higher_is_better"])
-    opened = open_shard(shard_inputs(store, found, **settings), folder, max(number, 1), count, by)
+    _check_folder(folder, asked.graph, scoring.scores)
+    opened = _opened(asked, scoring, folder, max(number, 1), count, run_depth, by, show)
     state = "missing" if number == 0 else opened.found()
     if state == "whole":
         _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
@@ -54,10 +44,38 @@ def rank_one(
     _say(f"shard {max(number, 1)}/{count} by {opened.about['by']}: {plan}", show)
     if number == 0:
         return
+    if "sampled_hash" in opened.about["scores"]:
+        _say(f"{scoring.scores} is over 1 GiB and known by its size, time and samples: leave it as "
+             "it is until all shards are ranked", show)  # fmt: skip
     if state == "damaged":
         _say(f"{opened.path} is there, but damaged or not complete: ranked again", show)
     rank_shard(opened, plan, show)
     _say(f"wrote {opened.path}", show)
+
+
+def _opened(
+    asked: Asked, scoring: Scoring, folder: str, number: int, count: int, run_depth: int, by: str,
+    show: bool | None,
+) -> Shard:  # fmt: skip
+    """The shard with its inputs: questions from the folder, if another shard has put them there."""
+    from kgtrec.cluster.fitting import fit_files, stored_questions
+    from kgtrec.cluster.identity import describe_request
+    from kgtrec.cluster.shards import open_shard, shard_inputs
+    from kgtrec.cluster.sources import describe_scores
+
+    store = stored_questions(
+        folder,
+        lambda: describe_request(asked.graph, asked.settings, asked.lists),
+        lambda: asked.questions(show),
+        scoring.rows,
+    )
+    higher = not scoring.lower_is_better
+    found = fit_files(describe_scores(scoring.scores, folder), store, higher)
+    inputs = shard_inputs(
+        store, found, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
+        threads=scoring.threads,
+    )  # fmt: skip
+    return open_shard(inputs, folder, number, count, by)
 
 
 def _say(text: str, show: bool | None) -> None:

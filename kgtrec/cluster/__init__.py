@@ -5,8 +5,9 @@ place and content. ``task``: one part of the work, and how parts join. ``plan``:
 large, how long. ``shards``: parts as the files of a job array.
 
 With Dask, which is loaded when it is used: ``engine`` (`rank`) and ``chunks`` (Dask arrays) hand
-parts to ``workers``, ``shipping`` takes files to those that share no folder, ``parts`` keeps what
-is done; ``batch`` does many jobs, from ``jobfile`` and ``tablefile``; ``records``: how they stand.
+parts to ``workers`` (``local``: processes of this machine); ``reach`` and ``shipping`` take inputs
+to those that share no folder; ``parts`` keeps what is done; ``batch`` does many jobs, from
+``jobfile`` and ``tablefile``; ``records``: how they stand.
 
 Examples
 --------

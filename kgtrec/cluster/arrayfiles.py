@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from kgtrec.cluster.store import gather
 from kgtrec.errors import FileError
 from kgtrec.scores import Factors
 
-__all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles"]
+__all__ = ["ArrayFile", "FactorFiles", "Files", "HeldScores", "ScoreFiles"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -129,6 +129,30 @@ class ScoreFiles:
     @property
     def _starts(self) -> Int64:
         return np.cumsum([0] + [part.shape[0] for part in self.parts])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldScores(ScoreFiles):
+    """Some consecutive rows of a matrix, in memory, in place of its files.
+
+    Attributes
+    ----------
+    first : int
+        Which row of the ranking is the first.
+    held : ndarray, shape (rows, columns)
+    """
+
+    first: int = 0
+    held: Array = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+
+    def block(self, first: int, stop: int, columns: slice) -> Array:
+        """As that of `ScoreFiles`."""
+        return self.held[first - self.first : stop - self.first, columns]
+
+    def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
+        """As that of `ScoreFiles`."""
+        found: Array = self.held[rows - self.first, columns]
+        return found
 
 
 @dataclass(frozen=True)

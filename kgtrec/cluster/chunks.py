@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec.cluster.engine import Workers, located
 from kgtrec.cluster.joining import finish, merge
+from kgtrec.cluster.reach import Workers, located
 from kgtrec.cluster.shipping import Shipment
 from kgtrec.cluster.task import Inputs, Task, answer_scores, partial
 from kgtrec.cluster.workers import Refusal, do_all, guarded

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._version import __version__
 from kgtrec.cluster.identity import identify_scores, signature
 from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.joining import finish, merge, perform
+from kgtrec.cluster.joining import finish, merge
 from kgtrec.cluster.parts import PartFiles
 from kgtrec.cluster.plan import make_plan, memory_bytes
-from kgtrec.cluster.shipping import Shipment, recall, ship, unpacked
+from kgtrec.cluster.reach import Work, Workers
 from kgtrec.cluster.store import hash_text
-from kgtrec.cluster.task import Inputs, Partial, Task
-from kgtrec.cluster.workers import do_all, guarded, look_at_workers, opened_client
+from kgtrec.cluster.task import Inputs, Partial
+from kgtrec.cluster.workers import do_all, opened_client
 from kgtrec.errors import InputError
 from kgtrec.progress import progress_bar
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
     from kgtrec.questions import Questions
     from kgtrec.ranks import Ranks
@@ -39,22 +37,6 @@ DASK_BYTES = 80 << 20
 """What Dask itself takes of a worker's memory."""
 
 _PARTS_PER_THREAD = 3
-
-
-@dataclass(frozen=True, order=True)
-class Work:
-    """One Dask task: a block of rows against adjacent ranges of entities."""
-
-    rows: tuple[int, int]
-    ranges: tuple[tuple[int, int], ...] = field(repr=False)
-
-    @property
-    def task(self) -> Task:
-        """The part that comes of it."""
-        return Task(*self.rows, self.ranges[0][0], self.ranges[-1][1])
-
-    def __str__(self) -> str:
-        return str(self.task)
 
 
 def rank(
@@ -118,12 +100,7 @@ def rank(
     import it.
     """
     with ExitStack() as stack:
-        if folder is None:
-            temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
-            work = Path(stack.enter_context(temporary))
-        else:
-            work = Path(folder).absolute()
-            work.mkdir(parents=True, exist_ok=True)
+        work = _work_folder(stack, folder)
         given = None if is_dask_array(source) else source
         inputs = make_inputs(
             given, questions, work, run_depth=run_depth, rows=rows,
@@ -134,12 +111,21 @@ def rank(
             from kgtrec.cluster.chunks import rank_chunks
 
             return rank_chunks(source, inputs, dask, retries, progress)
+        kept, tell = None if folder is None else work, _printed(progress)
         parts = rank_parts(
-            inputs, dask, memory,
-            folder=None if folder is None else work,
-            retries=retries, progress=progress, tell=_printed(progress),
-        )  # fmt: skip
+            inputs, dask, memory, folder=kept, retries=retries, progress=progress, tell=tell
+        )
         return finish(parts, inputs)
+
+
+def _work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
+    """The one that is named; else one of our own, which goes with the stack."""
+    if folder is None:
+        temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
+        return Path(stack.enter_context(temporary))
+    work = Path(folder).absolute()
+    work.mkdir(parents=True, exist_ok=True)
+    return work
 
 
 def _printed(progress: bool | None) -> Callable[[str], None] | None:
@@ -163,15 +149,6 @@ def identity(inputs: Inputs) -> str:
     return hash_text(
         json.dumps([__version__, Path(inputs.folder).name, scores, selection, direction])
     )
-
-
-def paths_of(inputs: Inputs) -> list[str]:
-    """Files that the inputs name, besides the store of the questions."""
-    files: Any = inputs.files
-    if files is None:
-        return []
-    arrays = files.arrays if hasattr(files, "arrays") else files.parts
-    return [array.path for array in arrays] + ([files.selection] if files.selection else [])
 
 
 def rank_parts(
@@ -211,8 +188,11 @@ def rank_parts(
                 else:
                     found.add(work, part)
                     bar.update()
-            for work, part in do_all(client, left, workers.submit, workers.prepare):
+            for work, part in do_all(
+                client, left, workers.submit, workers.prepare, window=workers.window
+            ):
                 check()
+                workers.done(work)
                 if kept is not None:
                     kept.save(part)
                 found.add(work, part)
@@ -272,51 +252,6 @@ def cut(
     for rows in blocks:
         for start in range(0, len(ranges), size):
             yield Work(rows, tuple(ranges[start : start + size]))
-
-
-class Workers:
-    """How tasks reach the inputs: by path where all workers see them, else from copies."""
-
-    def __init__(self, client: Client, inputs: Inputs, retries: int) -> None:
-        self.client, self.inputs, self.retries = client, inputs, retries
-        paths = [str(Path(inputs.folder) / "meta.json"), *paths_of(inputs)]
-        self.shared = look_at_workers(client, paths)
-        self.threads = sum(client.nthreads().values())
-        self.where: Inputs | Shipment = inputs
-
-    def prepare(self) -> None:
-        """Scatter the files anew, where workers need copies."""
-        if not self.shared:
-            self.close()
-            self.where = ship(self.client, self.inputs)
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Take the copies back."""
-        if isinstance(self.where, Shipment):
-            recall(self.client, self.where)
-
-    def submit(self, work: Work) -> Future:
-        """Start one task."""
-        return self.client.submit(
-            perform_work, work, self.where, pure=False, retries=self.retries,
-            key=f"kgtrec-{secrets.token_hex(8)}",
-        )  # fmt: skip
-
-
-def perform_work(work: Work, where: Inputs | Shipment) -> Any:
-    """The part of one task, or a `Refusal`; runs on a worker."""
-    return guarded(lambda: perform(work.rows, work.ranges, located(where)))
-
-
-def located(where: Inputs | Shipment) -> Inputs:
-    """The inputs as a worker opens them."""
-    return unpacked(where) if isinstance(where, Shipment) else where
 
 
 class _Joiner:

@@ -1,8 +1,10 @@
 """What files hold, as hashes: by which parts of a ranking know that they belong together.
 
 Clocks are not relied on. Graphs, lists and factorised models are hashed whole, and so are matrices
-of up to 1 GiB. Of larger ones, which no job could read for that alone, the size, 16 MB spread over
-the file and the time of modification must agree: a copy has to keep its time (``cp -p``).
+of up to 1 GiB. Larger ones no job could read for that alone, nor hash what it reads anyway: a core
+ranks 4 GB of a matrix a second and hashes 0.7. Of these the size, 16 MB spread over the file and
+the time of modification must agree, so that a copy has to keep its time (``cp -p``), and bytes
+that change between the samples under a time set back are not seen.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ from kgtrec._version import __version__
 from kgtrec.cluster.arrayfiles import FactorFiles, Files
 from kgtrec.cluster.store import hash_file
 from kgtrec.errors import FileError
+from kgtrec.openke import is_numbered
 from kgtrec.tsv import find_split_files
 
-__all__ = ["WHOLE", "describe_request", "identify_scores", "signature"]
+__all__ = ["WHOLE", "describe_request", "identify_scores", "label_files", "signature"]
 
 WHOLE = 1 << 30
 """Bytes of matrices that are hashed whole."""
 
 _SAMPLES, _SAMPLE = 256, 1 << 16
-_BESIDE = ("entity2id.txt", "relation2id.txt")  # read with type constraints
+_BESIDE = ("entity2id.txt", "relation2id.txt")
 
 
 def describe_request(
@@ -46,17 +49,30 @@ def describe_request(
         Further files that are read, by option.
     """
     named = {option: [str(path) for path in paths] for option, paths in files.items()}
-    beside = [Path(path).parent / name for path in named.get("type_constraints", [])
-              for name in _BESIDE]  # fmt: skip
+    splits = find_split_files(graph)
+    beside = label_files(splits, named.get("type_constraints", ()))
     return {
         "kgtrec": __version__,
         "graph": Path(graph).resolve().name,
-        "splits": {name: _hash(path) for name, path in find_split_files(graph).items()},
+        "splits": {name: _hash(path) for name, path in splits.items()},
         "options": dict(options),
         "files": {option: [[path, _hash(path)] for path in paths]
                   for option, paths in named.items()},
-        "beside": [_hash(path) for path in beside if path.exists()],
+        "labels": [[path.name, _hash(path)] for path in beside],
     }  # fmt: skip
+
+
+def label_files(
+    splits: Mapping[str, Path], type_constraints: Iterable[str | os.PathLike[str]] = ()
+) -> list[Path]:
+    """OpenKE's label files, which nobody names: beside a graph's splits and type constraints.
+
+    They say which entity a number is.
+    """
+    folders = [Path(path).parent for path in type_constraints]
+    if is_numbered(splits):
+        folders.append(next(iter(splits.values())).parent)
+    return [path for folder in folders for name in _BESIDE if (path := folder / name).is_file()]
 
 
 def identify_scores(files: Files) -> dict[str, Any]:

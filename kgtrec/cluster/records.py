@@ -21,6 +21,7 @@ from typing import Any
 
 from kgtrec._version import __version__
 from kgtrec.atomic import atomic_write
+from kgtrec.cluster.identity import label_files
 from kgtrec.cluster.jobfile import Batch, Job
 from kgtrec.cluster.store import hash_file, hash_text
 from kgtrec.errors import FileError, InputError
@@ -99,7 +100,9 @@ class Records:
             An input is missing.
         """
         settings = dict(job.settings)
-        files = [*find_split_files(job.folder).values(), *_score_files(job.scores)]
+        splits = find_split_files(job.folder)
+        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
+        files = [*splits.values(), *_score_files(job.scores), *label_files(splits, constraints)]
         files += [settings[name] for name in _FILE_KEYS if name in settings]
         files += settings.get("known", [])
         told: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
@@ -211,8 +214,9 @@ def _score_files(scores: str) -> list[Path]:
 
 
 def _sampled(path: str, stat: os.stat_result) -> str:
-    """Of a file too large to be read whole each time: a change shows in size, time or a sample."""
-    told = [str(stat.st_size), str(stat.st_mtime_ns)]
+    """Of a file too large to be read whole each time: a change shows in its size, or in the times,
+    of which the system's own (ctime) is not set back with the other; or in a sample."""
+    told = [str(stat.st_size), str(stat.st_mtime_ns), str(stat.st_ctime_ns)]
     with open(path, "rb") as file:
         for number in range(_SAMPLES):
             file.seek((stat.st_size - _SAMPLE) * number // (_SAMPLES - 1))

@@ -5,7 +5,6 @@ Dask is imported by the functions that use it, so that this module loads without
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._version import __version__
+from kgtrec.cluster.local import local_client
 from kgtrec.cluster.mainguard import refuse_unguarded
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.threads import available_cores
@@ -91,7 +91,7 @@ def opened_client(
 ) -> Iterator[Client]:
     """The client given, or one of as many processes as there are cores, closed afterwards."""
     require_dask()
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if client is not None:
         if not isinstance(client, Client) or client.asynchronous:
@@ -103,22 +103,12 @@ def opened_client(
     refuse_unguarded()
     with ExitStack() as stack:
         try:
-            # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers or available_cores(),
-                    threads_per_worker=1,
-                    memory_limit=None,
-                    dashboard_address="127.0.0.1:0",
-                    local_directory=str(folder),
-                    silence_logs=logging.CRITICAL,
-                )
-            )
+            found = stack.enter_context(local_client(folder, workers or available_cores()))
         except RuntimeError as error:
             raise ClusterError(
                 f"the worker processes did not start ({error}); look at what they said"
             ) from None
-        yield stack.enter_context(Client(cluster, set_as_default=False))
+        yield found
 
 
 @contextmanager
@@ -167,7 +157,7 @@ def _answers(client: Client, paths: Sequence[str]) -> dict[str, Any]:
     error: BaseException | None = None
     for seconds in _PAUSES:
         try:
-            client.wait_for_workers(1, timeout=WAIT)
+            _wait_for_a_worker(client)
             found = client.run(look, list(paths), on_error="return")
         except (TimeoutError, OSError) as lost:
             raise SchedulerLost(_no_workers(client, lost)) from None
@@ -177,6 +167,16 @@ def _answers(client: Client, paths: Sequence[str]) -> dict[str, Any]:
             return dict(found)
         time.sleep(seconds)
     raise ClusterError(f"a worker does not answer ({error}); look at the logs of the cluster")
+
+
+def _wait_for_a_worker(client: Client) -> None:
+    """Wait; a cluster that adapts itself to its tasks is given one, or no worker would come."""
+    asked = None if client.nthreads() else client.submit(int, pure=False)
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    finally:
+        if asked is not None:
+            asked.release()
 
 
 def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
@@ -204,6 +204,7 @@ def do_all(
     works: Iterable[Work],
     submit: Callable[[Work], Future],
     prepare: Callable[[], None] = lambda: None,
+    window: int | None = None,
 ) -> Iterator[tuple[Work, Any]]:
     """Values of all works as they are finished, whatever is lost on the way.
 
@@ -216,6 +217,8 @@ def do_all(
         Starts one of them.
     prepare : callable, optional
         Called before the first and after each loss of the scheduler or of scattered data.
+    window : int, optional
+        Tasks that are under way at a time.
 
     Raises
     ------
@@ -230,7 +233,7 @@ def do_all(
             return
         try:
             _prepared(prepare)
-            for work, value in _one_round(client, list(left), submit):
+            for work, value in _one_round(client, list(left), submit, window):
                 del left[work]
                 yield work, value
         except _Lost:
@@ -257,7 +260,10 @@ class _Lost(Exception):
 
 
 def _one_round(
-    client: Client, works: Sequence[Work], submit: Callable[[Work], Future]
+    client: Client,
+    works: Sequence[Work],
+    submit: Callable[[Work], Future],
+    window: int | None,
 ) -> Iterator[tuple[Work, Any]]:
     """Values as they come; `_Lost` leaves the rest to another round."""
     from distributed import as_completed
@@ -271,8 +277,8 @@ def _one_round(
         finished.add(future)
 
     try:
-        window = max(_IN_FLIGHT, 4 * sum(client.nthreads().values()))
-        for _ in range(min(window, len(waiting))):
+        wide = max(_IN_FLIGHT, 4 * sum(client.nthreads().values()))
+        for _ in range(min(window or wide, len(waiting))):
             start()
         for future in finished:
             work = flying[future]
@@ -316,7 +322,7 @@ def _value(client: Client, future: Future, work: Any) -> Any:
 def _wait_for_scheduler(client: Client) -> None:
     """Go on where a scheduler has come back in time."""
     try:
-        client.wait_for_workers(1, timeout=WAIT)
+        _wait_for_a_worker(client)
     except Exception as error:
         raise SchedulerLost(
             f"the connection to the scheduler is lost ({error}); start it and its workers, "
