@@ -40,6 +40,12 @@ KGT_INLINE const char *kgt_line_end(const char *at, const char *text_end) {
     return memchr(at, '\n', (size_t)(text_end - at));
 }
 
+/* Called once a line: the hardware looks ahead only to the end of a page, and starts afresh there.
+ * Beyond the end of the text, nothing happens. */
+KGT_INLINE void kgt_fetch_ahead(const char *at) {
+    KGT_PREFETCH((const void *)((uintptr_t)at + 2048));
+}
+
 KGT_INLINE uint64_t kgt_load64(const char *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);

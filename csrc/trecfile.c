@@ -41,6 +41,7 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
     if (scan->query >= 0) query = field_at(text->bytes + scan->query);
     for (; at < text->bytes + stop; scan->line++) {
         const char *start = at;
+        kgt_fetch_ahead(at);
         if (query.begin != NULL && same_query(at, end - at, query)) {
             at += query.end - query.begin;
         } else if (at = kgt_skip_space(at), *at == '\n') {
@@ -208,6 +209,7 @@ static bool load_group(const kgt_lines *lines, int64_t group, kgt_table *table, 
     const char *stop = text->bytes + lines->begin[group + 1];
     for (int64_t line = lines->line[group]; at < stop; line++, at++) {
         const char *start = at;
+        kgt_fetch_ahead(at);
         at = kgt_skip_space(at);
         if (*at == '\n') continue;
         if (*at == '#') {
