@@ -155,11 +155,16 @@ static bool may_have_more(kgt_field rank, kgt_field tag, const char *end) {
     return kgt_read_whole(rank.begin, &value) != NULL && !is_decimal(tag.begin, end);
 }
 
-/* Reads the line at *line, and moves *line to its end if nothing is wrong. */
+/* Reads the line whose first field is at *line, and moves *line to its end if nothing is wrong. */
 static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_field *document,
                                     double *score) {
-    const char *at = *line;
+    const char *at = *line, *ends[6];
     kgt_field skipped, rank, tag;
+    if (kgt_split_plain(at, end, 6, ends) && kgt_read_decimal(ends[3] + 1, end, score) != NULL) {
+        *document = (kgt_field){ends[1] + 1, ends[2]};
+        *line = ends[5];
+        return KGT_NO_FAULT;
+    }
     if (!kgt_next_field(&at, &skipped) || !kgt_next_field(&at, &skipped) ||
         !kgt_next_field(&at, document) || !kgt_next_field(&at, &rank))
         return KGT_COLUMNS;
