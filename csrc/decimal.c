@@ -29,34 +29,37 @@ typedef struct {
 KGT_INLINE bool is_digit(char byte) { return (unsigned char)(byte - '0') < 10; }
 
 #if KGT_LITTLE_ENDIAN
-/* Eight digits at once: pairs, then fours, then all. */
-KGT_INLINE bool eight_digits(const char *at, uint64_t *value) {
-    uint64_t word = kgt_load64(at);
-    const uint64_t high = 0xf0f0f0f0f0f0f0f0u, zeros = 0x3030303030303030u;
-    if ((word & high) != zeros || ((word + 0x0606060606060606u) & high) != zeros) return false;
-    word -= zeros;
+/* The digits that eight bytes begin with, all at once: pairs, then fours, then all; how many. A
+ * loop would leave the processor to guess their number, which changes from line to line. */
+KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
+    uint64_t word = kgt_load64(at) ^ 0x3030303030303030u;
+    /* The highest bit of what is no digit, exact up to the first, where the sum may carry on. */
+    uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    int n = others == 0 ? 8 : __builtin_ctzll(others) / 8;
+    if (n == 0) return 0;
+    word <<= 64 - 8 * n; /* as if zeros came before them */
     word = word * 10 + (word >> 8);
     word = (word & 0x00ff00ff00ff00ffu) * 100 + ((word >> 16) & 0x00ff00ff00ff00ffu);
-    word = (word & 0xffff) * 10000 + ((word >> 32) & 0xffff);
-    *value = word;
-    return true;
+    *value = (word & 0xffff) * 10000 + ((word >> 32) & 0xffff);
+    return n;
 }
 #else
-KGT_INLINE bool eight_digits(const char *at, uint64_t *value) {
-    return (void)at, (void)value, false;
-}
+KGT_INLINE int leading_digits(const char *at, uint64_t *value) { return (void)at, (void)value, 0; }
 #endif
 
 /* Digits that fit are added to number->digits; returns the first byte that is no digit. `used`
  * counts those from the first that is not 0; digits that do not fit only raise the exponent. */
 KGT_INLINE const char *read_digits(const char *at, const char *text_end, decimal *number,
                                    int64_t *used) {
-    uint64_t eight;
-    while (*used <= MOST_DIGITS - 8 && text_end - at >= 8 && eight_digits(at, &eight)) {
-        number->digits = number->digits * 100000000 + eight;
+    static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
+                                      100000, 1000000, 10000000, 100000000};
+    uint64_t value;
+    for (int n = 8; n == 8 && *used <= MOST_DIGITS - 8 && text_end - at >= 8; at += n) {
+        n = leading_digits(at, &value);
+        if (n == 0) break;
+        number->digits = number->digits * powers[n] + value;
         /* Leading zeros count here as used, unless all were 0: that costs only a slower way. */
-        *used += number->digits != 0 ? 8 : 0;
-        at += 8;
+        *used += number->digits != 0 ? n : 0;
     }
     for (; is_digit(*at); at++) {
         if (*used < MOST_DIGITS) {

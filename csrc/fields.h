@@ -8,6 +8,10 @@
 
 #include "platform.h"
 
+#if KGT_X86
+#include <immintrin.h>
+#endif
+
 typedef struct {
     const char *begin, *end;
 } kgt_field;
@@ -36,8 +40,42 @@ KGT_INLINE bool kgt_next_field(const char **at, kgt_field *field) {
     return true;
 }
 
+/* Finds what ends each of n fields, if the line from the first on has so many and one white space
+ * behind each, all within 64 bytes; else false. Nearly all lines are written like that, and to look
+ * at many bytes at once takes half as long as at one after the other. */
+KGT_INLINE bool kgt_split_plain(const char *at, const char *text_end, int n, const char **ends) {
+#if KGT_X86 /* and so SSE2 */
+    uint64_t white = 0, lines = 0;
+    if (text_end - at < 64) return false;
+    for (int i = 0; i < 64; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(at + i));
+        __m128i from_tab = _mm_sub_epi8(bytes, _mm_set1_epi8('\t'));
+        __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(from_tab, _mm_set1_epi8(4)), from_tab);
+        __m128i blank = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '));
+        __m128i newline = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'));
+        white |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_or_si128(control, blank)) << i;
+        lines |= (uint64_t)(unsigned)_mm_movemask_epi8(newline) << i;
+    }
+    white &= lines ^ (lines - 1); /* up to the first newline */
+    if (lines == 0 || (white & white << 1) != 0) return false;
+    for (int i = 0; i < n; i++, white &= white - 1) {
+        if (white == 0) return false;
+        ends[i] = at + __builtin_ctzll(white);
+    }
+    return white == 0;
+#else
+    return (void)at, (void)text_end, (void)n, (void)ends, false;
+#endif
+}
+
 KGT_INLINE const char *kgt_line_end(const char *at, const char *text_end) {
     return memchr(at, '\n', (size_t)(text_end - at));
+}
+
+/* Called once a line: the hardware looks ahead only to the end of a page, and starts afresh there.
+ * Beyond the end of the text, nothing happens. */
+KGT_INLINE void kgt_fetch_ahead(const char *at) {
+    KGT_PREFETCH((const void *)((uintptr_t)at + 2048));
 }
 
 KGT_INLINE uint64_t kgt_load64(const char *at) {

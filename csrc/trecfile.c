@@ -41,6 +41,7 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
     if (scan->query >= 0) query = field_at(text->bytes + scan->query);
     for (; at < text->bytes + stop; scan->line++) {
         const char *start = at;
+        kgt_fetch_ahead(at);
         if (query.begin != NULL && same_query(at, end - at, query)) {
             at += query.end - query.begin;
         } else if (at = kgt_skip_space(at), *at == '\n') {
@@ -154,11 +155,16 @@ static bool may_have_more(kgt_field rank, kgt_field tag, const char *end) {
     return kgt_read_whole(rank.begin, &value) != NULL && !is_decimal(tag.begin, end);
 }
 
-/* Reads the line at *line, and moves *line to its end if nothing is wrong. */
+/* Reads the line whose first field is at *line, and moves *line to its end if nothing is wrong. */
 static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_field *document,
                                     double *score) {
-    const char *at = *line;
+    const char *at = *line, *ends[6];
     kgt_field skipped, rank, tag;
+    if (kgt_split_plain(at, end, 6, ends) && kgt_read_decimal(ends[3] + 1, end, score) != NULL) {
+        *document = (kgt_field){ends[1] + 1, ends[2]};
+        *line = ends[5];
+        return KGT_NO_FAULT;
+    }
     if (!kgt_next_field(&at, &skipped) || !kgt_next_field(&at, &skipped) ||
         !kgt_next_field(&at, document) || !kgt_next_field(&at, &rank))
         return KGT_COLUMNS;
@@ -208,6 +214,7 @@ static bool load_group(const kgt_lines *lines, int64_t group, kgt_table *table, 
     const char *stop = text->bytes + lines->begin[group + 1];
     for (int64_t line = lines->line[group]; at < stop; line++, at++) {
         const char *start = at;
+        kgt_fetch_ahead(at);
         at = kgt_skip_space(at);
         if (*at == '\n') continue;
         if (*at == '#') {

@@ -58,6 +58,14 @@ def test_the_table_holds_the_first_128_bits_of_each_power():
         assert row == math.floor(power * scale), exponent
 
 
+def test_whatever_byte_ends_the_digits() -> None:
+    for byte in sorted({*range(256)} - {*b" \t\n\v\f\r"}):
+        for n in (0, 1, 3, 7, 8, 9, 15, 16, 17):
+            for digits in ("9" * n, "0123456789987654321"[:n]):
+                check(digits.encode() + bytes([byte]))
+                check(b"." + digits.encode() + bytes([byte]) + b"12345678")
+
+
 digits = st.text("0123456789", min_size=1, max_size=25)
 signs = st.sampled_from(["", "+", "-"])
 exponents = st.just("") | st.builds(

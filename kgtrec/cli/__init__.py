@@ -9,8 +9,6 @@ import sys
 import warnings
 from importlib import import_module
 
-import click
-
 from kgtrec._version import __version__
 from kgtrec.cli.process import (
     Terminated,
@@ -20,8 +18,12 @@ from kgtrec.cli.process import (
     open_closed_streams,
     pandas_out_of_sight,
     signals_as_exceptions,
+    without_collector,
 )
 from kgtrec.errors import KgtrecError
+
+with without_collector():
+    import click
 
 __all__ = ["cli", "main"]
 
@@ -59,7 +61,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"kgtrec.cli.{cmd_name}").command
+        with without_collector():
+            command: click.Command = import_module(f"kgtrec.cli.{cmd_name}").command
         command.name = cmd_name
         return command
 

@@ -52,7 +52,8 @@ def end_quickly() -> None:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No search for cycles, which a command that makes none spends a tenth of its start on."""
+    """No search for cycles where none are made: a short command, and all imports, whose searches
+    take a tenth of a short command's time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -26,7 +26,7 @@ __all__ = ["Documents", "Groups", "find_groups", "gather", "raise_first", "read_
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
 
-_PART_BYTES = 16 << 20
+_PART_BYTES = 4 << 20
 _PART_DOCUMENTS = 1 << 17
 _FEW_GROUPS = 1 << 12
 

@@ -16,7 +16,6 @@ receives is made of
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -136,19 +135,46 @@ def _relabelled(
     relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
 ) -> Iterator[Judged]:
     """Relevance by place of what is handed over of each query; the rest as never retrieved."""
-    firsts = lists.offsets[start:stop].tolist()
-    bounds = lists.judged_offsets[start : stop + 1].tolist()
-    for first, count, (least, most) in zip(
-        firsts, handed[start:stop].tolist(), pairwise(bounds), strict=True
+    query, place = _numbered(handed[start:stop])
+    shown = relevance[lists.offsets[start:stop][query] + place]
+    known = np.flatnonzero(shown != UNJUDGED)
+    query, place = query[known], place[known]
+    bounds = lists.judged_offsets[start : stop + 1]
+    asked, _ = _numbered(np.diff(bounds))
+    pool = np.maximum(judged[bounds[0] : bounds[-1]], -1) + 1
+    shown = np.maximum(shown[known], -1) + 1
+    grades = max(int(pool.max(initial=0)), int(shown.max(initial=0))) + 1
+    rest = _left_over(np.sort(asked * grades + pool), np.sort(query * grades + shown))
+    queries = np.arange(stop - start + 1)
+    yield from _dicts(
+        np.searchsorted(query, queries), list(map(str, place.tolist())), shown - 1,
+        np.searchsorted(rest, queries * grades), rest % grades - 1,
+    )  # fmt: skip
+
+
+def _numbered(counts: Ints) -> tuple[Ints, Ints]:
+    """Group, and place in it from 0 on, of each member of groups of these sizes."""
+    group = np.repeat(np.arange(len(counts)), counts)
+    return group, np.arange(len(group)) - (np.cumsum(counts) - counts)[group]
+
+
+def _left_over(pool: Ints, taken: Ints) -> Ints:
+    """What is left of a pool when each value of `taken` has left it once; both ascending."""
+    nth = np.arange(len(pool)) - np.searchsorted(pool, pool)
+    gone = np.searchsorted(taken, pool, "right") - np.searchsorted(taken, pool)
+    return pool[nth >= gone]
+
+
+def _dicts(
+    bounds: Ints, names: list[str], grades: Ints, rest_bounds: Ints, rest: Ints
+) -> Iterator[Judged]:
+    """A dict for each range of names and grades, and of what is left, which needs any name."""
+    levels, others = grades.tolist(), rest.tolist()
+    unseen = [f"u{i}" for i in range(len(others))]
+    for (a, b), (c, d) in zip(
+        pairwise(bounds.tolist()), pairwise(rest_bounds.tolist()), strict=True
     ):
-        shown = relevance[first : first + count]
-        known = np.flatnonzero(shown != UNJUDGED)
-        grades = np.maximum(shown[known], -1).tolist()
-        found = dict(zip(map(str, known.tolist()), grades, strict=True))
-        rest = Counter(np.maximum(judged[least:most], -1).tolist())
-        rest.subtract(grades)
-        found.update((f"u{i}", grade) for i, grade in enumerate(rest.elements()))
-        yield found
+        yield dict(zip(names[a:b] + unseen[c:d], levels[a:b] + others[c:d], strict=True))
 
 
 def _fill(
@@ -172,9 +198,10 @@ def _fill(
         # non-relevant document that was not retrieved changes nothing where nothing is relevant.
         none = max(relevance.values(), default=-1) < 0
         qrels[str(query)] = {**relevance, "none": 0} if none else relevance
-    for key, row in _call(qrels, run, columns).items():
-        for column in columns:
-            values[column.name][int(key)] = row[column.name]
+    found = _call(qrels, run, columns)
+    numbers = list(map(int, found))
+    for name in {column.name for column in columns}:
+        values[name][numbers] = [row[name] for row in found.values()]
 
 
 def _fill_empty(

@@ -7,10 +7,10 @@ runs answer, with empty cells for the others.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -144,7 +144,7 @@ def _as_c_prints(value: float) -> str:
 
 def _headings(files: Sequence[str]) -> list[str]:
     """Names of the files without their folders, or as they are where those would be alike."""
-    short = [Path(file).name or file for file in files]
+    short = [os.path.basename(file) or file for file in files]
     return short if len(set(short)) == len(short) else list(files)
 
 
