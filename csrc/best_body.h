@@ -11,21 +11,33 @@ typedef struct {
     const kgt_row *row;
     FN(kgt_top) * top;
     kgt_span removed; /* never kept */
-    int64_t cursor;   /* into removed: the first that is not behind us */
 } FN(kgt_offer);
 
-/* Scores of the removed entities among n values of the row from `start` on; their number. They are
- * among the maxima, so as many more of these must reach the bound. */
-static size_t FN(gather_removed)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
+/* The removed entities among n values of the row, x, from place `start` on, and their scores; their
+ * number. They are among the maxima, so as many more of these must reach the bound. */
+static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
     const kgt_span removed = offer->removed;
     size_t found = 0;
     for (int64_t i = kgt_lower_bound(removed, kgt_row_id(offer->row, start)); i < removed.n; i++) {
         const int64_t place = kgt_row_place(offer->row, removed.ids[i]);
         if (place >= start + n) break;
-        if (place >= 0) worker->gathered[found++] = FN(value)(worker, offer->row, place);
+        if (place < 0) continue;
+        worker->held[found] = removed.ids[i];
+        worker->gathered[found++] = x[place - start];
     }
     return found;
+}
+
+/* Of those, the ones that reach the bound: most rows have few, and then a survivor is held against
+ * few. Their number. */
+static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bound) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n_removed; i++) {
+        worker->held[kept] = worker->held[i];
+        kept += worker->gathered[i] >= bound;
+    }
+    return kept;
 }
 
 /* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
@@ -98,7 +110,7 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
 }
 
 /* The bound that the maxima of a stretch give. */
-static T FN(stretch_bound)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
+static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
     const int64_t depth = offer->top->depth;
     const T *maxima = worker->maxima;
@@ -110,7 +122,6 @@ static T FN(stretch_bound)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
             worker->kernel->OPS.fold(maxima, n_maxima, group > 16 ? 16 : group, worker->coarse);
         maxima = worker->coarse;
     }
-    const size_t n_removed = FN(gather_removed)(offer, start, n);
     return FN(find_bound)(worker, maxima, n_maxima, n_removed, depth);
 }
 
@@ -118,8 +129,8 @@ static T FN(stretch_bound)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
  * selected: it compares false with every bound. */
 static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_top) *top = offer->top;
-    const kgt_span removed = offer->removed;
     const FN(kgt_worker) *worker = offer->worker;
+    const size_t n_removed = FN(gather_removed)(offer, x, start, n);
     const int32_t *position = worker->task->position, *selected = worker->selected;
     int64_t found = n;
     if (top->bound > -INFINITY)
@@ -127,7 +138,7 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
                                                     offer->row->next, worker->selected);
     /* No bound yet, or one that most of a rising row passes. */
     if (found > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
-        const T bound = FN(stretch_bound)(offer, start, n);
+        const T bound = FN(stretch_bound)(offer, n_removed, n);
         if (bound > top->bound) top->bound = bound;
         found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
                                                     offer->row->next, worker->selected);
@@ -136,18 +147,19 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
         FN(offer_ties)(offer, x, start, n, found);
         return;
     }
+    const size_t n_held = FN(reaching)(worker, n_removed, top->bound);
+    size_t cursor = 0; /* into those: the first that is not behind us */
     for (int64_t i = 0; i < found; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
-        if (x[place] < top->bound) continue;
-        while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
-        if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
-        FN(keep_value)(top, position, x[place], id);
+        while (cursor < n_held && worker->held[cursor] < id) cursor++;
+        if (cursor < n_held && worker->held[cursor] == id) continue;
+        if (x[place] >= top->bound) FN(keep_value)(top, position, x[place], id);
     }
 }
 
 void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
                       const kgt_best *best) {
-    FN(kgt_top_sort)(top);
+    FN(kgt_top_sort)(top, worker->kernel);
     int32_t *ids = best->ids + slot * best->depth;
     T *scores = (T *)best->scores + slot * best->depth;
     const int32_t *entity_at = worker->task->entity_at;

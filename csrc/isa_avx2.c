@@ -181,6 +181,21 @@ static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, d
 
 #include "undef_isa.h"
 
+/* ---- keys ---- */
+
+/* There is only a signed comparison: it is right for keys whose leading bit is turned over. */
+#define TURNED(keys) _mm256_xor_si256(keys, _mm256_set1_epi64x(INT64_MIN))
+#define FN(op) op##_avx2
+#define KEYS __m256i
+#define KEY_LANES 4
+#define KEYS_LOAD(p) TURNED(_mm256_loadu_si256((const void *)(p)))
+#define KEYS_SET1(key) TURNED(_mm256_set1_epi64x((long long)(key)))
+#define KEYS_ZERO _mm256_setzero_si256()
+#define KEYS_STORE(p, v) _mm256_storeu_si256((void *)(p), v)
+#define KEYS_ABOVE(n, x, y) _mm256_sub_epi64(n, _mm256_cmpgt_epi64(x, y))
+#include "order_body.h"
+#undef FN
+
 static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -219,5 +234,6 @@ const kgt_kernel kgt_kernel_avx2 = {
     .widen_f16 = widen_f16_avx2,
     .count_f16 = count_f16_avx2,
     .count_bf16 = count_bf16_avx2,
+    .sort_keys = sort_keys_avx2,
 };
 #endif

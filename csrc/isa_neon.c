@@ -181,6 +181,18 @@ static size_t select_f64_neon(const double *x, size_t n, const double *maxima, d
 
 #include "undef_isa.h"
 
+/* ---- keys ---- */
+#define FN(op) op##_neon
+#define KEYS uint64x2_t
+#define KEY_LANES 2
+#define KEYS_LOAD(p) vld1q_u64(p)
+#define KEYS_SET1(key) vdupq_n_u64(key)
+#define KEYS_ZERO vdupq_n_u64(0)
+#define KEYS_STORE(p, v) vst1q_u64(p, v)
+#define KEYS_ABOVE(n, x, y) vsubq_u64(n, vcgtq_u64(x, y))
+#include "order_body.h"
+#undef FN
+
 static void widen_f16_neon(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -219,5 +231,6 @@ const kgt_kernel kgt_kernel_neon = {
     .widen_f16 = widen_f16_neon,
     .count_f16 = count_f16_neon,
     .count_bf16 = count_bf16_neon,
+    .sort_keys = sort_keys_neon,
 };
 #endif

@@ -62,7 +62,8 @@ KGT_INLINE void kgt_fetch_next(const char *next, size_t half, size_t maximum) {
  * pair_l1   The chain of tile_l1 for one pair of vectors.
  *
  * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
- * count_bf16 are count over such scores where they are, widened in registers.
+ * count_bf16 are count over such scores where they are, widened in registers. sort_keys, n distinct
+ * keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to spare.
  */
 /* clang-format on */
 typedef struct {
@@ -107,6 +108,7 @@ typedef struct {
                       int64_t *at_least, float *maxima);
     bool (*count_bf16)(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
                        int64_t *at_least, float *maxima);
+    void (*sort_keys)(const uint64_t *keys, size_t n, uint64_t *out);
 } kgt_kernel;
 
 extern const kgt_kernel kgt_kernel_scalar;
