@@ -13,6 +13,18 @@ typedef struct {
     kgt_span removed; /* never kept */
 } FN(kgt_offer);
 
+/* Memory would rest while the best are picked. So between the steps of that, the beginnings of the
+ * next row's two halves are fetched, a portion at a time: asked for all at once, they would hold up
+ * the steps' own loads. A place past the last row is harmless: a prefetch never faults. */
+static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
+    const kgt_row *row = offer->row;
+    const size_t half = (size_t)(row->n / 2) * sizeof(T);
+    for (size_t line = portion * KGT_PORTION; line < (portion + 1) * KGT_PORTION; line++) {
+        KGT_PREFETCH_FAR(row->next + line * 64);
+        KGT_PREFETCH_FAR(row->next + half + line * 64);
+    }
+}
+
 /* The removed entities among n values of the row, x, from place `start` on, and their scores; their
  * number. They are among the maxima, so as many more of these must reach the bound. */
 static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
@@ -40,36 +52,50 @@ static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bo
     return kept;
 }
 
+/* The least and the largest of a sample of maxima; those of empty groups are passed over. */
+static void FN(range)(const T *maxima, size_t n, T *low, T *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t i = 0; i < n; i += 1 + n / 64) {
+        if (!(maxima[i] > -INFINITY)) continue;
+        *high = maxima[i] > *high ? maxima[i] : *high;
+        *low = maxima[i] < *low ? maxima[i] : *low;
+    }
+}
+
 /* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
- * right; a lower one only costs time. The steps start between the least and the largest of a sample
- * of the maxima. */
+ * right; a lower one only costs time. The steps start from a range in which it may be: between the
+ * maxima of the maxima, if few are wanted, or else anywhere. */
 static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxima, size_t n_removed,
                         int64_t depth) {
-    T low = INFINITY, high = -INFINITY, bound = -INFINITY;
-    for (size_t i = 0; i < n_maxima; i += 1 + n_maxima / 64) {
-        if (!(maxima[i] > -INFINITY)) continue; /* an empty group */
-        high = maxima[i] > high ? maxima[i] : high;
-        low = maxima[i] < low ? maxima[i] : low;
-    }
+    const FN(kgt_ops) *ops = &worker->kernel->OPS;
+    T low, high, bound = -INFINITY, top[KGT_FOLD];
+    if (depth > 2 * KGT_FOLD)
+        FN(range)(maxima, n_maxima, &low, &high);
+    else
+        FN(range)(top, ops->fold(maxima, n_maxima, 1 + n_maxima / KGT_FOLD, top), &low, &high);
     int64_t reached = (int64_t)n_maxima;
     for (int pass = 0; pass < 8 && reached > depth + depth / 8 + 4; pass++) {
+        const bool found = bound > -INFINITY; /* that is `low` then */
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
-            step[j] = low + (high - low) * (T)(pass == 0 ? j / 3.0 : 0.2 * (j + 1));
+            step[j] = low + (high - low) * (T)(found ? 0.2 * (j + 1) : 0.15 * j);
         /* No number between, or none at all; at first they may all be the same. */
-        if (!(step[3] >= low && step[3] < INFINITY) || (pass > 0 && step[3] == low)) break;
-        worker->kernel->OPS.count(maxima, n_maxima, step, 4, greater, at_least, NULL);
-        worker->kernel->OPS.count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
+        if (!(step[3] >= low && step[3] < INFINITY) || (found && step[3] == low)) break;
+        ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
+        ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
         int j = 3;
         while (j >= 0 && at_least[j] - removed[j] < depth) j--;
         if (j < 3) high = step[j + 1];
-        if (j < 0) {
-            if (pass == 0) break; /* even the sample's least is too high */
-            continue;
+        if (j >= 0) {
+            bound = low = step[j];
+            reached = at_least[j] - removed[j];
+        } else if (!found) {
+            T largest;
+            FN(range)(maxima, n_maxima, &low, &largest);
+            if (!(low < high)) break; /* even the least is too high */
         }
-        bound = low = step[j];
-        reached = at_least[j] - removed[j];
     }
     return bound;
 }
@@ -101,7 +127,7 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
                                                    : nextafter((double)bound, INFINITY));
     found = (int64_t)offer->worker->kernel->OPS.select(x, (size_t)n, offer->worker->maxima, above,
-                                                       offer->row->next, selected);
+                                                       selected);
     for (i = 0; i < found && selected[i] <= last; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
@@ -116,13 +142,20 @@ static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
     const T *maxima = worker->maxima;
     size_t n_maxima = KGT_MAXIMA((size_t)n);
     /* As many as are needed, and no more: all of them are counted several times. */
-    const size_t group = n_maxima / (8 * (size_t)depth);
+    const size_t group = n_maxima / (6 * (size_t)depth);
     if (group >= 2) {
         n_maxima =
-            worker->kernel->OPS.fold(maxima, n_maxima, group > 16 ? 16 : group, worker->coarse);
+            worker->kernel->OPS.fold(maxima, n_maxima, group > 32 ? 32 : group, worker->coarse);
         maxima = worker->coarse;
     }
     return FN(find_bound)(worker, maxima, n_maxima, n_removed, depth);
+}
+
+/* Indices of the values of a stretch that reach the bound; their number. */
+static int64_t FN(reach_bound)(const FN(kgt_offer) * offer, const T *x, int64_t n) {
+    const FN(kgt_worker) *worker = offer->worker;
+    return (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, offer->top->bound,
+                                               worker->selected);
 }
 
 /* Offers values start .. start + n - 1 of the row, whose maxima the worker holds. NaN is never
@@ -130,19 +163,19 @@ static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
 static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_top) *top = offer->top;
     const FN(kgt_worker) *worker = offer->worker;
-    const size_t n_removed = FN(gather_removed)(offer, x, start, n);
     const int32_t *position = worker->task->position, *selected = worker->selected;
-    int64_t found = n;
-    if (top->bound > -INFINITY)
-        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
-                                                    offer->row->next, worker->selected);
+    FN(fetch_next)(offer, 0);
+    const size_t n_removed = FN(gather_removed)(offer, x, start, n);
+    FN(fetch_next)(offer, 1);
+    int64_t found = top->bound > -INFINITY ? FN(reach_bound)(offer, x, n) : n;
     /* No bound yet, or one that most of a rising row passes. */
     if (found > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
         const T bound = FN(stretch_bound)(offer, n_removed, n);
         if (bound > top->bound) top->bound = bound;
-        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
-                                                    offer->row->next, worker->selected);
+        FN(fetch_next)(offer, 2);
+        found = FN(reach_bound)(offer, x, n);
     }
+    FN(fetch_next)(offer, 3);
     if (found > kgt_top_capacity(top->depth) && top->bound > -INFINITY && position == NULL) {
         FN(offer_ties)(offer, x, start, n, found);
         return;

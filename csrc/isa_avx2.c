@@ -92,11 +92,10 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #include "tile_body.h"
 
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        kgt_fetch_next(next, n / 2 * sizeof *x, group);
         const VEC hit = _mm256_cmp_ps(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_ps(hit) == 0) continue;
         const size_t start = group * KGT_GROUP;
@@ -162,11 +161,10 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #include "tile_body.h"
 
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        kgt_fetch_next(next, n / 2 * sizeof *x, group);
         const VEC hit = _mm256_cmp_pd(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_pd(hit) == 0) continue;
         const size_t start = group * KGT_GROUP;
