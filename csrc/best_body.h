@@ -28,15 +28,27 @@ static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
 /* The removed entities among n values of the row, x, from place `start` on, and their scores; their
  * number. They are among the maxima, so as many more of these must reach the bound. */
 static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
-    FN(kgt_worker) *worker = offer->worker;
+    const FN(kgt_worker) *worker = offer->worker;
+    const kgt_row *row = offer->row;
     const kgt_span removed = offer->removed;
+    int32_t *held = worker->held;
+    T *gathered = worker->gathered;
+    const int64_t from = kgt_lower_bound(removed, kgt_row_id(row, start));
+    const int64_t to = kgt_lower_bound(removed, kgt_row_id(row, start + n - 1) + 1);
+    if (row->ids == NULL) {
+        const int64_t first = row->first + start;
+        for (int64_t i = from; i < to; i++) {
+            held[i - from] = removed.ids[i];
+            gathered[i - from] = x[removed.ids[i] - first];
+        }
+        return (size_t)(to - from);
+    }
     size_t found = 0;
-    for (int64_t i = kgt_lower_bound(removed, kgt_row_id(offer->row, start)); i < removed.n; i++) {
-        const int64_t place = kgt_row_place(offer->row, removed.ids[i]);
-        if (place >= start + n) break;
+    for (int64_t i = from; i < to; i++) {
+        const int64_t place = kgt_row_place(row, removed.ids[i]);
         if (place < 0) continue;
-        worker->held[found] = removed.ids[i];
-        worker->gathered[found++] = x[place - start];
+        held[found] = removed.ids[i];
+        gathered[found++] = x[place - start];
     }
     return found;
 }
@@ -65,12 +77,15 @@ static void FN(range)(const T *maxima, size_t n, T *low, T *high) {
 
 /* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
  * right; a lower one only costs time. The steps start from a range in which it may be: between the
- * maxima of the maxima, if few are wanted, or else anywhere. */
+ * maxima of the maxima, if few are wanted, or else anywhere. The largest is tried too, with which
+ * many may tie. */
 static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxima, size_t n_removed,
                         int64_t depth) {
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
+    const bool few = depth <= 2 * KGT_FOLD;
+    const double stride = few ? 0.15 : 1 / 3.0; /* among few, the bound is near the lower end */
     T low, high, bound = -INFINITY, top[KGT_FOLD];
-    if (depth > 2 * KGT_FOLD)
+    if (!few)
         FN(range)(maxima, n_maxima, &low, &high);
     else
         FN(range)(top, ops->fold(maxima, n_maxima, 1 + n_maxima / KGT_FOLD, top), &low, &high);
@@ -80,7 +95,8 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
-            step[j] = low + (high - low) * (T)(found ? 0.2 * (j + 1) : 0.15 * j);
+            step[j] = low + (high - low) * (T)(found ? 0.2 * (j + 1) : stride * j);
+        if (!found) step[3] = high;
         /* No number between, or none at all; at first they may all be the same. */
         if (!(step[3] >= low && step[3] < INFINITY) || (found && step[3] == low)) break;
         ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
