@@ -11,53 +11,107 @@ typedef struct {
     const kgt_row *row;
     FN(kgt_top) * top;
     kgt_span removed; /* never kept */
-    int64_t cursor;   /* into removed: the first that is not behind us */
 } FN(kgt_offer);
 
-/* Scores of the removed entities among n values of the row from `start` on; their number. They are
- * among the maxima, so as many more of these must reach the bound. */
-static size_t FN(gather_removed)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
-    FN(kgt_worker) *worker = offer->worker;
+/* Memory would rest while the best are picked. So between the steps of that, the beginnings of the
+ * next row's two halves are fetched, a portion at a time: asked for all at once, they would hold up
+ * the steps' own loads. A place past the last row is harmless: a prefetch never faults. */
+static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
+    const kgt_row *row = offer->row;
+    const size_t half = (size_t)(row->n / 2) * sizeof(T);
+    for (size_t line = portion * KGT_PORTION; line < (portion + 1) * KGT_PORTION; line++) {
+        KGT_PREFETCH_FAR(row->next + line * 64);
+        KGT_PREFETCH_FAR(row->next + half + line * 64);
+    }
+}
+
+/* The removed entities among n values of the row, x, from place `start` on, and their scores; their
+ * number. They are among the maxima, so as many more of these must reach the bound. */
+static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
+    const FN(kgt_worker) *worker = offer->worker;
+    const kgt_row *row = offer->row;
     const kgt_span removed = offer->removed;
+    int32_t *held = worker->held;
+    T *gathered = worker->gathered;
+    const int64_t from = kgt_lower_bound(removed, kgt_row_id(row, start));
+    const int64_t to = kgt_lower_bound(removed, kgt_row_id(row, start + n - 1) + 1);
+    if (row->ids == NULL) {
+        const int64_t first = row->first + start;
+        for (int64_t i = from; i < to; i++) {
+            held[i - from] = removed.ids[i];
+            gathered[i - from] = x[removed.ids[i] - first];
+        }
+        return (size_t)(to - from);
+    }
     size_t found = 0;
-    for (int64_t i = kgt_lower_bound(removed, kgt_row_id(offer->row, start)); i < removed.n; i++) {
-        const int64_t place = kgt_row_place(offer->row, removed.ids[i]);
-        if (place >= start + n) break;
-        if (place >= 0) worker->gathered[found++] = FN(value)(worker, offer->row, place);
+    for (int64_t i = from; i < to; i++) {
+        const int64_t place = kgt_row_place(row, removed.ids[i]);
+        if (place < 0) continue;
+        held[found] = removed.ids[i];
+        gathered[found++] = x[place - start];
     }
     return found;
 }
 
+/* Of those, the ones that reach the bound: most rows have few, and then a survivor is held against
+ * few. Their number. */
+static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bound) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n_removed; i++) {
+        worker->held[kept] = worker->held[i];
+        kept += worker->gathered[i] >= bound;
+    }
+    return kept;
+}
+
+/* The least and the largest of a sample of maxima; those of empty groups are passed over. */
+static void FN(range)(const T *maxima, size_t n, T *low, T *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t i = 0; i < n; i += 1 + n / 64) {
+        if (!(maxima[i] > -INFINITY)) continue;
+        *high = maxima[i] > *high ? maxima[i] : *high;
+        *low = maxima[i] < *low ? maxima[i] : *low;
+    }
+}
+
 /* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
- * right; a lower one only costs time. The steps start between the least and the largest of a sample
- * of the maxima. */
+ * right; a lower one only costs time. The steps start from a range in which it may be: between the
+ * maxima of the maxima, if few are wanted, or else anywhere. The largest is tried too, with which
+ * many may tie. */
 static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxima, size_t n_removed,
                         int64_t depth) {
-    T low = INFINITY, high = -INFINITY, bound = -INFINITY;
-    for (size_t i = 0; i < n_maxima; i += 1 + n_maxima / 64) {
-        if (!(maxima[i] > -INFINITY)) continue; /* an empty group */
-        high = maxima[i] > high ? maxima[i] : high;
-        low = maxima[i] < low ? maxima[i] : low;
-    }
+    const FN(kgt_ops) *ops = &worker->kernel->OPS;
+    const bool few = depth <= 2 * KGT_FOLD;
+    const double stride = few ? 0.15 : 1 / 3.0; /* among few, the bound is near the lower end */
+    T low, high, bound = -INFINITY, top[KGT_FOLD];
+    if (!few)
+        FN(range)(maxima, n_maxima, &low, &high);
+    else
+        FN(range)(top, ops->fold(maxima, n_maxima, 1 + n_maxima / KGT_FOLD, top), &low, &high);
     int64_t reached = (int64_t)n_maxima;
     for (int pass = 0; pass < 8 && reached > depth + depth / 8 + 4; pass++) {
+        const bool found = bound > -INFINITY; /* that is `low` then */
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
-            step[j] = low + (high - low) * (T)(pass == 0 ? j / 3.0 : 0.2 * (j + 1));
+            step[j] = low + (high - low) * (T)(found ? 0.2 * (j + 1) : stride * j);
+        if (!found) step[3] = high;
         /* No number between, or none at all; at first they may all be the same. */
-        if (!(step[3] >= low && step[3] < INFINITY) || (pass > 0 && step[3] == low)) break;
-        worker->kernel->OPS.count(maxima, n_maxima, step, 4, greater, at_least, NULL);
-        worker->kernel->OPS.count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
+        if (!(step[3] >= low && step[3] < INFINITY) || (found && step[3] == low)) break;
+        ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
+        ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
         int j = 3;
         while (j >= 0 && at_least[j] - removed[j] < depth) j--;
         if (j < 3) high = step[j + 1];
-        if (j < 0) {
-            if (pass == 0) break; /* even the sample's least is too high */
-            continue;
+        if (j >= 0) {
+            bound = low = step[j];
+            reached = at_least[j] - removed[j];
+        } else if (!found) {
+            T largest;
+            FN(range)(maxima, n_maxima, &low, &largest);
+            if (!(low < high)) break; /* even the least is too high */
         }
-        bound = low = step[j];
-        reached = at_least[j] - removed[j];
     }
     return bound;
 }
@@ -89,7 +143,7 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
                                                    : nextafter((double)bound, INFINITY));
     found = (int64_t)offer->worker->kernel->OPS.select(x, (size_t)n, offer->worker->maxima, above,
-                                                       offer->row->next, selected);
+                                                       selected);
     for (i = 0; i < found && selected[i] <= last; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
@@ -98,56 +152,63 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
 }
 
 /* The bound that the maxima of a stretch give. */
-static T FN(stretch_bound)(FN(kgt_offer) * offer, int64_t start, int64_t n) {
+static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
     const int64_t depth = offer->top->depth;
     const T *maxima = worker->maxima;
     size_t n_maxima = KGT_MAXIMA((size_t)n);
     /* As many as are needed, and no more: all of them are counted several times. */
-    const size_t group = n_maxima / (8 * (size_t)depth);
+    const size_t group = n_maxima / (6 * (size_t)depth);
     if (group >= 2) {
         n_maxima =
-            worker->kernel->OPS.fold(maxima, n_maxima, group > 16 ? 16 : group, worker->coarse);
+            worker->kernel->OPS.fold(maxima, n_maxima, group > 32 ? 32 : group, worker->coarse);
         maxima = worker->coarse;
     }
-    const size_t n_removed = FN(gather_removed)(offer, start, n);
     return FN(find_bound)(worker, maxima, n_maxima, n_removed, depth);
+}
+
+/* Indices of the values of a stretch that reach the bound; their number. */
+static int64_t FN(reach_bound)(const FN(kgt_offer) * offer, const T *x, int64_t n) {
+    const FN(kgt_worker) *worker = offer->worker;
+    return (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, offer->top->bound,
+                                               worker->selected);
 }
 
 /* Offers values start .. start + n - 1 of the row, whose maxima the worker holds. NaN is never
  * selected: it compares false with every bound. */
 static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_top) *top = offer->top;
-    const kgt_span removed = offer->removed;
     const FN(kgt_worker) *worker = offer->worker;
     const int32_t *position = worker->task->position, *selected = worker->selected;
-    int64_t found = n;
-    if (top->bound > -INFINITY)
-        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
-                                                    offer->row->next, worker->selected);
+    FN(fetch_next)(offer, 0);
+    const size_t n_removed = FN(gather_removed)(offer, x, start, n);
+    FN(fetch_next)(offer, 1);
+    int64_t found = top->bound > -INFINITY ? FN(reach_bound)(offer, x, n) : n;
     /* No bound yet, or one that most of a rising row passes. */
     if (found > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
-        const T bound = FN(stretch_bound)(offer, start, n);
+        const T bound = FN(stretch_bound)(offer, n_removed, n);
         if (bound > top->bound) top->bound = bound;
-        found = (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, top->bound,
-                                                    offer->row->next, worker->selected);
+        FN(fetch_next)(offer, 2);
+        found = FN(reach_bound)(offer, x, n);
     }
+    FN(fetch_next)(offer, 3);
     if (found > kgt_top_capacity(top->depth) && top->bound > -INFINITY && position == NULL) {
         FN(offer_ties)(offer, x, start, n, found);
         return;
     }
+    const size_t n_held = FN(reaching)(worker, n_removed, top->bound);
+    size_t cursor = 0; /* into those: the first that is not behind us */
     for (int64_t i = 0; i < found; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
-        if (x[place] < top->bound) continue;
-        while (offer->cursor < removed.n && removed.ids[offer->cursor] < id) offer->cursor++;
-        if (offer->cursor < removed.n && removed.ids[offer->cursor] == id) continue;
-        FN(keep_value)(top, position, x[place], id);
+        while (cursor < n_held && worker->held[cursor] < id) cursor++;
+        if (cursor < n_held && worker->held[cursor] == id) continue;
+        if (x[place] >= top->bound) FN(keep_value)(top, position, x[place], id);
     }
 }
 
 void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
                       const kgt_best *best) {
-    FN(kgt_top_sort)(top);
+    FN(kgt_top_sort)(top, worker->kernel);
     int32_t *ids = best->ids + slot * best->depth;
     T *scores = (T *)best->scores + slot * best->depth;
     const int32_t *entity_at = worker->task->entity_at;

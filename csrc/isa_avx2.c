@@ -92,11 +92,10 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #include "tile_body.h"
 
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        kgt_fetch_next(next, n / 2 * sizeof *x, group);
         const VEC hit = _mm256_cmp_ps(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_ps(hit) == 0) continue;
         const size_t start = group * KGT_GROUP;
@@ -162,11 +161,10 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #include "tile_body.h"
 
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        kgt_fetch_next(next, n / 2 * sizeof *x, group);
         const VEC hit = _mm256_cmp_pd(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_pd(hit) == 0) continue;
         const size_t start = group * KGT_GROUP;
@@ -180,6 +178,21 @@ static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, d
 }
 
 #include "undef_isa.h"
+
+/* ---- keys ---- */
+
+/* There is only a signed comparison: it is right for keys whose leading bit is turned over. */
+#define TURNED(keys) _mm256_xor_si256(keys, _mm256_set1_epi64x(INT64_MIN))
+#define FN(op) op##_avx2
+#define KEYS __m256i
+#define KEY_LANES 4
+#define KEYS_LOAD(p) TURNED(_mm256_loadu_si256((const void *)(p)))
+#define KEYS_SET1(key) TURNED(_mm256_set1_epi64x((long long)(key)))
+#define KEYS_ZERO _mm256_setzero_si256()
+#define KEYS_STORE(p, v) _mm256_storeu_si256((void *)(p), v)
+#define KEYS_ABOVE(n, x, y) _mm256_sub_epi64(n, _mm256_cmpgt_epi64(x, y))
+#include "order_body.h"
+#undef FN
 
 static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
@@ -219,5 +232,6 @@ const kgt_kernel kgt_kernel_avx2 = {
     .widen_f16 = widen_f16_avx2,
     .count_f16 = count_f16_avx2,
     .count_bf16 = count_bf16_avx2,
+    .sort_keys = sort_keys_avx2,
 };
 #endif

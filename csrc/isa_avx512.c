@@ -122,6 +122,19 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
 #include "sift_body.h"
 #include "undef_isa.h"
 
+/* ---- keys ---- */
+#define FN(op) op##_avx512
+#define KEYS __m512i
+#define KEY_LANES 8
+#define KEYS_LOAD(p) _mm512_loadu_si512(p)
+#define KEYS_SET1(key) _mm512_set1_epi64((long long)(key))
+#define KEYS_ZERO _mm512_setzero_si512()
+#define KEYS_STORE(p, v) _mm512_storeu_si512(p, v)
+#define KEYS_ABOVE(n, x, y) \
+    _mm512_mask_add_epi64(n, _mm512_cmpgt_epu64_mask(x, y), n, _mm512_set1_epi64(1))
+#include "order_body.h"
+#undef FN
+
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
@@ -171,5 +184,6 @@ const kgt_kernel kgt_kernel_avx512 = {
     .widen_f16 = widen_f16_avx512,
     .count_f16 = count_f16_avx512,
     .count_bf16 = count_bf16_avx512,
+    .sort_keys = sort_keys_avx512,
 };
 #endif

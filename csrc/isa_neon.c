@@ -80,12 +80,11 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 #include "tile_body.h"
 
 static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0, i = 0;
     for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
         uint32x4_t keep[KGT_GROUP];
-        kgt_fetch_next(next, n / 2 * sizeof *x, i / KGT_GROUP);
         if (vmaxvq_f32(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
         for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f32(LOAD(x + i + j * LANES), threshold);
@@ -163,12 +162,11 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #include "tile_body.h"
 
 static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
-                              const char *next, int32_t *out) {
+                              int32_t *out) {
     const VEC threshold = SET1(t);
     size_t kept = 0, i = 0;
     for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
         uint64x2_t keep[KGT_GROUP];
-        kgt_fetch_next(next, n / 2 * sizeof *x, i / KGT_GROUP);
         if (vmaxvq_f64(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
         for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f64(LOAD(x + i + j * LANES), threshold);
@@ -180,6 +178,18 @@ static size_t select_f64_neon(const double *x, size_t n, const double *maxima, d
 }
 
 #include "undef_isa.h"
+
+/* ---- keys ---- */
+#define FN(op) op##_neon
+#define KEYS uint64x2_t
+#define KEY_LANES 2
+#define KEYS_LOAD(p) vld1q_u64(p)
+#define KEYS_SET1(key) vdupq_n_u64(key)
+#define KEYS_ZERO vdupq_n_u64(0)
+#define KEYS_STORE(p, v) vst1q_u64(p, v)
+#define KEYS_ABOVE(n, x, y) vsubq_u64(n, vcgtq_u64(x, y))
+#include "order_body.h"
+#undef FN
 
 static void widen_f16_neon(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
@@ -219,5 +229,6 @@ const kgt_kernel kgt_kernel_neon = {
     .widen_f16 = widen_f16_neon,
     .count_f16 = count_f16_neon,
     .count_bf16 = count_bf16_neon,
+    .sort_keys = sort_keys_neon,
 };
 #endif

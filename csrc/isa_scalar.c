@@ -64,6 +64,14 @@ static float bfloat_to_float(uint16_t half) {
 COUNT_16(count_f16_scalar, half_to_float)
 COUNT_16(count_bf16_scalar, bfloat_to_float)
 
+static void sort_keys_scalar(const uint64_t *keys, size_t n, uint64_t *out) {
+    for (size_t i = 0; i < n; i++) {
+        size_t j = i;
+        for (; j > 0 && out[j - 1] < keys[i]; j--) out[j] = out[j - 1];
+        out[j] = keys[i];
+    }
+}
+
 static bool available(void) { return true; }
 
 const kgt_kernel kgt_kernel_scalar = {
@@ -88,4 +96,5 @@ const kgt_kernel kgt_kernel_scalar = {
     .widen_f16 = widen_f16_scalar,
     .count_f16 = count_f16_scalar,
     .count_bf16 = count_bf16_scalar,
+    .sort_keys = sort_keys_scalar,
 };

@@ -30,13 +30,6 @@
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
 
-/* For select, which is about to look at a maximum: a line of each half for every 128 values. */
-KGT_INLINE void kgt_fetch_next(const char *next, size_t half, size_t maximum) {
-    if (maximum % 32 != 0) return;
-    KGT_PREFETCH_FAR(next + 2 * maximum);
-    KGT_PREFETCH_FAR(next + half + 2 * maximum);
-}
-
 /* clang-format off */
 /* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
  * is read, and only `out` of compress and select is written past what is returned.
@@ -49,8 +42,7 @@ KGT_INLINE void kgt_fetch_next(const char *next, size_t half, size_t maximum) {
  * compress  The values x >= t, in order, to out (n + KGT_SLACK places); returns their number. Sets
  *           *nan if any x is NaN, else leaves it. NULL where the ISA has no cheap compress.
  * select    The indices of x >= t, ascending, to out (n + KGT_SLACK places); returns their number.
- *           maxima: what count gives for these x. Meanwhile the beginnings of the two halves of n
- *           values at `next`, which may lead anywhere, are fetched to the second-level cache.
+ *           maxima: what count gives for these x.
  * fold      The maxima of groups of at most `group` >= 1 values, as above but n / (group *
  *           KGT_FOLD), rounded up, times KGT_FOLD of them at most; returns their number.
  * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
@@ -62,15 +54,15 @@ KGT_INLINE void kgt_fetch_next(const char *next, size_t half, size_t maximum) {
  * pair_l1   The chain of tile_l1 for one pair of vectors.
  *
  * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
- * count_bf16 are count over such scores where they are, widened in registers.
+ * count_bf16 are count over such scores where they are, widened in registers. sort_keys, n distinct
+ * keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to spare.
  */
 /* clang-format on */
 typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
                   int64_t *at_least, float *maxima);
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
-    size_t (*select)(const float *x, size_t n, const float *maxima, float t, const char *next,
-                     int32_t *out);
+    size_t (*select)(const float *x, size_t n, const float *maxima, float t, int32_t *out);
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
@@ -85,8 +77,7 @@ typedef struct {
     bool (*count)(const double *x, size_t n, const double *t, size_t m, int64_t *greater,
                   int64_t *at_least, double *maxima);
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
-    size_t (*select)(const double *x, size_t n, const double *maxima, double t, const char *next,
-                     int32_t *out);
+    size_t (*select)(const double *x, size_t n, const double *maxima, double t, int32_t *out);
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);
@@ -107,6 +98,7 @@ typedef struct {
                       int64_t *at_least, float *maxima);
     bool (*count_bf16)(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
                        int64_t *at_least, float *maxima);
+    void (*sort_keys)(const uint64_t *keys, size_t n, uint64_t *out);
 } kgt_kernel;
 
 extern const kgt_kernel kgt_kernel_scalar;

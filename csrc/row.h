@@ -11,7 +11,7 @@ typedef struct {
     const int32_t *gather; /* NULL: in order */
     const int32_t *ids;    /* entity of place i, ascending; NULL: first + i */
     int64_t n, stride;
-    const char *next; /* the next row: its beginning is fetched while the best are picked */
+    const char *next; /* the next row, fetched a little while the best are picked */
     int32_t first;
     kgt_dtype dtype;
     bool negate;
@@ -22,6 +22,9 @@ typedef struct {
  * here and there, which costs memory's stream of rows more than its own time; so it is done for
  * several rows together, few enough to be in the second-level cache still. */
 #define KGT_FLIGHT 8
+
+/* So many lines of the next row are fetched at a time while the best of a row are picked. */
+#define KGT_PORTION 16
 
 /* Jobs and filters of a row as spans of the task's arrays. */
 typedef struct {

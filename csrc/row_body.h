@@ -23,7 +23,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     worker->greater = kgt_allocate(3 * in_flight + 2 * n_jobs, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
-    worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity, sizeof *worker->keys);
+    worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity + KGT_SLACK, sizeof *worker->keys);
     if (!worker->stretch || !worker->selected || !worker->greater || !worker->tops ||
         !worker->keys) {
         FN(kgt_worker_close)(worker);

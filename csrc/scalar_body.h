@@ -22,9 +22,7 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
     return nan != 0;
 }
 
-static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, const char *next,
-                         int32_t *out) {
-    (void)next;
+static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
     size_t kept = 0;
     for (size_t group = 0; group * KGT_GROUP < n; group++) {
         if (maxima[group] < t) continue;

@@ -38,18 +38,39 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     return kept;
 }
 
-static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, const char *next,
-                         int32_t *out) {
+/* Vectors of maxima that select looks at before it looks at what they stand for. */
+#define PIECE 256
+
+static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
     const VEC threshold = SET1(t);
+    const size_t whole = KGT_GROUP * LANES;
     size_t kept = 0;
-    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        kgt_fetch_next(next, n / 2 * sizeof(T), group);
-        if (COMPARE(LOAD(maxima + group), threshold, _CMP_GE_OQ) == 0) continue;
-        const size_t start = group * KGT_GROUP;
-        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
-            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
-            kept += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + kept);
+    for (size_t start = 0; start < n; start += PIECE * whole) {
+        const size_t end = n - start < PIECE * whole ? n : start + PIECE * whole;
+        /* First which groups hold any, then what they hold: neither depends on a branch that is
+         * not foreseen. */
+        uint32_t hits[PIECE];
+        size_t n_hits = 0;
+        for (size_t i = start; i < end; i += whole) {
+            hits[n_hits] = (uint32_t)i;
+            n_hits += COMPARE(LOAD(maxima + i / KGT_GROUP), threshold, _CMP_GE_OQ) != 0;
+        }
+        for (size_t hit = 0; hit < n_hits; hit++) {
+            const size_t at = hits[hit];
+            if (n - at < whole) { /* the row's last group */
+                for (size_t i = at; i < n; i += LANES) {
+                    const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
+                    kept += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + kept);
+                }
+                break;
+            }
+            KGT_UNROLL
+            for (size_t i = 0; i < whole; i += LANES)
+                kept +=
+                    FN(put)(COMPARE(LOAD(x + at + i), threshold, _CMP_GE_OQ), at + i, out + kept);
         }
     }
     return kept;
 }
+
+#undef PIECE

@@ -11,9 +11,9 @@
 #define FN(op) op##_f64
 #include "topk_body.h"
 
-/* Up to here, sorting all costs less than finding out which are the best. */
+/* Up to here, sorting all wide keys costs less than finding out which are the best. */
 #define FEW 48
-/* From here on, sorting by digits beats comparing. */
+/* From here on, sorting by digits beats comparing each with each. */
 #define RADIX_FROM 200
 #define DIGITS 2048
 
@@ -48,18 +48,19 @@ static void radix_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
     }
 }
 
-void kgt_top_sort_f32(kgt_top_f32 *top) {
-    if (top->used >= RADIX_FROM) {
-        radix_sort(top->keys, top->spare, top->used);
-        if (top->used > top->depth) top->used = top->depth;
+void kgt_top_sort_f32(kgt_top_f32 *top, const kgt_kernel *kernel) {
+    const int64_t used = top->used;
+    if (used > top->depth) top->used = top->depth;
+    if (used >= RADIX_FROM) {
+        radix_sort(top->keys, top->spare, used);
         return;
     }
-    if (top->used > FEW) kgt_top_prune_f32(top);
-    sort_f32(top->keys, top->used);
-    if (top->used > top->depth) top->used = top->depth;
+    kernel->sort_keys(top->keys, (size_t)used, top->spare);
+    memcpy(top->keys, top->spare, (size_t)top->used * sizeof *top->keys);
 }
 
-void kgt_top_sort_f64(kgt_top_f64 *top) {
+void kgt_top_sort_f64(kgt_top_f64 *top, const kgt_kernel *kernel) {
+    (void)kernel; /* it sorts keys of one word */
     if (top->used > FEW) kgt_top_prune_f64(top);
     sort_f64(top->keys, top->used);
     if (top->used > top->depth) top->used = top->depth;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "platform.h"
+#include "kernel.h"
 
 typedef uint64_t kgt_key_f32;
 __extension__ typedef unsigned __int128 kgt_key_f64;
@@ -57,7 +57,7 @@ KGT_INLINE int64_t kgt_top_capacity(int64_t depth) { return 2 * depth + 64; }
         T bound;                                        \
     } kgt_top_##suffix;                                 \
     void kgt_top_prune_##suffix(kgt_top_##suffix *top); \
-    void kgt_top_sort_##suffix(kgt_top_##suffix *top);
+    void kgt_top_sort_##suffix(kgt_top_##suffix *top, const kgt_kernel *kernel);
 
 KGT_TOP(f32, float)
 KGT_TOP(f64, double)

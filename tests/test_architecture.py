@@ -235,7 +235,7 @@ OWN = {
     "kgtrec.h": set(),
     "platform.h": set(),
     "kernel.h": {"platform.h"},
-    "topk.h": {"platform.h"},
+    "topk.h": {"kernel.h"},
     "row.h": {"kernel.h", "kgtrec.h", "topk.h"},
     "dispatch.c": {"kernel.h", "kgtrec.h"},
     "topk.c": {"topk.h", "topk_body.h"},
@@ -254,7 +254,7 @@ OWN = {
     "treclist.c": {"trecfile.h"},
 }
 ISA_MAY = {"kernel.h", "undef_isa.h", "undef_load.h"} | {
-    f"{part}_body.h" for part in ("scalar", "count", "fold", "sift", "tile")
+    f"{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
 }
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 

@@ -138,14 +138,13 @@ static void FN(check_compress)(const kgt_kernel *kernel, const T *x, size_t n, T
 }
 
 static void FN(check_select)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
-    const char *next = (const char *)x + random_below(3) * 4096;
     int32_t *out = exact(n + KGT_SLACK, sizeof(int32_t));
     int32_t *due = exact(n + KGT_SLACK, sizeof(int32_t));
     T *maxima = exact(KGT_MAXIMA(n), sizeof(T));
     kgt_kernel_scalar.OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
-    const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, maxima, t, next, due);
+    const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, maxima, t, due);
     kernel->OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
-    const size_t found = kernel->OPS.select(x, n, maxima, t, next, out);
+    const size_t found = kernel->OPS.select(x, n, maxima, t, out);
     expect(found == n_due, NAME("select"), "n %zu, t %g: %zu found, should be %zu", n, (double)t,
            found, n_due);
     for (size_t i = 0; i < found && i < n_due; i++)

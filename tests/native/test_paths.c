@@ -19,7 +19,7 @@
 static const char *const WRONGS[] = {
     "count_end", "count_ties", "count_nan", "compress", "select",   "fold_low", "fold_twice",
     "fold_nan",  "tile",       "tile_l1",   "norms",    "pair",     "pair_l1",  "widen_f16",
-    "count_f16", "maxima",     "rows",      "factors",  "overread", "files",
+    "count_f16", "maxima",     "rows",      "factors",  "overread", "files",    "sort_keys",
 };
 
 const char *spoilt = "";
@@ -158,6 +158,35 @@ static bool wrong_count_f16(const uint16_t *x, size_t n, const float *t, size_t 
     return false;
 }
 
+/* Distinct keys: far apart, or with equal leading halves, as the keys of tied scores have. */
+static void check_sort_keys(const kgt_kernel *kernel, size_t n, bool ties) {
+    uint64_t *keys = exact(n + KGT_SLACK, sizeof *keys);
+    uint64_t *out = exact(n, sizeof *out), *due = exact(n, sizeof *due);
+    for (size_t i = 0; i < n + KGT_SLACK; i++) {
+        const uint64_t bits = random_bits() & 0xFFFFFFFFFFFF0000u; /* the places tell keys apart */
+        keys[i] = (ties ? bits & 0x8000000000000000u : bits) | (i * 40503u & 0xFFFFu);
+    }
+    kernel->sort_keys(keys, n, out);
+    kgt_kernel_scalar.sort_keys(keys, n, due);
+    for (size_t i = 0; i < n; i++)
+        expect(out[i] == due[i], "sort_keys", "n %zu: key %zu is %llx, should be %llx", n, i,
+               (unsigned long long)out[i], (unsigned long long)due[i]);
+    for (size_t i = 1; i < n; i++)
+        expect(out[i - 1] > out[i], "sort_keys", "n %zu: key %zu is not above the next", n, i - 1);
+    free(keys);
+    free(out);
+    free(due);
+}
+
+/* As a comparison of signed numbers would have it. */
+static void wrong_sort_keys(const uint64_t *keys, size_t n, uint64_t *out) {
+    for (size_t i = 0; i < n; i++) {
+        size_t place = 0;
+        for (size_t j = 0; j < n; j++) place += (int64_t)keys[j] > (int64_t)keys[i];
+        out[place] = keys[i];
+    }
+}
+
 static void check_primitives(const kgt_kernel *kernel) {
     static const size_t longer[] = {127,  128,  129,  255,  257,  1023, 1025, 2047,
                                     2048, 2049, 4095, 4096, 4097, 4099, 8211};
@@ -169,6 +198,7 @@ static void check_primitives(const kgt_kernel *kernel) {
         for (size_t shift = 0; shift < 3; shift++) {
             check_widen(kernel, n, shift, (uint16_t)random_bits());
             check_16(kernel, n, shift);
+            if (n <= 257) check_sort_keys(kernel, n, shift == 1);
         }
     }
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
@@ -196,6 +226,7 @@ static bool check_path(const char *name) {
     spoil_f64(&kernel);
     if (spoils("widen_f16")) kernel.widen_f16 = wrong_widen_f16;
     honest_count_f16 = kernel.count_f16;
+    if (spoils("sort_keys")) kernel.sort_keys = wrong_sort_keys;
     if (spoils("count_f16")) kernel.count_f16 = wrong_count_f16;
     check_primitives(&kernel);
     check_rows(name);

@@ -21,9 +21,8 @@ static size_t FN(wrong_compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     return kept;
 }
 
-static size_t FN(wrong_select)(const T *x, size_t n, const T *maxima, T t, const char *next,
-                               int32_t *out) {
-    const size_t kept = FN(honest).OPS.select(x, n, maxima, t, next, out);
+static size_t FN(wrong_select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
+    const size_t kept = FN(honest).OPS.select(x, n, maxima, t, out);
     if (kept > 1) out[kept - 1] = out[kept - 2];
     return kept;
 }
