@@ -144,7 +144,9 @@ def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     )
     Path("kgtrec").write_text(f'#!/bin/sh\nexec {sys.executable} -m kgtrec "$@"\n')
     Path("kgtrec").chmod(0o755)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    # Nothing else of the caller's, but for what a build with sanitizers can't be imported without.
+    needed = {name: os.environ.get(name, "") for name in ("LD_PRELOAD", "ASAN_OPTIONS")}
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)} | needed
     told = {
         "slurm": {"SLURM_ARRAY_TASK_ID": "{}", "SLURM_ARRAY_TASK_COUNT": "2",
                   "SLURM_CPUS_PER_TASK": "1"},
