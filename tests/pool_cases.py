@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
@@ -109,3 +110,21 @@ def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]
                     own = pool.setdefault(triple, {})
                     own[name] = min(place, own.get(name, place))
     return pool
+
+
+def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str, np.ndarray]:
+    """A graph with blanks in its labels, seeds (seed.tsv) and a run a system; the runs' scores."""
+    random = np.random.default_rng(5)
+    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
+    random.shuffle(rows)
+    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
+    (folder / "graph").mkdir()
+    (folder / "graph" / "train.txt").write_text("".join(lines[:40]))
+    (folder / "graph" / "test.txt").write_text("".join(lines[40:]))
+    (folder / "seed.tsv").write_text("".join(lines[40 : 40 + n_seeds]))
+    graph = kgtrec.read_graph(folder / "graph")
+    asked = graph.questions()
+    scores = {name: random.random((len(asked), graph.n_entities)) for name in systems}
+    for name, found in scores.items():
+        kgtrec.rank(found, asked, run_depth=20)[1].write(folder / f"{name}.run")
+    return scores

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, triple_of
+from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, triple_of, write_case
 from study_cases import N_ENTITIES, listed
 
 import kgtrec
@@ -466,19 +466,7 @@ def test_remarks_and_tables() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A graph with blanks in its labels, seeds, runs, their pool and judgements of most of it."""
-    random = np.random.default_rng(5)
-    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
-    random.shuffle(rows)
-    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
-    (tmp_path / "graph").mkdir()
-    (tmp_path / "graph" / "train.txt").write_text("".join(lines[:40]))
-    (tmp_path / "graph" / "test.txt").write_text("".join(lines[40:]))
-    (tmp_path / "seed.tsv").write_text("".join(lines[40:48]))
-    graph = kgtrec.read_graph(tmp_path / "graph")
-    asked = graph.questions()
-    for name in "ab":
-        scores = random.random((len(asked), graph.n_entities))
-        kgtrec.rank(scores, asked, run_depth=20)[1].write(tmp_path / f"{name}.run")
+    write_case(tmp_path)
     words = ["--graph", tmp_path / "graph", "--seed-triples", tmp_path / "seed.tsv", "-o",
              tmp_path / "pool.tsv", tmp_path / "a.run", "--depth", 3]  # fmt: skip
     told = CliRunner().invoke(pool_command, list(map(str, words)), catch_exceptions=False)

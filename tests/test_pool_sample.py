@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from pool_cases import Case, cases
+from pool_cases import Case, cases, write_case
 
 import kgtrec
 from kgtrec.cli.complete import command as complete_command
@@ -146,18 +146,7 @@ def call(command: object, *arguments: object) -> tuple[str, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A graph with few splits' facts, seeds, and a run."""
-    random = np.random.default_rng(5)
-    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
-    random.shuffle(rows)
-    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
-    (tmp_path / "graph").mkdir()
-    (tmp_path / "graph" / "train.txt").write_text("".join(lines[:40]))
-    (tmp_path / "graph" / "test.txt").write_text("".join(lines[40:]))
-    (tmp_path / "seed.tsv").write_text("".join(lines[40:52]))
-    graph = kgtrec.read_graph(tmp_path / "graph")
-    asked = graph.questions()
-    scores = random.random((len(asked), graph.n_entities))
-    kgtrec.rank(scores, asked, run_depth=20)[1].write(tmp_path / "a.run")
+    write_case(tmp_path, n_seeds=12, systems="a")
     return tmp_path
 
 

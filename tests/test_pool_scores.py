@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_cases import Case, cases, slow_pool
+from pool_cases import Case, cases, slow_pool, write_case
 
 import kgtrec
 from kgtrec.cli.pool import command
@@ -156,20 +156,8 @@ def test_a_weak_model_is_pointed_out() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A graph, seeds, two runs, and the scores that they were made from."""
-    random = np.random.default_rng(5)
-    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
-    random.shuffle(rows)
-    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
-    (tmp_path / "graph").mkdir()
-    (tmp_path / "graph" / "train.txt").write_text("".join(lines[:40]))
-    (tmp_path / "graph" / "test.txt").write_text("".join(lines[40:]))
-    (tmp_path / "seed.tsv").write_text("".join(lines[40:48]))
-    graph = kgtrec.read_graph(tmp_path / "graph")
-    asked = graph.questions()
-    for name in "ab":
-        scores = random.random((len(asked), graph.n_entities))
+    for name, scores in write_case(tmp_path).items():
         np.save(tmp_path / f"{name}.npy", scores)
-        kgtrec.rank(scores, asked, run_depth=20)[1].write(tmp_path / f"{name}.run")
     return tmp_path
 
 
