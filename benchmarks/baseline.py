@@ -1,12 +1,12 @@
-"""Fingerprints of everything that users see of a fixed set of evaluations, through the command line.
+"""Fingerprints of what users see of a fixed set of evaluations, through the command line.
 
-    python benchmarks/baseline.py --record before.json     # before a change that must change nothing
-    python benchmarks/baseline.py --check before.json      # after it; names what differs
+    python benchmarks/baseline.py --record before.json   # before a change that must change nothing
+    python benchmarks/baseline.py --check before.json    # after it; names what differs
 
-Hashes the columns of ranks, runs, qrels, a batch's dataset, and what `rank`, `report`, `eval`, `compare` and
-`stats` print, for FB15k-237 with its four models (`../shared/data`, skipped without it) and for the
-countries of the demo. Hashes are of one machine: other processors may round a demo's SVD otherwise.
-Where only words change, `--check` names the texts that differ, and their numbers are compared too.
+Hashes the columns of ranks, runs, qrels, a batch's dataset, and what `rank`, `report`, `eval`,
+`compare` and `stats` print, for FB15k-237 with its four models (`../shared/data`, skipped without
+it) and for the countries of the demo. Hashes are of one machine: other processors may round a
+demo's SVD otherwise. Each text has a second hash of its numbers alone, for changes of words.
 """
 
 from __future__ import annotations
