@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kgtrec._version import __version__
-from kgtrec.lazy import front_page
+from kgtrec.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.config import show_config as show_config
@@ -45,37 +45,37 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # graphs and what is asked of them
-    "Graph": "graph",
-    "read_graph": "graph",
-    "Questions": "questions",
+    "Graph": "kgtrec.graph",
+    "read_graph": "kgtrec.graph",
+    "Questions": "kgtrec.questions",
     # scores to ranks
-    "Factors": "scores",
-    "Batch": "ranker",
-    "Ranker": "ranker",
-    "rank": "ranking",
-    "AnswerScores": "ranges",
-    "PartialRanks": "ranges",
-    "rank_range": "ranges",
-    "merge_ranges": "ranges",
-    "show_config": "config",
-    "Ranks": "ranks",
+    "Factors": "kgtrec.scores",
+    "Batch": "kgtrec.ranker",
+    "Ranker": "kgtrec.ranker",
+    "rank": "kgtrec.ranking",
+    "AnswerScores": "kgtrec.ranges",
+    "PartialRanks": "kgtrec.ranges",
+    "rank_range": "kgtrec.ranges",
+    "merge_ranges": "kgtrec.ranges",
+    "show_config": "kgtrec.config",
+    "Ranks": "kgtrec.ranks",
     # ranks to numbers
-    "Measure": "measures",
-    "Result": "result",
-    "evaluate": "evaluation",
-    "comparable": "study.comparable",
-    "align": "study.alignment",
+    "Measure": "kgtrec.measures",
+    "Result": "kgtrec.result",
+    "evaluate": "kgtrec.evaluation",
+    "comparable": "kgtrec.study.comparable",
+    "align": "kgtrec.study.alignment",
     # TREC files
-    "Run": "trec.run",
-    "write_qrels": "trec.writing",
-    "write_questions": "trec.writing",
+    "Run": "kgtrec.trec.run",
+    "write_qrels": "kgtrec.trec.writing",
+    "write_questions": "kgtrec.trec.writing",
     # what goes wrong
-    "FilterWarning": "errors",
-    "InputError": "errors",
-    "KgtrecError": "errors",
-    "UsageError": "errors",
+    "FilterWarning": "kgtrec.errors",
+    "InputError": "kgtrec.errors",
+    "KgtrecError": "kgtrec.errors",
+    "UsageError": "kgtrec.errors",
 }
 
 __all__ = ["__version__", *_HOMES]
 
-__getattr__, __dir__ = front_page(globals(), _HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), _HOMES)

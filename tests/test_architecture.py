@@ -96,7 +96,7 @@ def _walk(node: ast.AST, at_load: bool, homes: dict[str, str]) -> Iterator[Impor
 
 def _module(module: str, name: str, homes: dict[str, str]) -> str:
     """The module that ``from module import name`` is about."""
-    return f"kgtrec.{homes.get(name, name)}" if module == "kgtrec" else module
+    return homes.get(name, f"kgtrec.{name}") if module == "kgtrec" else module
 
 
 def room_of(module: str) -> str | None:

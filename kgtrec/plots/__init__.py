@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgtrec.lazy import front_page
+from kgtrec.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.plots.compare import intervals as intervals
@@ -44,30 +44,30 @@ if TYPE_CHECKING:
     from kgtrec.plots.style import save as save
 
 _HOMES = {
-    "alignment_sizes": "ranks",
-    "over_relations": "ranks",
-    "rank_distribution": "ranks",
-    "rank_types": "ranks",
-    "relations": "ranks",
-    "tie_widths": "ranks",
-    "beta_curves": "stratified",
-    "beta_heat_map": "stratified",
-    "popularity": "stratified",
-    "approximation_quality": "openworld",
-    "comparison": "openworld",
-    "expected_metric": "openworld",
-    "simulated": "openworld",
-    "sparse_full": "openworld",
-    "intervals": "compare",
-    "left_out": "compare",
-    "p_curves": "compare",
-    "pair_matrix": "compare",
-    "bump_chart": "rankings",
-    "depth_curves": "rankings",
-    "sensitivity": "rankings",
-    "save": "style",
+    "alignment_sizes": "kgtrec.plots.ranks",
+    "over_relations": "kgtrec.plots.ranks",
+    "rank_distribution": "kgtrec.plots.ranks",
+    "rank_types": "kgtrec.plots.ranks",
+    "relations": "kgtrec.plots.ranks",
+    "tie_widths": "kgtrec.plots.ranks",
+    "beta_curves": "kgtrec.plots.stratified",
+    "beta_heat_map": "kgtrec.plots.stratified",
+    "popularity": "kgtrec.plots.stratified",
+    "approximation_quality": "kgtrec.plots.openworld",
+    "comparison": "kgtrec.plots.openworld",
+    "expected_metric": "kgtrec.plots.openworld",
+    "simulated": "kgtrec.plots.openworld",
+    "sparse_full": "kgtrec.plots.openworld",
+    "intervals": "kgtrec.plots.compare",
+    "left_out": "kgtrec.plots.compare",
+    "p_curves": "kgtrec.plots.compare",
+    "pair_matrix": "kgtrec.plots.compare",
+    "bump_chart": "kgtrec.plots.rankings",
+    "depth_curves": "kgtrec.plots.rankings",
+    "sensitivity": "kgtrec.plots.rankings",
+    "save": "kgtrec.plots.style",
 }
 
 __all__ = [*_HOMES]
 
-__getattr__, __dir__ = front_page(globals(), _HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), _HOMES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgtrec.lazy import front_page
+from kgtrec.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.study.alignment import align as align
@@ -70,71 +70,71 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # graphs
-    "entity_frequencies": "popularity",
-    "entity_popularity": "popularity",
-    "popularity_correlations": "popularity",
-    "relation_frequencies": "popularity",
-    "relation_popularity": "popularity",
-    "triple_mix": "popularity",
+    "entity_frequencies": "kgtrec.study.popularity",
+    "entity_popularity": "kgtrec.study.popularity",
+    "popularity_correlations": "kgtrec.study.popularity",
+    "relation_frequencies": "kgtrec.study.popularity",
+    "relation_popularity": "kgtrec.study.popularity",
+    "triple_mix": "kgtrec.study.popularity",
     # ranks by popularity
-    "beta_curve": "stratify",
-    "beta_grid": "stratify",
-    "recounted": "stratify",
+    "beta_curve": "kgtrec.study.stratify",
+    "beta_grid": "kgtrec.study.stratify",
+    "recounted": "kgtrec.study.stratify",
     # parts, and what they weigh
-    "relation_categories": "categories",
-    "kl_divergence": "distribution",
-    "read_relation_counts": "distribution",
-    "relation_ratios": "distribution",
-    "reweighted": "distribution",
-    "reweighted_table": "distribution",
-    "split_divergences": "distribution",
-    "spreads": "spread",
+    "relation_categories": "kgtrec.study.categories",
+    "kl_divergence": "kgtrec.study.distribution",
+    "read_relation_counts": "kgtrec.study.distribution",
+    "relation_ratios": "kgtrec.study.distribution",
+    "reweighted": "kgtrec.study.distribution",
+    "reweighted_table": "kgtrec.study.distribution",
+    "split_divergences": "kgtrec.study.distribution",
+    "spreads": "kgtrec.study.spread",
     # what train gives away
-    "find_leaks": "leaks",
+    "find_leaks": "kgtrec.study.leaks",
     # sampled candidates
-    "full_bounds": "sampled",
-    "rank_bounds": "sampled",
+    "full_bounds": "kgtrec.study.sampled",
+    "rank_bounds": "kgtrec.study.sampled",
     # two graphs
-    "align": "alignment",
-    "alignment_questions": "alignment",
-    "size_experiment": "alignment",
+    "align": "kgtrec.study.alignment",
+    "alignment_questions": "kgtrec.study.alignment",
+    "size_experiment": "kgtrec.study.alignment",
     # the open world: formulas and simulation are in kgtrec.study.openworld
-    "family_tree": "familytree",
-    "correlated_removal": "removal",
-    "random_removal": "removal",
-    "ranked_removal": "removal",
+    "family_tree": "kgtrec.study.familytree",
+    "correlated_removal": "kgtrec.study.removal",
+    "random_removal": "kgtrec.study.removal",
+    "ranked_removal": "kgtrec.study.removal",
     # seeds, pools, labels; the sheets are in kgtrec.study.judging
-    "sample_seeds": "sampling",
-    "seed_questions": "seeds",
-    "run_lists": "runlists",
-    "score_lists": "scorelists",
-    "make_pool": "pooling",
-    "read_pool": "poolfile",
-    "write_pool": "poolfile",
-    "trivial_rules": "trivial",
-    "read_judgements": "triplefiles",
-    "complete": "completion",
-    "open_candidates": "openness",
-    "intervals": "openness",
+    "sample_seeds": "kgtrec.study.sampling",
+    "seed_questions": "kgtrec.study.seeds",
+    "run_lists": "kgtrec.study.runlists",
+    "score_lists": "kgtrec.study.scorelists",
+    "make_pool": "kgtrec.study.pooling",
+    "read_pool": "kgtrec.study.poolfile",
+    "write_pool": "kgtrec.study.poolfile",
+    "trivial_rules": "kgtrec.study.trivial",
+    "read_judgements": "kgtrec.study.triplefiles",
+    "complete": "kgtrec.study.completion",
+    "open_candidates": "kgtrec.study.openness",
+    "intervals": "kgtrec.study.openness",
     # which system is better
-    "compare": "comparison",
-    "samples_of_ranks": "samples",
-    "samples_of_runs": "run_samples",
-    "pairwise": "significance",
-    "over_questions": "correlation",
-    "over_systems": "correlation",
-    "ranking_correlation": "correlation",
-    "tau_ap": "correlation",
-    "tau_b": "correlation",
-    "rankings_of_samples": "rankings",
-    "rankings_of_values": "rankings",
-    "data_sensitivity": "stability",
-    "depth_curves": "stability",
-    "curves_of_runs": "pool_depths",
-    "discriminate": "discriminative",
-    "leave_one_out": "reuse",
+    "compare": "kgtrec.study.comparison",
+    "samples_of_ranks": "kgtrec.study.samples",
+    "samples_of_runs": "kgtrec.study.run_samples",
+    "pairwise": "kgtrec.study.significance",
+    "over_questions": "kgtrec.study.correlation",
+    "over_systems": "kgtrec.study.correlation",
+    "ranking_correlation": "kgtrec.study.correlation",
+    "tau_ap": "kgtrec.study.correlation",
+    "tau_b": "kgtrec.study.correlation",
+    "rankings_of_samples": "kgtrec.study.rankings",
+    "rankings_of_values": "kgtrec.study.rankings",
+    "data_sensitivity": "kgtrec.study.stability",
+    "depth_curves": "kgtrec.study.stability",
+    "curves_of_runs": "kgtrec.study.pool_depths",
+    "discriminate": "kgtrec.study.discriminative",
+    "leave_one_out": "kgtrec.study.reuse",
 }
 
 __all__ = [*_HOMES]
 
-__getattr__, __dir__ = front_page(globals(), _HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), _HOMES)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgtrec.lazy import front_page
+from kgtrec.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.trec.bridge import check_agreement as check_agreement
@@ -51,21 +51,21 @@ if TYPE_CHECKING:
     from kgtrec.trec.writing import write_run as write_run
 
 _HOMES = {
-    "QrelsColumns": "columns",
-    "Run": "run",
-    "RunColumns": "columns",
-    "check_agreement": "bridge",
-    "evaluate": "calling",
-    "native_values": "native",
-    "read_qrels": "files",
-    "read_run": "files",
-    "summarise": "calling",
-    "trec_values": "bridge",
-    "write_qrels": "writing",
-    "write_questions": "writing",
-    "write_run": "writing",
+    "QrelsColumns": "kgtrec.trec.columns",
+    "Run": "kgtrec.trec.run",
+    "RunColumns": "kgtrec.trec.columns",
+    "check_agreement": "kgtrec.trec.bridge",
+    "evaluate": "kgtrec.trec.calling",
+    "native_values": "kgtrec.trec.native",
+    "read_qrels": "kgtrec.trec.files",
+    "read_run": "kgtrec.trec.files",
+    "summarise": "kgtrec.trec.calling",
+    "trec_values": "kgtrec.trec.bridge",
+    "write_qrels": "kgtrec.trec.writing",
+    "write_questions": "kgtrec.trec.writing",
+    "write_run": "kgtrec.trec.writing",
 }
 
 __all__ = [*_HOMES]
 
-__getattr__, __dir__ = front_page(globals(), _HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), _HOMES)
