@@ -121,7 +121,7 @@ def scale_of_mad(found: Compared) -> Compared:
     """PyKEEN's weighted MAD on the scale of its unweighted one."""
     if "question.median_absolute" not in found.key:
         return found
-    from kgtrec.measures.spread import TO_DEVIATION
+    from kgtrec.measures.dispersion import TO_DEVIATION
 
     return found._replace(key=found.key + " * 1.4826", pykeen=found.pykeen * TO_DEVIATION)
 

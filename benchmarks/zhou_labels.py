@@ -9,21 +9,21 @@ import numpy as np
 from zhou_published import CATEGORY_FILES, Files, Row, row
 
 import kgtrec
-from kgtrec.study.categories import relation_categories
-from kgtrec.study.completion import FALSE, TRUE, Completion, complete
-from kgtrec.study.distribution import kl_divergence
-from kgtrec.study.graphs import triples_of
-from kgtrec.study.pooling import Pool
-from kgtrec.study.sampling import sample_seeds
-from kgtrec.study.seeds import (
+from kgtrec.graph.statistics.categories import relation_categories
+from kgtrec.graph.statistics.checks import triples_of
+from kgtrec.study.pooling.automatic_labels import read_relation_types, trivial_rules
+from kgtrec.study.pooling.completion import FALSE, TRUE, Completion, complete
+from kgtrec.study.pooling.pool import Pool
+from kgtrec.study.pooling.seed_questions import (
     SeedQuestions,
     question_key,
     read_question_ids,
     replaced_split,
     seed_questions,
 )
-from kgtrec.study.triplefiles import Judgements, read_judgements, read_triples, triple_ids
-from kgtrec.study.trivial import read_relation_types, trivial_rules
+from kgtrec.study.pooling.seed_sampling import sample_seeds
+from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples, triple_ids
+from kgtrec.study.relation_shift import kl_divergence
 
 __all__ = ["Labels", "label_rows", "read_labels"]
 

@@ -14,17 +14,17 @@ from zhou_published import METRICS, Files
 from zhou_tables import column
 
 import kgtrec
-from kgtrec.study.completion import Completion, complete, depth_table
-from kgtrec.study.judged import judged_values, mean_columns, share_table
-from kgtrec.study.openness import interval_table, intervals, open_candidates
-from kgtrec.study.pool_depths import with_intervals
-from kgtrec.study.pooling import Pool, make_pool
-from kgtrec.study.runlists import RankedLists, run_lists
-from kgtrec.study.samples import Samples, samples_of_ranks
-from kgtrec.study.seeds import replaced_split
-from kgtrec.study.significance import pairwise
-from kgtrec.study.stability import DepthCurves, data_sensitivity, depth_curves
-from kgtrec.tables import Table
+from kgtrec._internal.table import Table
+from kgtrec.study.comparison.samples import Samples, samples_of_ranks
+from kgtrec.study.comparison.significance import pairwise
+from kgtrec.study.comparison.stability import DepthCurves, data_sensitivity, depth_curves
+from kgtrec.study.pooling.completion import Completion, complete, depth_table
+from kgtrec.study.pooling.depths import with_intervals
+from kgtrec.study.pooling.judged_share import judged_values, mean_columns, share_table
+from kgtrec.study.pooling.pool import Pool, make_pool
+from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
+from kgtrec.study.pooling.seed_questions import replaced_split
+from kgtrec.study.pooling.unjudged import interval_table, intervals, open_candidates
 
 __all__ = ["MODELS", "Curves", "Study", "factors", "report"]
 

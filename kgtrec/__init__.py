@@ -1,10 +1,11 @@
 """kgtrec: trec_eval-compatible evaluation of knowledge-graph completion.
 
-How the rooms follow one another (each imports only from those before it)::
+The folders are the path of the data, each imports only from those before it::
 
-    errors <- labels, triples <- graph <- questions <- ranks <- scores, plan, measures <- trec
-           <- native <- ranker, result <- ranking, ranges <- evaluation <- demo <- cli
+    graph -> questions -> scores -> trec.files -> ranking -> trec.measures -> measures -> results
+          -> trec.eval -> study -> plots, cluster -> demo -> cli
 
+Each folder's ``__init__`` says what comes in, what goes out, and which file to open first.
 ``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs
 nothing.
 """
@@ -13,62 +14,62 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kgtrec._internal.lazy import lazy_exports
 from kgtrec._version import __version__
-from kgtrec.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from kgtrec.config import show_config as show_config
     from kgtrec.errors import FilterWarning as FilterWarning
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
     from kgtrec.errors import UsageError as UsageError
-    from kgtrec.evaluation import evaluate as evaluate
-    from kgtrec.graph import Graph as Graph
-    from kgtrec.graph import read_graph as read_graph
+    from kgtrec.graph.graph import Graph as Graph
+    from kgtrec.graph.graph import read_graph as read_graph
     from kgtrec.measures import Measure as Measure
-    from kgtrec.questions import Questions as Questions
-    from kgtrec.ranges import AnswerScores as AnswerScores
-    from kgtrec.ranges import PartialRanks as PartialRanks
-    from kgtrec.ranges import merge_ranges as merge_ranges
-    from kgtrec.ranges import rank_range as rank_range
-    from kgtrec.ranker import Batch as Batch
-    from kgtrec.ranker import Ranker as Ranker
-    from kgtrec.ranking import rank as rank
-    from kgtrec.ranks import Ranks as Ranks
-    from kgtrec.result import Result as Result
-    from kgtrec.scores import Factors as Factors
-    from kgtrec.study.alignment import align as align
-    from kgtrec.study.comparable import comparable as comparable
-    from kgtrec.trec.run import Run as Run
-    from kgtrec.trec.writing import write_qrels as write_qrels
-    from kgtrec.trec.writing import write_questions as write_questions
+    from kgtrec.questions.questions import Questions as Questions
+    from kgtrec.ranking.config import show_config as show_config
+    from kgtrec.ranking.partial import AnswerScores as AnswerScores
+    from kgtrec.ranking.partial import PartialRanks as PartialRanks
+    from kgtrec.ranking.partial import merge_ranges as merge_ranges
+    from kgtrec.ranking.partial import rank_range as rank_range
+    from kgtrec.ranking.rank import rank as rank
+    from kgtrec.ranking.ranker import Batch as Batch
+    from kgtrec.ranking.ranker import Ranker as Ranker
+    from kgtrec.ranking.ranks import Ranks as Ranks
+    from kgtrec.results.comparability import comparable as comparable
+    from kgtrec.results.evaluate import evaluate as evaluate
+    from kgtrec.results.result import Result as Result
+    from kgtrec.scores.sources import Factors as Factors
+    from kgtrec.study.alignment.alignment import align as align
+    from kgtrec.trec.files.run import Run as Run
+    from kgtrec.trec.files.write import write_qrels as write_qrels
+    from kgtrec.trec.files.write import write_questions as write_questions
 
 _HOMES = {
     # graphs and what is asked of them
-    "Graph": "kgtrec.graph",
-    "read_graph": "kgtrec.graph",
-    "Questions": "kgtrec.questions",
+    "Graph": "kgtrec.graph.graph",
+    "read_graph": "kgtrec.graph.graph",
+    "Questions": "kgtrec.questions.questions",
     # scores to ranks
-    "Factors": "kgtrec.scores",
-    "Batch": "kgtrec.ranker",
-    "Ranker": "kgtrec.ranker",
-    "rank": "kgtrec.ranking",
-    "AnswerScores": "kgtrec.ranges",
-    "PartialRanks": "kgtrec.ranges",
-    "rank_range": "kgtrec.ranges",
-    "merge_ranges": "kgtrec.ranges",
-    "show_config": "kgtrec.config",
-    "Ranks": "kgtrec.ranks",
+    "Factors": "kgtrec.scores.sources",
+    "Batch": "kgtrec.ranking.ranker",
+    "Ranker": "kgtrec.ranking.ranker",
+    "rank": "kgtrec.ranking.rank",
+    "AnswerScores": "kgtrec.ranking.partial",
+    "PartialRanks": "kgtrec.ranking.partial",
+    "rank_range": "kgtrec.ranking.partial",
+    "merge_ranges": "kgtrec.ranking.partial",
+    "show_config": "kgtrec.ranking.config",
+    "Ranks": "kgtrec.ranking.ranks",
     # ranks to numbers
     "Measure": "kgtrec.measures",
-    "Result": "kgtrec.result",
-    "evaluate": "kgtrec.evaluation",
-    "comparable": "kgtrec.study.comparable",
-    "align": "kgtrec.study.alignment",
+    "Result": "kgtrec.results.result",
+    "evaluate": "kgtrec.results.evaluate",
+    "comparable": "kgtrec.results.comparability",
+    "align": "kgtrec.study.alignment.alignment",
     # TREC files
-    "Run": "kgtrec.trec.run",
-    "write_qrels": "kgtrec.trec.writing",
-    "write_questions": "kgtrec.trec.writing",
+    "Run": "kgtrec.trec.files.run",
+    "write_qrels": "kgtrec.trec.files.write",
+    "write_questions": "kgtrec.trec.files.write",
     # what goes wrong
     "FilterWarning": "kgtrec.errors",
     "InputError": "kgtrec.errors",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgtrec.questions import Questions
-from kgtrec.ranks import Ranks
+from kgtrec.questions.questions import Questions
+from kgtrec.ranking.ranks import Ranks
 
 
 def expected_counts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kgtrec
-from kgtrec.ranks import Ranks
+from kgtrec.ranking.ranks import Ranks
 
 N_ENTITIES, N_RELATIONS, N_TRIPLES = 40, 4, 60
 

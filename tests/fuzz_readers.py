@@ -19,9 +19,9 @@ from pathlib import Path
 import trec_text_oracle as oracle
 
 from kgtrec.errors import FileError
-from kgtrec.trec import documents
-from kgtrec.trec.files import read_qrels_columns, read_run_columns
-from kgtrec.trec.reading import read_judgements, read_lists
+from kgtrec.trec.files import parse
+from kgtrec.trec.files.read import read_qrels_columns, read_run_columns
+from kgtrec.trec.measures.judge import read_judgements, read_lists
 
 RUNS = [
     b"q1 Q0 d1 1 3.5 t\nq1 Q0 d2 2 2.5 t\nq2 Q0 d1 1 0.1 t\n",
@@ -155,12 +155,12 @@ def fuzz(folder: Path, seed: int, seconds: float, rounds: int | None = None) -> 
     rng = random.Random(seed)
     ends, done = time.monotonic() + seconds, 0
     run_path, qrels_path = folder / "fuzz.run", folder / "fuzz.qrels"
-    small = documents._PART_BYTES, documents._PART_DOCUMENTS, documents._FEW_GROUPS
+    small = parse._PART_BYTES, parse._PART_DOCUMENTS, parse._FEW_GROUPS
     try:
         while done != rounds and time.monotonic() < ends:
-            documents._PART_BYTES = rng.choice((1, 16, 100, small[0]))
-            documents._PART_DOCUMENTS = rng.choice((1, 3, small[1]))
-            documents._FEW_GROUPS = rng.choice((1, 2, small[2]))
+            parse._PART_BYTES = rng.choice((1, 16, 100, small[0]))
+            parse._PART_DOCUMENTS = rng.choice((1, 3, small[1]))
+            parse._FEW_GROUPS = rng.choice((1, 2, small[2]))
             threads = rng.choice((1, 2, 3))
             at = rng.randrange(len(RUNS))
             run_bytes = mutated(rng, RUNS[at], RUNS)
@@ -173,7 +173,7 @@ def fuzz(folder: Path, seed: int, seconds: float, rounds: int | None = None) -> 
                 check_lists(qrels_path, run_path, qrels, run, random_options(rng), threads)
             done += 1
     finally:
-        documents._PART_BYTES, documents._PART_DOCUMENTS, documents._FEW_GROUPS = small
+        parse._PART_BYTES, parse._PART_DOCUMENTS, parse._FEW_GROUPS = small
     return done
 
 

@@ -77,8 +77,8 @@ def test_the_comparison_can_fail(due, scores, questions):
 
 def in_blocks_of(rows: int, monkeypatch) -> None:
     """Sources that choose their own block size choose this one."""
-    monkeypatch.setattr("kgtrec.scores.BLOCK_BYTES", rows * N_ENTITIES * 4)
-    monkeypatch.setattr("kgtrec.native._FACTOR_ROWS", rows)
+    monkeypatch.setattr("kgtrec.scores.sources.BLOCK_BYTES", rows * N_ENTITIES * 4)
+    monkeypatch.setattr("kgtrec.ranking.kernel._FACTOR_ROWS", rows)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 64])

@@ -18,8 +18,8 @@ import kgtrec
 from kgtrec.cli.align import SIMILARITIES as OFFERED
 from kgtrec.cli.align import command
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.alignment import align, alignment_questions, size_experiment
-from kgtrec.study.similarities import SIMILARITIES
+from kgtrec.study.alignment.alignment import align, alignment_questions, size_experiment
+from kgtrec.study.alignment.similarity import SIMILARITIES
 
 
 def similarity(name: str, a: list[float], b: list[float]) -> float:

@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,45 +18,33 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kgtrec"
 CSRC = ROOT / "csrc"
 
-# Floor by floor: a room imports from lower floors, or from itself. Rooms of one floor do not know
-# each other. A sub-package is one room.
-FLOORS = (
-    ("_version", "errors", "lazy"),
-    ("_core", "atomic", "csr", "progress", "tables", "threads", "triples", "labels"),
-    ("tsv_lines",),
-    ("tsv",),
-    ("listfiles",),
-    ("openke",),
-    ("graph",),
-    ("questions",),
-    ("domains",),
-    ("asking",),
-    ("ranks",),
-    ("rankfile", "plan", "scores", "measures"),
-    ("trec", "scorefiles"),
-    ("native", "views"),
-    ("ranker", "result", "config"),
-    ("ranking", "ranges", "summary"),
-    ("evaluation",),
-    ("study",),
-    ("plots", "cluster"),
-    ("demo",),
-    ("cli",),
-    ("__main__",),
+# From left to right: a module imports from its own folder, and from those above it in this list. A
+# folder inside another may stand elsewhere than its parent.
+LAYERS = (
+    "_version",
+    "errors",
+    "_internal",
+    "_core",
+    "graph",
+    "graph.statistics",
+    "questions",
+    "scores",
+    "trec.files",
+    "ranking",
+    "trec.measures",
+    "measures",
+    "results",
+    "trec.eval",
+    "trec",
+    "study",
+    "plots",
+    "cluster",
+    "demo",
+    "cli",
+    "__main__",
 )
-FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-
-# Methods that hand on to the floor above, imported when they are called.
-UPWARD = {
-    ("graph", "asking"),  # Graph.questions
-    ("questions", "domains"),  # Questions.restrict, Questions.separate
-    ("ranks", "rankfile"),  # Ranks.save, Ranks.load
-    ("scores", "scorefiles"),  # as_source of a path
-    ("result", "summary"),  # print(result)
-    ("result", "study"),  # Result.slice
-}
-NATIVE = {"measures", "native", "scores", "study", "trec"}
-FACADE = {"cli", "demo"}  # may use the package as its users do: `import kgtrec`
+NATIVE = ("measures", "ranking", "scores.factors", "study.comparison.significance", "trec")
+FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
@@ -96,78 +84,116 @@ def _walk(node: ast.AST, at_load: bool, homes: dict[str, str]) -> Iterator[Impor
 
 def _module(module: str, name: str, homes: dict[str, str]) -> str:
     """The module that ``from module import name`` is about."""
-    return homes.get(name, f"kgtrec.{name}") if module == "kgtrec" else module
+    if module == "kgtrec":
+        return homes.get(name, f"kgtrec.{name}")
+    return f"{module}.{name}" if f"{module}.{name}" in MODULES else module
 
 
-def room_of(module: str) -> str | None:
-    """``kgtrec.trec.run`` -> ``trec``; None for other packages."""
+def layer_of(module: str) -> str | None:
+    """``kgtrec.trec.files.run`` -> ``trec.files``; None for other packages and kgtrec itself."""
     parts = module.split(".")
-    return None if parts[0] != "kgtrec" or len(parts) < 2 else parts[1]
+    if parts[0] != "kgtrec" or len(parts) < 2:
+        return None
+    names = [".".join(parts[1 : 1 + length]) for length in range(len(parts) - 1, 0, -1)]
+    return next((name for name in names if name in LAYERS), names[-1])
 
 
-def complaints(room: str, found: Import) -> Iterator[str]:
-    """What is wrong with an import of `room`."""
-    target = room_of(found.module)
-    if found.module == "kgtrec" and room not in FACADE:
+def within(module: str, places: Iterable[str]) -> bool:
+    """Whether a module is one of these, or in one of these folders."""
+    return any(f"{module}.".startswith(f"kgtrec.{place}.") for place in places)
+
+
+def complaints(module: str, found: Import) -> Iterator[str]:
+    """What is wrong with an import of `module`."""
+    own, target = layer_of(module), layer_of(found.module)
+    assert own is not None
+    if found.module == "kgtrec" and own not in FACADE:
         yield "imports the package, not a module of it"
-    if target is not None and target != room:
-        if target not in FLOOR:
-            yield f"imports {target}, which has no floor in FLOORS"
-        elif FLOOR[target] >= FLOOR[room] and (found.at_load or (room, target) not in UPWARD):
-            yield f"imports {target}, which is not below it"
-    if target == "_core" and room not in NATIVE:
-        yield f"imports _core, which only {', '.join(sorted(NATIVE))} may"
+    if target is not None and target != own:
+        if target not in LAYERS:
+            yield f"imports {target}, which is not in LAYERS"
+        elif LAYERS.index(target) > LAYERS.index(own):
+            yield f"imports {target}, which is not above it in LAYERS"
+    if target == "_core" and not within(module, NATIVE):
+        yield f"imports _core, which only {', '.join(NATIVE)} may"
     top = found.module.partition(".")[0]
     if top in HEAVY and found.at_load:
         yield f"imports {top} when it is loaded; do so in the function that needs it"
-    if top == "click" and room != "cli":
+    if top == "click" and own != "cli":
         yield "imports click, which belongs to the command line"
     if top in UNSAFE:
         yield f"imports {top}: nothing is ever unpickled"
 
 
-def sources() -> dict[str, tuple[str, str]]:
-    """Relative path -> (room, text) of every Python module but the package's own front page."""
+def sources() -> dict[str, str]:
+    """Module -> text, of every Python module but the package's own lazy exports."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        relative = path.relative_to(PACKAGE)
-        if relative != Path("__init__.py"):
-            found[str(relative)] = (relative.parts[0].removesuffix(".py"), path.read_text("utf-8"))
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__")] = path.read_text("utf-8")
+    del found["kgtrec"]
     return found
 
 
 SOURCES = sources()
+MODULES = {*SOURCES, "kgtrec._core"}
 
 
-def test_every_room_has_a_floor_and_every_floor_its_rooms():
-    rooms = {room for room, _ in SOURCES.values()} | {"_core"}
-    assert rooms == set(FLOOR)
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import one another, at load or in a call."""
+    reached = {module: _reachable(module, edges) for module in edges}
+    groups = {
+        tuple(sorted({module, *(other for other in reached[module] if module in reached[other])}))
+        for module in edges
+    }
+    return sorted(list(group) for group in groups if len(group) > 1)
 
 
-@pytest.mark.parametrize("path", SOURCES)
-def test_imports_go_down_only(path: str):
-    room, text = SOURCES[path]
+def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for target in edges.get(waiting.pop(), set()) - seen:
+            seen.add(target)
+            waiting.append(target)
+    return seen & edges.keys()
+
+
+def test_every_folder_has_its_layer_and_every_layer_its_folder():
+    assert {layer_of(module) for module in MODULES} == set(LAYERS)
+
+
+def test_the_root_of_the_package_stays_small():
+    assert len(list(PACKAGE.glob("*.py"))) <= 6
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_imports_follow_the_layers(module: str):
     wrong = [
-        f"{path}:{found.line} {complaint}"
-        for found in imports_of(text, kgtrec._HOMES)
-        for complaint in complaints(room, found)
+        f"{module}:{found.line} {complaint}"
+        for found in imports_of(SOURCES[module], kgtrec._HOMES)
+        for complaint in complaints(module, found)
     ]
     assert wrong == []
 
 
-def test_upward_imports_are_still_needed():
-    used = {
-        (room, room_of(found.module))
-        for room, text in SOURCES.values()
-        for found in imports_of(text)
+def test_no_modules_import_one_another_not_even_in_a_call():
+    edges = {
+        module: {
+            found.module
+            for found in imports_of(text, kgtrec._HOMES)
+            if found.module in SOURCES and found.module != module
+        }
+        for module, text in SOURCES.items()
     }
-    assert used >= UPWARD
+    assert cycles(edges) == []
 
 
 def test_the_front_page_loads_nothing():
     text = (PACKAGE / "__init__.py").read_text("utf-8")
     loaded = {found.module for found in imports_of(text) if found.at_load}
-    assert {room_of(name) for name in loaded if name.startswith("kgtrec")} == {"_version", "lazy"}
+    ours = {name for name in loaded if name.startswith("kgtrec")}
+    assert ours == {"kgtrec._version", "kgtrec._internal.lazy"}
 
 
 @pytest.mark.parametrize(
@@ -218,9 +244,9 @@ def pickle_faults(source: str) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("path", SOURCES)
-def test_nothing_is_unpickled(path: str):
-    assert pickle_faults(SOURCES[path][1]) == []
+@pytest.mark.parametrize("module", SOURCES)
+def test_nothing_is_unpickled(module: str):
+    assert pickle_faults(SOURCES[module]) == []
 
 
 # -- The C core --------------------------------------------------------------------------------
@@ -316,41 +342,66 @@ def test_the_cython_mirror_takes_the_public_header_only():
 
 
 @pytest.mark.parametrize(
-    ("room", "source", "complaint"),
+    ("module", "source", "complaint"),
     [
-        ("trec", "from kgtrec.cli import main", "imports cli, which is not below it"),
-        ("trec", "def f():\n    import kgtrec.cli.rank", "imports cli, which is not below it"),
-        ("graph", "from kgtrec.questions import Questions", "imports questions, which is not"),
-        ("labels", "try:\n    import kgtrec.triples\nexcept E: pass", "imports triples, which is"),
-        ("ranking", "from kgtrec import _core", "imports _core, which only measures, native"),
-        ("plan", "import kgtrec", "imports the package"),
-        ("plan", "from kgtrec import Factors", "imports scores, which is not below it"),
-        ("plan", "import kgtrec.cellar", "imports cellar, which has no floor"),
-        ("graph", "import pyarrow.compute as pc", "imports pyarrow when it is loaded"),
-        ("graph", "class A:\n    import scipy", "imports scipy when it is loaded"),
-        ("graph", "import click", "imports click, which belongs to the command line"),
-        ("graph", "def f():\n    import pickle", "imports pickle: nothing is ever unpickled"),
+        ("trec.run", "from kgtrec.cli import main", "imports cli, which is not above it"),
+        ("trec.run", "def f():\n    import kgtrec.cli.rank", "imports cli, which is not above it"),
+        (
+            "graph.graph",
+            "def f():\n    from kgtrec.questions.filters import Filter",
+            "imports questions, which is not",
+        ),
+        (
+            "graph.graph",
+            "from kgtrec.graph.statistics.summary import overview",
+            "imports graph.statistics, which is not",
+        ),
+        (
+            "trec.files.run",
+            "try:\n    import kgtrec.trec.measures.ties\nexcept E: pass",
+            "imports trec.measures, which is",
+        ),
+        ("results.result", "from kgtrec import _core", "imports _core, which only measures, ran"),
+        ("ranking.rank", "import kgtrec", "imports the package"),
+        ("ranking.rank", "from kgtrec import evaluate", "imports results, which is not above it"),
+        ("ranking.rank", "import kgtrec.cellar", "imports cellar, which is not in LAYERS"),
+        ("graph.graph", "import pyarrow.compute as pc", "imports pyarrow when it is loaded"),
+        ("graph.graph", "class A:\n    import scipy", "imports scipy when it is loaded"),
+        ("graph.graph", "import click", "imports click, which belongs to the command line"),
+        ("graph.graph", "def f():\n    import pickle", "imports pickle: nothing is ever unpickled"),
     ],
 )
-def test_a_wrong_import_is_found(room: str, source: str, complaint: str):
-    said = [text for found in imports_of(source, kgtrec._HOMES) for text in complaints(room, found)]
+def test_a_wrong_import_is_found(module: str, source: str, complaint: str):
+    said = [
+        text
+        for found in imports_of(source, kgtrec._HOMES)
+        for text in complaints(f"kgtrec.{module}", found)
+    ]
     assert len(said) == 1
     assert said[0].startswith(complaint)
 
 
 @pytest.mark.parametrize(
-    ("room", "source"),
+    ("module", "source"),
     [
-        ("graph", "def f():\n    from kgtrec.asking import build_questions"),
-        ("graph", "if TYPE_CHECKING:\n    from kgtrec.questions import Questions"),
-        ("graph", "def f():\n    import pyarrow"),
-        ("cli", "import click\nfrom kgtrec.graph import read_graph"),
-        ("demo", "import kgtrec"),
-        ("trec", "from kgtrec.trec.run import Run"),
+        ("questions.api", "def f():\n    from kgtrec.questions.filters import build_questions"),
+        ("graph.graph", "if TYPE_CHECKING:\n    from kgtrec.questions.questions import Questions"),
+        ("graph.graph", "def f():\n    import pyarrow"),
+        ("cli.rank", "import click\nfrom kgtrec.graph.graph import read_graph"),
+        ("demo.run", "import kgtrec"),
+        ("trec.eval.score", "from kgtrec.trec.files.run import Run"),
+        ("scores.factors", "from kgtrec import _core"),
     ],
 )
-def test_a_right_import_is_let_pass(room: str, source: str):
-    assert not [text for found in imports_of(source) for text in complaints(room, found)]
+def test_a_right_import_is_let_pass(module: str, source: str):
+    assert not [
+        text for found in imports_of(source) for text in complaints(f"kgtrec.{module}", found)
+    ]
+
+
+def test_cycles_are_found():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize(

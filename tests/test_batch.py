@@ -21,16 +21,16 @@ from test_cluster import small_disk
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.cluster.jobfile import Batch, read_jobs
+from kgtrec.cluster.batch.job_file import Batch, read_jobs
 from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
 from distributed import Client, LocalCluster
 
-from kgtrec.cluster import records
-from kgtrec.cluster.batch import batch_status, run_batch
-from kgtrec.cluster.workers import SchedulerLost
+from kgtrec.cluster.batch import records
+from kgtrec.cluster.batch.batch import batch_status, run_batch
+from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
 JOBS = """
@@ -201,7 +201,9 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
         run_batch(batch, client, tell=told.append)
         return sorted(said.job.name for said in told if not isinstance(said, str))
 
-    monkeypatch.setattr("kgtrec.cluster.batch.opened_client", None)  # nothing to do: no workers
+    monkeypatch.setattr(
+        "kgtrec.cluster.batch.batch.opened_client", None
+    )  # nothing to do: no workers
     assert again() == []
     monkeypatch.undo()
     damaged = batch.output / "ranks/graph=one/protocol=test/model=b/ranks.parquet"
@@ -388,7 +390,7 @@ def test_the_command_on_a_scheduler(batch: Batch, client: Client) -> None:
 
 
 def test_a_scheduler_that_is_not_there(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgtrec.cluster.workers.CONNECT", 0.5)
+    monkeypatch.setattr("kgtrec.cluster.dask.workers.CONNECT", 0.5)
     done = CliRunner().invoke(cli, ["batch", str(batch.path), "--scheduler", "tcp://127.0.0.1:9"])
     assert isinstance(done.exception, UsageError)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in str(done.exception)
@@ -418,7 +420,7 @@ def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -
 
 
 def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:
-    from kgtrec.cluster.batch import _locked
+    from kgtrec.cluster.batch.batch import _locked
 
     with _locked(batch.output), pytest.raises(UsageError, match="another batch is at work"):
         run_batch(batch, client)
@@ -430,7 +432,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
-    monkeypatch.setattr("kgtrec.cluster.batch.rank_parts", lost)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", lost)
     with pytest.raises(SchedulerLost):
         run_batch(batch, client)
     assert states(batch) == ["waiting"] * 9

@@ -25,9 +25,9 @@ import pytest
 
 from kgtrec._version import __version__
 from kgtrec.cli import main
-from kgtrec.trec.output import Wanted, trec_lines
-from kgtrec.trec.scoring import Scored
-from kgtrec.trec.table import resolve
+from kgtrec.trec.eval.output import Wanted, trec_lines
+from kgtrec.trec.eval.score import Scored
+from kgtrec.trec.measures.names import resolve
 
 # Elsewhere than the checkout, so that what is installed is what runs.
 AWAY = tempfile.gettempdir()
@@ -310,8 +310,9 @@ def test_a_plain_evaluation_starts_quickly(files) -> None:
         "try: main()\n"
         "except SystemExit: pass\n"
         "assert dict(os.environ) == before\n"
-        "needless = {'pyarrow', 'pandas', 'scipy', 'logging', 'kgtrec.tables', 'kgtrec.trec.micro',"
-        " 'kgtrec.trec.ties', 'kgtrec.trec.packed', 'kgtrec.trec.zscores'}\n"
+        "needless = {'pyarrow', 'pandas', 'scipy', 'logging', 'kgtrec._internal.table',"
+        " 'kgtrec.trec.eval.kg_metrics',"
+        " 'kgtrec.trec.measures.ties', 'kgtrec.trec.files.pack', 'kgtrec.trec.eval.zscores'}\n"
         "print(sorted(needless & {*sys.modules}))\n"
     )
     done = subprocess.run(

@@ -387,7 +387,7 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
     # The file is a pipe that never ends, so reading it is what the command is at.
     code = (
         "import os, signal, sys, threading, time\n"
-        "from kgtrec import tsv\n"
+        "from kgtrec.graph import tsv\n"
         "class Endless:\n"
         "    def tell(self): return 0\n"
         "    def __enter__(self): return self\n"
@@ -416,7 +416,7 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
 
 
 def test_an_interrupt_does_not_wait_for_all_parts():
-    from kgtrec.native import share_rows
+    from kgtrec.ranking.kernel import share_rows
 
     begun = []
 

@@ -29,12 +29,13 @@ from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
 import kgtrec.cluster
-from kgtrec.cluster import engine, reach, workers
-from kgtrec.cluster.local import local_client
-from kgtrec.cluster.parts import PartFiles
+from kgtrec.cluster.checkpoint import PartFiles
+from kgtrec.cluster.dask import rank as dask_rank
+from kgtrec.cluster.dask import reach, workers
+from kgtrec.cluster.dask.local import local_client
+from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
+from kgtrec.cluster.part import Task
 from kgtrec.cluster.plan import Plan
-from kgtrec.cluster.task import Task
-from kgtrec.cluster.workers import ClusterError, SchedulerLost
 
 DEPTH = 5
 META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
@@ -88,7 +89,7 @@ def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, mos
         ranges = ((0, N),) if store.restricted else pieces(N, int(rng.integers(0, most)))
         return Plan(pieces(store.n_rows, most), ranges, 0, 0)
 
-    monkeypatch.setattr(engine, "make_plan", plan)
+    monkeypatch.setattr(dask_rank, "make_plan", plan)
 
 
 # -- The same bytes ----------------------------------------------------------------------------
@@ -280,7 +281,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     scores = some_scores(rng, (len(questions), N)).astype(np.float32)
     starts = [*range(0, len(questions), 2), len(questions)]
     blocks = tuple(itertools.pairwise(starts))
-    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
+    monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
     shapes, pieces, alive = [], [], []
     scatter, submit = client.scatter, reach.Workers.submit
 
@@ -471,11 +472,11 @@ def test_finished_parts_are_kept_and_damaged_ones_ranked_again(
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
     plans = Plan(((0, 4), (4, 9), (9, len(questions))), ((0, 11), (11, N)), 0, 0)
-    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: plans)
+    monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: plans)
     done = []
-    submit = engine.Workers.submit
+    submit = dask_rank.Workers.submit
     monkeypatch.setattr(
-        engine.Workers, "submit", lambda self, work: done.append(work) or submit(self, work)
+        dask_rank.Workers, "submit", lambda self, work: done.append(work) or submit(self, work)
     )
 
     def rank(**options) -> int:
@@ -503,7 +504,7 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(17)
     files = PartFiles(tmp_path)
     task = Task(3, 5, 0, 9)
-    part = engine.Partial(
+    part = dask_rank.Partial(
         task, rng.integers(0, 9, (6, 4)), np.array([True, False, False, True]),
         np.array([1, 2], dtype=np.int32), np.array([5, 1, 7], dtype=np.int32),
         np.array([0.5, -1, np.inf]), 3, "float64", "avx2",
@@ -579,7 +580,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
 
     monkeypatch.setattr(PartFiles, "save", save_and_stop)
     blocks = tuple(itertools.pairwise([*range(0, len(questions), 2), len(questions)]))
-    monkeypatch.setattr(engine, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
+    monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
     scheduler.start()
     monkeypatch.setattr(workers, "WAIT", 30.0)
     try:

@@ -23,7 +23,7 @@ import sys
 import numpy as np
 from distributed import Client
 import kgtrec, kgtrec.cluster
-from kgtrec.cluster import engine
+from kgtrec.cluster.dask import rank as engine
 
 folder, address = sys.argv[1:]
 rng = np.random.default_rng(5)

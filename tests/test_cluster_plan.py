@@ -19,11 +19,11 @@ from test_domains import N, R, random_questions, run_lists, some_scores
 import kgtrec
 from kgtrec.cluster.fitting import fit_files
 from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.joining import finish, merge, perform
+from kgtrec.cluster.merge_parts import finish, merge, perform
+from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
 from kgtrec.cluster.plan import Plan, format_bytes, make_plan, memory_bytes
-from kgtrec.cluster.sources import describe_scores
-from kgtrec.cluster.store import Store, gather, save_questions
-from kgtrec.cluster.task import Inputs, Task, answer_scores, partial
+from kgtrec.cluster.question_store import Store, gather, save_questions
+from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 
 Spans = list[tuple[int, int]]
@@ -369,7 +369,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 _MEASURE = """
 import pickle, sys
-from kgtrec.cluster.joining import perform
+from kgtrec.cluster.merge_parts import perform
 from kgtrec.cluster.plan import make_plan
 inputs, memory = pickle.load(sys.stdin.buffer)
 plan = make_plan(inputs, memory)

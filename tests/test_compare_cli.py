@@ -16,11 +16,11 @@ from compare_cases import systems
 from scipy import stats
 
 import kgtrec
-from kgtrec.cli.compare import command
+from kgtrec.cli.compare.command import command
 from kgtrec.errors import InputError, KgtrecError, UsageError
-from kgtrec.ranks import Ranks
-from kgtrec.study.poolfile import write_pool
-from kgtrec.study.pooling import Pool
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.study.pooling.pool import Pool
+from kgtrec.study.pooling.pool_file import write_pool
 
 QUICK = ("--permutations", "2000", "--draws", "200")
 

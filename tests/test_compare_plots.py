@@ -16,13 +16,13 @@ from matplotlib.colors import to_hex, to_rgb
 from kgtrec.plots import compare as figures
 from kgtrec.plots import rankings as ranked
 from kgtrec.plots.style import COLOURS, save, series_style
-from kgtrec.study.comparison import compare
-from kgtrec.study.discriminative import discrimination_of
-from kgtrec.study.pool_depths import with_intervals
-from kgtrec.study.rankings import rankings_of_values
-from kgtrec.study.reuse import Reuse
-from kgtrec.study.samples import Samples
-from kgtrec.study.stability import Sensitivity, depth_curves
+from kgtrec.study.comparison.discriminative_power import discrimination_of
+from kgtrec.study.comparison.rankings import rankings_of_values
+from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.stability import Sensitivity, depth_curves
+from kgtrec.study.pooling.depths import with_intervals
+from kgtrec.study.pooling.reusability import Reuse
 
 NAMES = ("a", "b", "c", "d")
 MINUS = "\N{MINUS SIGN}"

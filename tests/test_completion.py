@@ -20,9 +20,16 @@ import kgtrec
 from kgtrec.cli.complete import command
 from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.study.completion import Completion, complete, depth_table, remarks
-from kgtrec.study.judged import share_table, shares
-from kgtrec.study.openness import (
+from kgtrec.study.pooling.completion import Completion, complete, depth_table, remarks
+from kgtrec.study.pooling.judged_share import share_table, shares
+from kgtrec.study.pooling.pool import make_pool
+from kgtrec.study.pooling.triple_files import (
+    Judgements,
+    read_judgements,
+    read_triples,
+    write_triples,
+)
+from kgtrec.study.pooling.unjudged import (
     MEASURES,
     Interval,
     decided_pairs,
@@ -31,9 +38,7 @@ from kgtrec.study.openness import (
     open_remarks,
     verdicts,
 )
-from kgtrec.study.pooling import make_pool
-from kgtrec.study.triplefiles import Judgements, read_judgements, read_triples, write_triples
-from kgtrec.trec.files import read_qrels
+from kgtrec.trec.files.read import read_qrels
 
 DEPTH = 4
 

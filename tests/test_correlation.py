@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.bootstrap import Resampled
-from kgtrec.study.correlation import (
+from kgtrec.study.comparison.bootstrap import Resampled
+from kgtrec.study.comparison.rank_correlation import (
     correlation_table,
     over_questions,
     over_systems,
@@ -21,7 +21,7 @@ from kgtrec.study.correlation import (
     tau_ap,
     tau_b,
 )
-from kgtrec.study.stability import depth_curves
+from kgtrec.study.comparison.stability import depth_curves
 
 
 def slow_tau_ap(x: list[float], y: list[float]) -> float:

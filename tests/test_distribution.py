@@ -17,7 +17,7 @@ import kgtrec
 from kgtrec import Result
 from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.distribution import (
+from kgtrec.study.relation_shift import (
     coverage_note,
     kl_divergence,
     read_relation_counts,
@@ -25,7 +25,7 @@ from kgtrec.study.distribution import (
     reweighted,
     reweighted_mean,
 )
-from kgtrec.study.spread import spread, spreads
+from kgtrec.study.relation_spread import spread, spreads
 
 COUNTS = st.lists(st.integers(0, 50), min_size=3, max_size=3)
 

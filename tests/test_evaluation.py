@@ -99,5 +99,5 @@ def test_questions_and_keys_are_asked_for_first(
 
 
 def test_importing_the_module_does_not_hide_the_function() -> None:
-    importlib.import_module("kgtrec.evaluation")
+    importlib.import_module("kgtrec.results.evaluate")
     assert callable(kgtrec.evaluate)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgtrec import _core
-from kgtrec.measures.expected import (
+from kgtrec.measures.tie_expectation import (
     expected_hits,
     expected_log_rank,
     expected_rank,

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from kgtrec.study.samples import Samples
-from kgtrec.study.significance import PairTests, corrected, pairs_of, pairwise
+from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.significance import PairTests, corrected, pairs_of, pairwise
 
 FAMILIES, ITEMS, SYSTEMS = 2_000, 90, 4
 TESTS = ("randomisation", "t", "wilcoxon")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kgtrec.errors import UsageError
-from kgtrec.study.familytree import RELATIONS, RULES, family_tree
-from kgtrec.study.removal import correlated_removal, random_removal, ranked_removal
+from kgtrec.study.openworld.family_tree import RELATIONS, RULES, family_tree
+from kgtrec.study.openworld.removal import correlated_removal, random_removal, ranked_removal
 
 
 def kinship(tree):

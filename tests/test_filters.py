@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import kgtrec
-from kgtrec.asking import PROTOCOLS
-from kgtrec.cli.rank import command as rank_command
+from kgtrec.cli.rank.command import command as rank_command
 from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
+from kgtrec.questions.filters import PROTOCOLS
 
 SPLITS = {
     "train": [(0, 0, 1), (0, 0, 2), (3, 1, 4)],

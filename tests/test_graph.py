@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgtrec import triples as triples_module
-from kgtrec import tsv
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph import Graph, read_graph
-from kgtrec.triples import drop_duplicates, pack_triples
+from kgtrec.graph import triples as triples_module
+from kgtrec.graph import tsv
+from kgtrec.graph.graph import Graph, read_graph
+from kgtrec.graph.triples import drop_duplicates, pack_triples
 
 TRIPLES = [(b"b", b"r", b"a"), (b"a", b"s", b"c"), (b"b", b"r", b"a"), (b"\xff\"'", b"r", b"b ")]
 PLAIN = b"".join(b"\t".join(row) + b"\n" for row in TRIPLES)
@@ -214,7 +214,7 @@ def test_no_permission(tmp_path: Path, monkeypatch, target: str) -> None:
 
     folder_with(tmp_path, train__txt=GOOD)
     if target == "open":
-        monkeypatch.setattr("kgtrec.tsv_lines.open", refuse, raising=False)
+        monkeypatch.setattr("kgtrec.graph.tsv_errors.open", refuse, raising=False)
     else:
         monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(FileError, match=r"cannot be (read|listed) \(Permission denied\); "):
@@ -375,7 +375,7 @@ def test_views_for_people() -> None:
 
 
 def test_arrays_need_numpy_only() -> None:
-    code = "import sys; from kgtrec.graph import Graph; "
+    code = "import sys; from kgtrec.graph.graph import Graph; "
     code += "g = Graph.from_arrays(test=[(0, 0, 12)]); q = g.questions(); q.fingerprint; "
     code += "g.entities.trec_order; assert 'pyarrow' not in sys.modules"
     assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0

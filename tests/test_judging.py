@@ -33,7 +33,7 @@ from kgtrec.study.judging import (
     write_sheet,
     write_templates,
 )
-from kgtrec.study.judging.batches import annotator_of, to_judge
+from kgtrec.study.judging.assignment import annotator_of, to_judge
 from kgtrec.study.judging.merging import by_annotator
 from kgtrec.study.judging.sheets import write_new_sheets
 from kgtrec.study.judging.templates import read_names

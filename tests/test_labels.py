@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec.errors import InputError
-from kgtrec.labels import Labels, decode_docno, encode_docno
+from kgtrec.graph.labels import Labels, decode_docno, encode_docno
 
 raw_label = st.binary(min_size=1, max_size=6) | st.text("a %2\t\x00", min_size=1).map(str.encode)
 raw_labels = st.lists(raw_label, min_size=1, max_size=12, unique=True)

@@ -12,7 +12,7 @@ from study_cases import N_RELATIONS, Triples, graphs, listed, wn18
 
 import kgtrec
 from kgtrec.errors import UsageError
-from kgtrec.study.leaks import find_leaks
+from kgtrec.graph.statistics.leakage import find_leaks
 
 
 def mirrors_of(known: Triples, enough: float, fewest: int) -> dict[tuple[int, int, bool], float]:

@@ -14,8 +14,8 @@ from rank_cases import KINDS, Case, cases, columns, make_ranks, places, question
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import METRICS, RANK_TYPES, TREC_FAMILIES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.ties import Ties
-from kgtrec.measures.values import hits, mean_rank, reciprocal_rank
+from kgtrec.measures.item_values import hits, mean_rank, reciprocal_rank
+from kgtrec.measures.tied_ranks import Ties
 
 ALL_KINDS = (*KINDS, "expected")
 F = {

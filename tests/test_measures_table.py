@@ -16,9 +16,9 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, TREC_FAMILIES, Measure
-from kgtrec.measures.catalogue import describe, explained, listed, overview
+from kgtrec.measures.help import describe, explained, listed, overview
 from kgtrec.measures.metric import Metric
-from kgtrec.trec.families import FAMILIES
+from kgtrec.trec.measures.definitions import FAMILIES
 
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
 PYKEEN = {

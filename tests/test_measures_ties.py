@@ -23,8 +23,8 @@ from rank_cases import Case, cases, places
 import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.measures import METRICS
-from kgtrec.measures.expected import sums_over
-from kgtrec.measures.spread import TO_DEVIATION
+from kgtrec.measures.dispersion import TO_DEVIATION
+from kgtrec.measures.tie_expectation import sums_over
 
 # --- order statistics and spread ------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ def test_figures_name_sampled_candidates(results: dict[str, kgtrec.Result]) -> N
     pytest.importorskip("matplotlib")
     from kgtrec.plots import ranks as figures
     from kgtrec.plots.stratified import beta_curves, beta_heat_map
-    from kgtrec.study.stratify import beta_curve, beta_grid
+    from kgtrec.study.stratified import beta_curve, beta_grid
 
     both = {name: results[name] for name in ("full", "sampled")}
     ranks = {name: result.ranks for name, result in both.items()}

@@ -15,12 +15,12 @@ from hypothesis.extra.numpy import arrays
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
-from kgtrec.study.openworld.advice import verdict
 from kgtrec.study.openworld.experiment import METRICS
-from kgtrec.study.openworld.gains import gain, tied_gains
+from kgtrec.study.openworld.metrics import gain, tied_gains
 from kgtrec.study.openworld.mixture import Mixture
 from kgtrec.study.openworld.moments import moments
-from kgtrec.study.openworld.outlook import Seen, outlook_at
+from kgtrec.study.openworld.projection import Seen, outlook_at
+from kgtrec.study.openworld.report import verdict
 from kgtrec.study.openworld.simulate import BETAS, RHOS, STRENGTHS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
@@ -586,7 +586,7 @@ def test_study_is_reproducible_and_its_tables_hold_every_point(study):
 
 
 def hand_made_panel():
-    from kgtrec.study.openworld.curves import Curve, Panel
+    from kgtrec.study.openworld.study_results import Curve, Panel
 
     full = [np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.6])]
     sparse = [np.array([0.1, 0.3, 0.35]), np.array([0.15, 0.25])]

@@ -14,12 +14,12 @@ from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("matplotlib")
 
+from kgtrec.graph.statistics.popularity import entity_frequencies
 from kgtrec.plots import ranks as figures
 from kgtrec.plots.stratified import beta_curves, beta_heat_map, popularity
 from kgtrec.plots.style import check_plot, save
-from kgtrec.study.alignment import SizeExperiment
-from kgtrec.study.popularity import entity_frequencies
-from kgtrec.study.stratify import beta_curve, beta_grid
+from kgtrec.study.alignment.alignment import SizeExperiment
+from kgtrec.study.stratified import beta_curve, beta_grid
 
 RNG = np.random.default_rng(5)
 TRIPLES = np.unique(np.c_[RNG.integers(0, 30, 400), RNG.integers(0, 4, 400),

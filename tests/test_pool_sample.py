@@ -14,17 +14,17 @@ from pool_cases import Case, cases, write_case
 
 import kgtrec
 from kgtrec.cli.complete import command as complete_command
-from kgtrec.cli.eval import command as eval_command
+from kgtrec.cli.eval.command import command as eval_command
 from kgtrec.cli.judge import command as judge_command
 from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.study.completion import complete
-from kgtrec.study.draws import Draw, read_draw
 from kgtrec.study.judging import read_pooled, read_sheet, write_sheet
-from kgtrec.study.poolfile import read_pool, write_pool
-from kgtrec.study.pooling import make_pool
-from kgtrec.study.triplefiles import Judgements
-from kgtrec.trec.files import read_qrels
+from kgtrec.study.pooling.completion import complete
+from kgtrec.study.pooling.judged_sample import Draw, read_draw
+from kgtrec.study.pooling.pool import make_pool
+from kgtrec.study.pooling.pool_file import read_pool, write_pool
+from kgtrec.study.pooling.triple_files import Judgements
+from kgtrec.trec.files.read import read_qrels
 
 LABEL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
 TRIPLES = st.lists(st.tuples(LABEL, LABEL, LABEL), max_size=30)

@@ -15,10 +15,10 @@ from pool_cases import Case, cases, slow_pool, write_case
 import kgtrec
 from kgtrec.cli.pool import command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.study.poolfile import read_pool
-from kgtrec.study.pooling import Pool, make_pool
-from kgtrec.study.runlists import doubts, is_scores, run_lists
-from kgtrec.study.scorelists import score_lists
+from kgtrec.study.pooling.pool import Pool, make_pool
+from kgtrec.study.pooling.pool_file import read_pool
+from kgtrec.study.pooling.ranked_lists import doubts, is_scores, run_lists
+from kgtrec.study.pooling.score_lists import score_lists
 
 KINDS = st.sampled_from(["filtered", "raw"])
 FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])

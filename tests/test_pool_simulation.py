@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec.study.completion import Completion, complete
-from kgtrec.study.draws import Draw
-from kgtrec.study.familytree import family_tree
-from kgtrec.study.judged import judged_values, mean_columns
-from kgtrec.study.openness import intervals, open_candidates
-from kgtrec.study.pooling import Pool, make_pool
-from kgtrec.study.removal import random_removal
-from kgtrec.study.runlists import RankedLists, run_lists
-from kgtrec.study.seeds import SeedQuestions, seed_questions
-from kgtrec.study.stability import depth_curves
-from kgtrec.study.triplefiles import Judgements, lines_of_triples
+from kgtrec.study.comparison.stability import depth_curves
+from kgtrec.study.openworld.family_tree import family_tree
+from kgtrec.study.openworld.removal import random_removal
+from kgtrec.study.pooling.completion import Completion, complete
+from kgtrec.study.pooling.judged_sample import Draw
+from kgtrec.study.pooling.judged_share import judged_values, mean_columns
+from kgtrec.study.pooling.pool import Pool, make_pool
+from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
+from kgtrec.study.pooling.seed_questions import SeedQuestions, seed_questions
+from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
+from kgtrec.study.pooling.unjudged import intervals, open_candidates
 
 Triple = tuple[int, int, int]
 MEASURES = ("map", "ndcg_cut_20", "P_10")

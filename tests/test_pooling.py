@@ -16,12 +16,17 @@ from study_cases import N_ENTITIES, N_RELATIONS, listed
 import kgtrec
 from kgtrec.cli.pool import command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.study.categories import relation_categories
-from kgtrec.study.poolfile import read_pool, write_pool
-from kgtrec.study.pooling import Pool, make_pool
-from kgtrec.study.runlists import doubts, run_lists, system_names
-from kgtrec.study.seeds import read_question_ids, seed_questions
-from kgtrec.study.trivial import RULES, read_relation_types, rule_table, trivial_rules
+from kgtrec.graph.statistics.categories import relation_categories
+from kgtrec.study.pooling.automatic_labels import (
+    RULES,
+    read_relation_types,
+    rule_table,
+    trivial_rules,
+)
+from kgtrec.study.pooling.pool import Pool, make_pool
+from kgtrec.study.pooling.pool_file import read_pool, write_pool
+from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
+from kgtrec.study.pooling.seed_questions import read_question_ids, seed_questions
 
 KINDS = st.sampled_from(["filtered", "raw"])
 

@@ -16,8 +16,7 @@ from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed, wn18
 import kgtrec
 from kgtrec.cli.stats import command
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.overview import overview
-from kgtrec.study.popularity import (
+from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
     entity_popularity,
     popularity_correlations,
@@ -25,6 +24,7 @@ from kgtrec.study.popularity import (
     relation_popularity,
     triple_mix,
 )
+from kgtrec.graph.statistics.summary import overview
 
 SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
 NAMES = [(), (), ("train",), ("train", "test"), ("valid", "test")]

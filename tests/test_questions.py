@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgtrec.csr import Csr, contains
+from kgtrec._internal.csr import Csr, contains
 from kgtrec.errors import FilterWarning, InputError, UsageError
-from kgtrec.graph import Graph, read_graph
-from kgtrec.questions import Questions
+from kgtrec.graph.graph import Graph, read_graph
+from kgtrec.questions.questions import Questions
 
 Triple = tuple[int, int, int]
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}

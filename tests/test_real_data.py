@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec.result import Result
+from kgtrec.results.result import Result
 
 pytestmark = pytest.mark.data
 

@@ -89,9 +89,9 @@ def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, Modul
     study = benchmark["models"].Study(files, labels, ("distmult",))
 
     lists = study.filtered
-    from kgtrec.study.judged import shares
-    from kgtrec.study.openness import intervals
-    from kgtrec.study.pooling import make_pool
+    from kgtrec.study.pooling.judged_share import shares
+    from kgtrec.study.pooling.pool import make_pool
+    from kgtrec.study.pooling.unjudged import intervals
 
     pool = make_pool(lists, labels.seeds, 10)
     assert len(pool) == 16273

@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from test_domains import DEPTH, N, R, random_questions, run_lists, some_scores
 
 import kgtrec
-from kgtrec.cli.rank import command as rank_command
+from kgtrec.cli.rank.command import command as rank_command
 from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.listfiles import read_candidates, read_labels, read_names, read_negatives, read_pairs
-from kgtrec.openke import read_openke_ids, read_type_constraints
-from kgtrec.study.comparable import comparable
+from kgtrec.graph.id_files import (
+    read_candidates,
+    read_labels,
+    read_names,
+    read_negatives,
+    read_pairs,
+)
+from kgtrec.graph.openke import read_openke_ids, read_type_constraints
+from kgtrec.results.comparability import comparable
 
 Lists = list[set[int]]
 
@@ -558,7 +564,7 @@ def plain_ids(path: Path) -> dict[str, str]:
 
 @pytest.mark.data
 def test_sampled_fb15k_237_estimates_the_full_mean_rank(shared_data: Path, tmp_path: Path) -> None:
-    from kgtrec.study.sampled import full_bounds
+    from kgtrec.study.sampled_candidates import full_bounds
 
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
     questions = graph.questions(relations=np.arange(0, 237, 6))

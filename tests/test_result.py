@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from rank_cases import Case, cases, columns, make_ranks
 
+from kgtrec._internal.table import Table, stacked
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.result import Result
-from kgtrec.tables import Table, stacked
+from kgtrec.results.result import Result
 
 LABELS = ["/film/film/release_date_s./film/film_regional_release_date/film_release_region", "b|&_"]
 FACTS = {

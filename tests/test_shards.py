@@ -20,9 +20,9 @@ import pytest
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.cluster import identity
-from kgtrec.cluster.shardfile import check_shard, read_about, read_blocks, shard_name
-from kgtrec.cluster.shards import parse_shard, rank_shard
+from kgtrec.cluster import content_hash
+from kgtrec.cluster.shards.shard import parse_shard, rank_shard
+from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
 from kgtrec.errors import FileError, KgtrecError, UsageError
 
 COMMAND = [sys.executable, "-m", "kgtrec"]
@@ -168,7 +168,7 @@ def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
     home.shard("0/2", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.tsv.load_triples", None)
+        patch.setattr("kgtrec.graph.tsv.load_triples", None)
         home.shards(2, "--run-depth", "30")
     shutil.rmtree("g")
     os.unlink("m.npz")
@@ -310,7 +310,7 @@ def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> No
         save_scores(home.folder, 9)
         rank_shard(shard, plan, progress)
 
-    monkeypatch.setattr("kgtrec.cluster.shards.rank_shard", meddle)
+    monkeypatch.setattr("kgtrec.cluster.shards.shard.rank_shard", meddle)
     said = home.refuses("rank", "--graph", "g", "--scores", "s.npy", "--shard", "1/2", "-o", "d")
     assert said == (
         "s.npy: the scores were written to while this shard was ranked; "
@@ -331,7 +331,7 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
 
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
-    monkeypatch.setattr(identity, "WHOLE", 1000)
+    monkeypatch.setattr(content_hash, "WHOLE", 1000)
     assert "s.npy is over 1 GiB and known by" in home.shard("1/2", scores="s.npy")
     assert "over 1 GiB" not in home.shard("1/2", scores="m.npz", into="other")
     home.shards(2, scores="s.npy")
@@ -417,15 +417,16 @@ def test_a_full_disk(home: Home, size: int) -> None:
 _SLOW = """
 import time
 from kgtrec import cli
-from kgtrec.cluster import plan, shards
-plan._MOST_ROWS, perform, began = 5, shards.perform, []
+from kgtrec.cluster import plan
+from kgtrec.cluster.shards import shard
+plan._MOST_ROWS, perform, began = 5, shard.perform, []
 
 def slowly(*args):
     began.append(args)
     time.sleep(60 * (len(began) > 3))
     return perform(*args)
 
-shards.perform = slowly
+shard.perform = slowly
 cli.main()
 """
 
@@ -456,7 +457,7 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.cluster.shards.perform", stop)
+        patch.setattr("kgtrec.cluster.shards.shard.perform", stop)
         with pytest.raises(click.exceptions.Abort):
             home.shard("1/2")
     assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}

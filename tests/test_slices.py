@@ -20,7 +20,7 @@ import kgtrec
 from kgtrec import Result, UsageError
 from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError
-from kgtrec.study.slices import parse_by
+from kgtrec.results.slices import parse_by
 
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 METRICS = {"mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@3": lambda r: float(r <= 3)}

@@ -13,13 +13,13 @@ from scipy import stats
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.result import Result
-from kgtrec.study.discriminative import discriminate, discrimination_of
-from kgtrec.study.pooling import Pool
-from kgtrec.study.reuse import contributors_of, leave_one_out
-from kgtrec.study.samples import align_ranks, samples_of_ranks
-from kgtrec.study.stability import data_sensitivity
-from kgtrec.study.subsets import subset_values
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.discriminative_power import discriminate, discrimination_of
+from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
+from kgtrec.study.comparison.stability import data_sensitivity
+from kgtrec.study.comparison.subsets import subset_values
+from kgtrec.study.pooling.pool import Pool
+from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),

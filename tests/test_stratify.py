@@ -18,7 +18,7 @@ import kgtrec
 from kgtrec import InputError, Ranks, Result, UsageError
 from kgtrec.cli.stratify import command
 from kgtrec.measures import RANK_TYPES
-from kgtrec.study.stratify import beta_curve, beta_grid, betas, recounted
+from kgtrec.study.stratified import beta_curve, beta_grid, betas, recounted
 
 METRICS = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec import trec
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.trec.calling import Row
-from kgtrec.trec.scoring import NothingShared
+from kgtrec.trec.eval.evaluate import Row
+from kgtrec.trec.eval.score import NothingShared
 
 QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
 RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
@@ -126,7 +126,7 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     draw = np.random.default_rng(3)
     run = {f"q{i}": {f"d{j}": float(draw.integers(3)) for j in range(i)} for i in range(9)}
     trec.write_run(run, tmp_path / "whole")
-    monkeypatch.setattr("kgtrec.trec.lines.LINES_AT_A_TIME", 4)
+    monkeypatch.setattr("kgtrec.trec.files.lines.LINES_AT_A_TIME", 4)
     trec.write_run(run, tmp_path / "pieces")
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
 
@@ -478,7 +478,7 @@ def test_standard_input_only_once() -> None:
 
 def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
     code = (
-        "import sys, kgtrec.trec, kgtrec.trec.table; assert 'numpy' not in sys.modules;"
+        "import sys, kgtrec.trec, kgtrec.trec.measures.names; assert 'numpy' not in sys.modules;"
         "assert set(kgtrec.trec.__all__) <= set(dir(kgtrec.trec));"
         "kgtrec.trec.evaluate; assert 'numpy' in sys.modules and 'pandas' not in sys.modules"
     )

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.bounds import bounds, why_unbounded
-from kgtrec.trec.families import FAMILIES
-from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.table import resolve
-from kgtrec.trec.values import values
+from kgtrec.trec.measures.bounds import bounds, why_unbounded
+from kgtrec.trec.measures.definitions import FAMILIES
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.values import values
 
 NAMES = [
     "P_3", "success_2", "recip_rank", "recip_rank_cut_3", "rbp", "rbp_p=0.5", "dcg", "set_P",

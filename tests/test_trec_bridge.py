@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgtrec.errors import InputError, KgtrecError, UsageError
-from kgtrec.labels import Labels
-from kgtrec.questions import Csr
-from kgtrec.trec import bridge, evaluate, feed, summarise
-from kgtrec.trec.run import Run
-from kgtrec.trec.table import BadCutoff, resolve
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.questions import Csr
+from kgtrec.trec import evaluate, summarise
+from kgtrec.trec.files.run import Run
+from kgtrec.trec.measures import agreement
+from kgtrec.trec.measures import pytrec_eval as bridge
+from kgtrec.trec.measures.names import BadCutoff, resolve
 
 # What pytrec_eval has: runid and relstring come back as 0.0.
 FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
@@ -281,8 +283,8 @@ def cases(draw: st.DrawFn, depth: int = 20) -> Case:
 @settings(deadline=None)
 @given(case=cases())
 def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
-    trec = bridge.trec_values(case.run, case.answers, CUT)
-    native = bridge.native_values(case.ranks, CUT)
+    trec = agreement.trec_values(case.run, case.answers, CUT)
+    native = agreement.native_values(case.ranks, CUT)
     assert list(trec) == list(native) == [column.name for column in resolve(CUT)]
     for k in (1, 3, 20):
         for i, places in enumerate(case.places):
@@ -290,10 +292,10 @@ def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
             for name in due.keys() & native.keys():
                 assert native[name][i] == pytest.approx(due[name], abs=1e-14)
     del trec["recip_rank"]  # sees the whole list, which the run cuts at 20
-    differences = bridge.compare_values(trec, native, case.run.query_ids)
+    differences = agreement.compare_values(trec, native, case.run.query_ids)
     assert differences.keys() == trec.keys()
     assert max(differences.values()) <= 1e-12
-    named = bridge.check_agreement(case.ranks, case.run, case.answers)
+    named = agreement.check_agreement(case.ranks, case.run, case.answers)
     assert list(named) == ["ndcg_cut_20", "map_cut_20"]
 
 
@@ -306,7 +308,7 @@ def test_run_by_ids_and_by_labels_agree(case: Case) -> None:
         names = case.run.docnos[case.run.documents[rows]]
         run[query] = dict(zip(names, case.run.scores[rows].tolist(), strict=True))
         qrels[query] = dict.fromkeys(case.run.docnos[case.answers[i]], 1)
-    values = bridge.trec_values(case.run, case.answers, NAMES)
+    values = agreement.trec_values(case.run, case.answers, NAMES)
     for i, query in enumerate(case.run.query_ids):
         row = evaluate(qrels, run, NAMES, compat=9)[query]
         assert {name: column[i] for name, column in values.items()} == row
@@ -314,10 +316,10 @@ def test_run_by_ids_and_by_labels_agree(case: Case) -> None:
 
 def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     run, answers = big_case(500)
-    whole = bridge.trec_values(run, answers, NAMES)
-    monkeypatch.setattr(feed, "_PIECE_DOCUMENTS", 70)
-    monkeypatch.setattr(feed, "_PIECE_QUERIES", 3)
-    for name, column in bridge.trec_values(run, answers, NAMES).items():
+    whole = agreement.trec_values(run, answers, NAMES)
+    monkeypatch.setattr(bridge, "_PIECE_DOCUMENTS", 70)
+    monkeypatch.setattr(bridge, "_PIECE_QUERIES", 3)
+    for name, column in agreement.trec_values(run, answers, NAMES).items():
         np.testing.assert_array_equal(column, whole[name])
 
 
@@ -340,17 +342,17 @@ def big_case(n_questions: int) -> tuple[Run, Csr]:
 
 def test_only_what_measures_see_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     handed = []
-    plain = feed._call
+    plain = bridge._call
 
     def spy(qrels, run, columns):
         handed.append(max(map(len, run.values())))
         assert all(type(s) is float for scores in run.values() for s in scores.values())
         return plain(qrels, run, columns)
 
-    monkeypatch.setattr(feed, "_call", spy)
+    monkeypatch.setattr(bridge, "_call", spy)
     run, answers = big_case(50)
-    bridge.trec_values(run, answers, ["map_cut_20", "ndcg_cut_5", "num_rel"])
-    bridge.trec_values(run, answers, ["map_cut_20", "bpref"])
+    agreement.trec_values(run, answers, ["map_cut_20", "ndcg_cut_5", "num_rel"])
+    agreement.trec_values(run, answers, ["map_cut_20", "bpref"])
     assert handed == [20, np.diff(run.offsets).max()]
 
 
@@ -360,35 +362,35 @@ def test_a_difference_is_an_error_with_both_values() -> None:
     with pytest.raises(
         KgtrecError, match=r"map_cut_20 of question 'b' is .*0\.25.*0\.250000000002"
     ):
-        bridge.compare_values(trec, native, "abc", np.array([1, 2]))
+        agreement.compare_values(trec, native, "abc", np.array([1, 2]))
     native = {"map_cut_20": np.array([0.25 + 5e-13, 1.0])}
-    assert bridge.compare_values(trec, native, "abc", np.array([1, 2]))["map_cut_20"] < 1e-12
+    assert agreement.compare_values(trec, native, "abc", np.array([1, 2]))["map_cut_20"] < 1e-12
     with pytest.raises(KgtrecError):
-        bridge.compare_values({"x": np.array([np.nan])}, {"x": np.array([np.nan])}, "a")
+        agreement.compare_values({"x": np.array([np.nan])}, {"x": np.array([np.nan])}, "a")
 
 
 def test_runs_that_do_not_fit() -> None:
     run, answers = big_case(5)
     with pytest.raises(UsageError, match="5 questions where 4"):
-        bridge.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
+        agreement.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
     parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
     short = Run(**{**parts, "depth": 10, "docnos": Labels.decimal(50)})
     with pytest.raises(UsageError, match=r"10 candidates .* for map_cut_20; .*run_depth=20"):
-        bridge.trec_values(short, answers, ["map_cut_20", "P_10"])
-    bridge.trec_values(short, answers, ["P_10", "map"])
+        agreement.trec_values(short, answers, ["map_cut_20", "P_10"])
+    agreement.trec_values(short, answers, ["P_10", "map"])
     with pytest.raises(UsageError, match="bpref cannot be computed from ranks"):
-        bridge.native_values(FakeRanks(*np.zeros((4, 1), int)), ["bpref"])
+        agreement.native_values(FakeRanks(*np.zeros((4, 1), int)), ["bpref"])
 
 
 def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert float(np.float32(feed._MOST_DOCUMENTS)) == feed._MOST_DOCUMENTS
-    assert np.float32(feed._MOST_DOCUMENTS + 2) == np.float32(feed._MOST_DOCUMENTS + 1)
+    assert float(np.float32(bridge._MOST_DOCUMENTS)) == bridge._MOST_DOCUMENTS
+    assert np.float32(bridge._MOST_DOCUMENTS + 2) == np.float32(bridge._MOST_DOCUMENTS + 1)
     run, answers = big_case(5)
-    monkeypatch.setattr(feed, "_MOST_DOCUMENTS", 10)
+    monkeypatch.setattr(bridge, "_MOST_DOCUMENTS", 10)
     with pytest.raises(UsageError, match="up to 10 are possible"):
-        bridge.trec_values(run, answers, ["map"])
+        agreement.trec_values(run, answers, ["map"])
 
 
 def test_no_ranks_no_values() -> None:
     empty = FakeRanks(*np.zeros((4, 0), int))
-    assert bridge.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
+    assert agreement.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)

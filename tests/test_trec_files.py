@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgtrec.atomic import atomic_write
+from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, KgtrecError
-from kgtrec.trec.files import DuplicateDocument, read_qrels, read_run
-from kgtrec.trec.writing import write_run
+from kgtrec.trec.files.read import DuplicateDocument, read_qrels, read_run
+from kgtrec.trec.files.write import write_run
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:

@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
+from kgtrec._internal import bootstrap as room
+from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec.errors import UsageError
-from kgtrec.trec import intervals as room
-from kgtrec.trec.intervals import Resampling, ratio_intervals
 
 
 def one(values: list[float] | np.ndarray, how: Resampling | None = None, below=None) -> list[float]:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.micro import Micro, micro_values
-from kgtrec.trec.micronames import MICRO, micro_columns, micro_help
-from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.reading import read_lists
-from kgtrec.trec.table import BadCutoff
-from kgtrec.trec.writing import write_qrels
+from kgtrec.trec.eval.kg_metrics import Micro, micro_values
+from kgtrec.trec.eval.micronames import MICRO, micro_columns, micro_help
+from kgtrec.trec.files.write import write_qrels
+from kgtrec.trec.measures.judge import read_lists
+from kgtrec.trec.measures.names import BadCutoff
+from kgtrec.trec.measures.options import EvalOptions
 
 ASKED = "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr,kg_amri"
 COLUMNS, _ = micro_columns([ASKED])

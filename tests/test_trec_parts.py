@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from kgtrec.errors import FileError
-from kgtrec.trec import documents
-from kgtrec.trec.files import read_run_columns
+from kgtrec.trec.files import parse
+from kgtrec.trec.files.read import read_run_columns
 
 THREADS = (1, 2, 3, 7)
 
@@ -45,10 +45,10 @@ TEXTS = [(kind, is_run, text) for is_run, texts in ((True, RUNS), (False, QRELS)
 def test_cut_at_any_byte(tmp_path: Path, monkeypatch, threads, kind, is_run, text) -> None:
     path = tmp_path / "file"
     path.write_bytes(text)
-    monkeypatch.setattr(documents, "_PART_DOCUMENTS", 1)
-    monkeypatch.setattr(documents, "_FEW_GROUPS", 1)
+    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
+    monkeypatch.setattr(parse, "_FEW_GROUPS", 1)
     for cut in range(len(text)):
-        monkeypatch.setattr(documents, "_text_parts", lambda *_, c=cut: _two_parts(text, c))
+        monkeypatch.setattr(parse, "_text_parts", lambda *_, c=cut: _two_parts(text, c))
         fuzz_readers.check_columns(path, text, is_run, threads)
 
 
@@ -66,18 +66,18 @@ def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, kind, is_run, t
     for mark in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(mark + text)
         for size in range(1, len(text)):
-            monkeypatch.setattr(documents, "_PART_BYTES", size)
-            monkeypatch.setattr(documents, "_PART_DOCUMENTS", size % 5)
+            monkeypatch.setattr(parse, "_PART_BYTES", size)
+            monkeypatch.setattr(parse, "_PART_DOCUMENTS", size % 5)
             fuzz_readers.check_columns(path, mark + text, is_run, threads)
 
 
 def test_parts_begin_at_lines_and_cover_the_text(monkeypatch) -> None:
     data = bytearray(b"".join(b"x" * (i % 7) + b"\n" for i in range(60)))
-    text = documents.Text("file", True, data, 3)
+    text = parse.Text("file", True, data, 3)
     for size in range(1, len(data) + 2):
-        monkeypatch.setattr(documents, "_PART_BYTES", size)
+        monkeypatch.setattr(parse, "_PART_BYTES", size)
         for threads in THREADS:
-            parts = documents._text_parts(text, threads)
+            parts = parse._text_parts(text, threads)
             assert parts[0][0] == 3
             assert parts[-1][1] == len(data)
             assert all(a[1] == b[0] and data[b[0] - 1] == ord("\n")
@@ -88,8 +88,8 @@ def test_parts_begin_at_lines_and_cover_the_text(monkeypatch) -> None:
 @pytest.mark.parametrize("kind", RUNS)
 def test_packed_files_and_standard_input_in_parts(tmp_path: Path, monkeypatch, kind: str) -> None:
     text = RUNS[kind]
-    monkeypatch.setattr(documents, "_PART_BYTES", 20)
-    monkeypatch.setattr(documents, "_PART_DOCUMENTS", 1)
+    monkeypatch.setattr(parse, "_PART_BYTES", 20)
+    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     contents = {
         "run": text,

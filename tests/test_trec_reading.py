@@ -17,18 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.trec import documents
-from kgtrec.trec.files import (
+from kgtrec.trec.files import parse
+from kgtrec.trec.files.read import (
     DuplicateDocument,
     read_qrels,
     read_qrels_columns,
     read_run,
     read_run_columns,
 )
-from kgtrec.trec.lists import UNJUDGED
-from kgtrec.trec.reading import read_judgements, read_lists
-from kgtrec.trec.table import resolve
-from kgtrec.trec.values import values
+from kgtrec.trec.measures.judge import read_judgements, read_lists
+from kgtrec.trec.measures.judged_lists import UNJUDGED
+from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.values import values
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
@@ -40,9 +40,9 @@ def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of a few bytes and documents, so that small files are shared out too."""
-    monkeypatch.setattr(documents, "_PART_BYTES", 20)
-    monkeypatch.setattr(documents, "_PART_DOCUMENTS", 2)
-    monkeypatch.setattr(documents, "_FEW_GROUPS", 1)
+    monkeypatch.setattr(parse, "_PART_BYTES", 20)
+    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 2)
+    monkeypatch.setattr(parse, "_FEW_GROUPS", 1)
 
 
 # -- Random files ------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ def test_columns_are_the_oracles(folder, is_run, data, threads, small):
     content = data.draw(files(is_run))
     with pytest.MonkeyPatch.context() as patch:
         if small:
-            patch.setattr(documents, "_PART_BYTES", 8)
-            patch.setattr(documents, "_PART_DOCUMENTS", 1)
-            patch.setattr(documents, "_FEW_GROUPS", 1)
+            patch.setattr(parse, "_PART_BYTES", 8)
+            patch.setattr(parse, "_PART_DOCUMENTS", 1)
+            patch.setattr(parse, "_FEW_GROUPS", 1)
         fuzz_readers.check_columns(write(folder, content), content, is_run, threads)
 
 
@@ -149,7 +149,7 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
         for part, name in ((judged, "qrels"), (lines, "run"))
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
+        patch.setattr(parse, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
         fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
     from_files = read_lists(*paths, **options)
     from_dicts = read_lists(qrels, run, **options)
@@ -336,7 +336,10 @@ def test_standard_input(tmp_path, monkeypatch) -> None:
 def test_a_pipe_is_read(tmp_path) -> None:
     write(tmp_path, QRELS, "q")
     write(tmp_path, RUN, "r")
-    code = "import sys; from kgtrec.trec.reading import *; print(read_lists(*sys.argv[1:]).scores)"
+    code = (
+        "import sys; from kgtrec.trec.measures.judge import *; "
+        "print(read_lists(*sys.argv[1:]).scores)"
+    )
     command = f'"{sys.executable}" -c "{code}" <(cat q) <(cat r)'
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 
 import kgtrec
 from kgtrec.errors import FileError, UsageError
-from kgtrec.labels import Labels, decode_docno
+from kgtrec.graph.labels import Labels, decode_docno
 from kgtrec.trec import Run, read_qrels, read_run, write_qrels, write_questions
-from kgtrec.trec import lines as lines_module
+from kgtrec.trec.files import lines as lines_module
 
 LABELS = ["b c", "", "\udcff%20", "é", "z", "b", "a", "\U0001f600", "\uffff", "10", "9"]
 LABELS.remove("")

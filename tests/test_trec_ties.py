@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.table import TABLE, resolve
-from kgtrec.trec.tiecount import queries_with_ties
-from kgtrec.trec.tiegroups import tie_groups
-from kgtrec.trec.ties import TIES, check_tie_forms, has_tie_form, tied_values
-from kgtrec.trec.values import values
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import TABLE, resolve
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.tie_groups import tie_groups
+from kgtrec.trec.measures.tiecount import queries_with_ties
+from kgtrec.trec.measures.ties import TIES, check_tie_forms, has_tie_form, tied_values
+from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)
 WITH_CUTS = ("recip_rank_cut", "success", "P", "recall", "relative_P", "map_cut", "ndcg_cut")
@@ -220,7 +220,7 @@ def test_parts_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = lists_of(queries)
     whole = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
     for module in ("ties", "tiecount"):
-        monkeypatch.setattr(f"kgtrec.trec.{module}._PART_DOCUMENTS", 25)
+        monkeypatch.setattr(f"kgtrec.trec.measures.{module}._PART_DOCUMENTS", 25)
     parts = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
     assert whole[1] == parts[1] > 0
     for name, row in whole[0].items():

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from trec_oracle import measures as slow_measures
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec import feed
-from kgtrec.trec import values as room
-from kgtrec.trec.families import ELSEWHERE, nickname
-from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.reading import read_lists
-from kgtrec.trec.table import (
+from kgtrec.trec.measures import pytrec_eval as bridge
+from kgtrec.trec.measures import values as room
+from kgtrec.trec.measures.definitions import ELSEWHERE, nickname
+from kgtrec.trec.measures.judge import read_lists
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import (
     TABLE,
     BadCutoff,
     Column,
@@ -30,7 +29,8 @@ from kgtrec.trec.table import (
     ignored_parameters,
     resolve,
 )
-from kgtrec.trec.values import summary, values
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.values import summary, values
 
 CUTS = ",".join(map(str, (1, 2, 3, 5, 10, 20)))
 GAINED = ("dcg", "ideal_dcg", "ndcg", "ndcg_rel", "Rndcg", "G", "rbp")
@@ -46,7 +46,7 @@ COLUMNS = [
     *resolve(WITH_PARAMETERS),
     *(c for c in resolve(PLAIN) if c.row.kind != "rank"),
 ]
-FED = [c for c in resolve(nickname("all_trec", 9)) if feed.can_supply(c, EvalOptions(compat=9))]
+FED = [c for c in resolve(nickname("all_trec", 9)) if bridge.can_supply(c, EvalOptions(compat=9))]
 
 Query = tuple[Sequence[int | None], Sequence[int]]
 
@@ -162,7 +162,7 @@ def test_parts_and_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = large()
     whole = values(lists, COLUMNS)
     monkeypatch.setattr(room, "_PART_DOCUMENTS", 100)
-    monkeypatch.setattr(feed, "_PIECE_DOCUMENTS", 100)
+    monkeypatch.setattr(bridge, "_PIECE_DOCUMENTS", 100)
     for name, column in values(lists, COLUMNS).items():
         np.testing.assert_array_equal(column, whole[name])
 
@@ -171,7 +171,7 @@ def test_size_decides_who_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     lists, columns = large(), resolve(["map", "P_5", "rbp", "num_ret"])
     assert values(lists, columns).native == ()
     monkeypatch.setattr(room, "NATIVE_DOCUMENTS", 1000)
-    monkeypatch.setattr(feed, "_call", None)  # nobody asks pytrec_eval
+    monkeypatch.setattr(bridge, "_call", None)  # nobody asks pytrec_eval
     assert values(lists, columns).native == ("map", "P_5")  # the others it does not have
 
 

@@ -10,7 +10,7 @@ import warnings
 from importlib import import_module
 
 from kgtrec._version import __version__
-from kgtrec.cli.process import (
+from kgtrec.cli._process import (
     Terminated,
     end_quickly,
     exit_at_once,
@@ -27,6 +27,13 @@ with without_collector():
 
 __all__ = ["cli", "main"]
 
+# Where a command stands if not in the module of its name.
+_MODULES = {
+    "compare": "compare.command",
+    "eval": "eval.command",
+    "rank": "rank.command",
+    "merge": "rank.merge",
+}
 # In the order in which --help lists them.
 COMMANDS = {
     "demo": "Evaluate three baselines on an embedded graph, and learn to read the table.",
@@ -62,7 +69,8 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         with without_collector():
-            command: click.Command = import_module(f"kgtrec.cli.{cmd_name}").command
+            module = import_module(f"kgtrec.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = module.command
         command.name = cmd_name
         return command
 

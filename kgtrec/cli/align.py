@@ -9,7 +9,7 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.labels import Labels
+    from kgtrec.graph.labels import Labels
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
@@ -78,9 +78,9 @@ def command(**given: Any) -> None:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     """
-    from kgtrec.atomic import check_writable
-    from kgtrec.cli.outputs import keep_inputs
-    from kgtrec.trec.run import check_tag
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.trec.files.run import check_tag
 
     check_tag(given["tag"])
     arrays = (given["left"], given["right"], given["matrix"])
@@ -104,7 +104,7 @@ def command(**given: Any) -> None:
 
 def _experiment(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
     """What --sizes asks for."""
-    from kgtrec.study.alignment import size_experiment
+    from kgtrec.study.alignment.alignment import size_experiment
 
     found = size_experiment(
         loaded["pairs"], sizes=_sizes(given["sizes"], len(loaded["pairs"])),
@@ -119,7 +119,7 @@ def _experiment(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, 
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
-    from kgtrec.study.alignment import align
+    from kgtrec.study.alignment.alignment import align
 
     run, depth = given["run"], given["run_depth"]
     result = align(
@@ -142,8 +142,8 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any])
 
 
 def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
-    from kgtrec.study.alignment import alignment_questions
-    from kgtrec.trec.writing import write_qrels
+    from kgtrec.study.alignment.alignment import alignment_questions
+    from kgtrec.trec.files.write import write_qrels
 
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
     write_qrels(alignment_questions(loaded["pairs"], *loaded["sizes"], sides=sides, **labels), path)
@@ -178,9 +178,9 @@ def _load(
     arrays: tuple[str | None, ...], label_files: tuple[str | None, ...], pairs: str
 ) -> dict[str, Any]:
     """Everything the files hold."""
-    from kgtrec.labels import Labels
-    from kgtrec.listfiles import read_names, read_pairs
-    from kgtrec.scorefiles import load_matrix
+    from kgtrec.graph.id_files import read_names, read_pairs
+    from kgtrec.graph.labels import Labels
+    from kgtrec.scores.files import load_matrix
 
     found: dict[str, Any] = {
         name: None if path is None else load_matrix(path)

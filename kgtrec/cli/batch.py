@@ -9,8 +9,8 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cluster.jobfile import Batch
-    from kgtrec.cluster.records import Outcome
+    from kgtrec.cluster.batch.job_file import Batch
+    from kgtrec.cluster.batch.records import Outcome
 
 FAILED = 2
 
@@ -65,8 +65,8 @@ def command(
     In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model),
     summary.csv and summary.md. Exit code 2 if a job failed.
     """
-    from kgtrec.cluster.batch import batch_status
-    from kgtrec.cluster.jobfile import read_jobs
+    from kgtrec.cluster.batch.batch import batch_status
+    from kgtrec.cluster.batch.job_file import read_jobs
 
     batch = read_jobs(jobs)
     if status:
@@ -89,8 +89,8 @@ def command(
 
 
 def _run(batch: Batch, scheduler: str | None, workers: int | None, quiet: bool) -> list[Outcome]:
-    from kgtrec.cluster.batch import run_batch
-    from kgtrec.cluster.workers import connected
+    from kgtrec.cluster.batch.batch import run_batch
+    from kgtrec.cluster.dask.workers import connected
 
     def tell(said: Outcome | str) -> None:
         if isinstance(said, str):
@@ -114,7 +114,7 @@ def _release_semaphores() -> None:
 
 
 def _report(batch: Batch, outcomes: list[Outcome]) -> None:
-    from kgtrec.cluster.records import summary
+    from kgtrec.cluster.batch.records import summary
 
     _say(summary(outcomes, batch.measures).to_markdown(), err=False)
     _say(f"kgtrec: wrote {batch.output}/ranks, summary.csv, summary.md")

@@ -9,12 +9,12 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.study.completion import Completion
-    from kgtrec.study.openness import Interval
-    from kgtrec.study.pooling import Pool
-    from kgtrec.study.runlists import RankedLists
-    from kgtrec.study.triplefiles import Judgements
-    from kgtrec.tables import Table
+    from kgtrec._internal.table import Table
+    from kgtrec.study.pooling.completion import Completion
+    from kgtrec.study.pooling.pool import Pool
+    from kgtrec.study.pooling.ranked_lists import RankedLists
+    from kgtrec.study.pooling.triple_files import Judgements
+    from kgtrec.study.pooling.unjudged import Interval
 
 
 @click.command(short_help="Judgements of a pool to qrels and a complete test split.")
@@ -124,10 +124,13 @@ def command(
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
     from kgtrec.cli.pool import echo_tables, read_seeds
-    from kgtrec.graph import read_graph
-    from kgtrec.study.completion import complete, remarks
-    from kgtrec.study.judged import mean_columns
-    from kgtrec.study.openness import (
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.pooling.completion import complete, remarks
+    from kgtrec.study.pooling.judged_share import mean_columns
+    from kgtrec.study.pooling.pool_file import read_pool
+    from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
+    from kgtrec.study.pooling.triple_files import read_judgements
+    from kgtrec.study.pooling.unjudged import (
         MEASURES,
         WITHIN,
         intervals,
@@ -135,9 +138,6 @@ def command(
         open_remarks,
         verdicts,
     )
-    from kgtrec.study.poolfile import read_pool
-    from kgtrec.study.runlists import doubts, run_lists, system_names
-    from kgtrec.study.triplefiles import read_judgements
 
     if run_dir and not runs:
         raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
@@ -179,7 +179,7 @@ def _targets(
     """Files to write, by option or system, after checking them."""
     import os
 
-    from kgtrec.cli.outputs import check_outputs, keep_inputs
+    from kgtrec.cli._output_files import check_outputs, keep_inputs
 
     targets = dict(single)
     if run_dir is not None:
@@ -198,10 +198,10 @@ def _tables(
     lists: list[RankedLists],
     found: dict[str, dict[str, Interval]],
 ) -> dict[str, Table]:
-    from kgtrec.study.completion import complete, depth_table
-    from kgtrec.study.judged import share_table
-    from kgtrec.study.openness import interval_table
-    from kgtrec.study.trivial import rule_table
+    from kgtrec.study.pooling.automatic_labels import rule_table
+    from kgtrec.study.pooling.completion import complete, depth_table
+    from kgtrec.study.pooling.judged_share import share_table
+    from kgtrec.study.pooling.unjudged import interval_table
 
     depths = range(done.depth + 1)
     tables = {"depths": depth_table([complete(done.seeds, pool, judged, rules, d) for d in depths])}
@@ -216,7 +216,7 @@ def _tables(
 def _write(
     done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
 ) -> None:
-    from kgtrec.study.triplefiles import write_triples
+    from kgtrec.study.pooling.triple_files import write_triples
 
     if "--qrels" in targets:
         qrels = done.qrels(reverse)

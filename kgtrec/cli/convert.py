@@ -26,10 +26,10 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
     \b
     kgtrec convert --graph FB15k-237 --qrels qrels.txt --questions questions.tsv
     """
-    from kgtrec.cli.outputs import check_outputs
+    from kgtrec.cli._output_files import check_outputs
     from kgtrec.errors import UsageError
-    from kgtrec.graph import read_graph
-    from kgtrec.trec.writing import write_qrels, write_questions
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.trec.files.write import write_qrels, write_questions
 
     if not qrels and not topics:
         raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")

@@ -10,8 +10,8 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.study.judging import Sheet
-    from kgtrec.tables import Table
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
@@ -57,8 +57,8 @@ def templates(pool: str, output: str) -> None:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
-    from kgtrec.atomic import check_writable
-    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
     from kgtrec.study.judging import generated_templates, read_pooled, write_templates
 
     check_writable(output)
@@ -119,7 +119,7 @@ def sheets(
     kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
     kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
     """
-    from kgtrec.study.judging.batches import make_batches, read_pooled, to_judge
+    from kgtrec.study.judging.assignment import make_batches, read_pooled, to_judge
     from kgtrec.study.judging.journal import judged_sheet
     from kgtrec.study.judging.sheets import write_new_sheets
     from kgtrec.study.judging.templates import (
@@ -218,7 +218,7 @@ def export(sheet: str, output: str | None) -> None:
     kgtrec judge export sheets/anna.tsv
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
-    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec.cli._output_files import keep_inputs
     from kgtrec.study.judging.journal import journal_path, judged_path, judged_sheet
     from kgtrec.study.judging.sheets import write_sheet
 
@@ -307,8 +307,8 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
-    from kgtrec.atomic import check_writable
-    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
     from kgtrec.study.judging.journal import journal_path, judged_sheet
     from kgtrec.study.judging.merging import by_annotator, merge_sheets
     from kgtrec.study.judging.sheets import write_new_sheet, write_sheet

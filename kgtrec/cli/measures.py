@@ -26,9 +26,9 @@ def command(names: tuple[str, ...], form: str) -> None:
     kgtrec measures triple expected
     kgtrec measures --format json
     """
-    from kgtrec.measures.catalogue import describe, explained, listed, overview
-    from kgtrec.tables import dump_json
-    from kgtrec.trec.table import TABLE
+    from kgtrec._internal.table import dump_json
+    from kgtrec.measures.help import describe, explained, listed, overview
+    from kgtrec.trec.measures.names import TABLE
 
     families = {name: family.text for name, family in TABLE.items()}
     if not names:

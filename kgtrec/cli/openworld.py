@@ -135,8 +135,8 @@ def _of_files(
     metric: str,
     level: float,
 ) -> Comparison:
-    from kgtrec.cli.notes import warn_of_ranks
-    from kgtrec.ranks import Ranks
+    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
 
     if len(files) != 2:
@@ -213,8 +213,8 @@ def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
 
 
 def _show(found: Comparison, form: str, plot: str | None) -> None:
-    from kgtrec.study.openworld.advice import outlook_table
-    from kgtrec.tables import dump_json
+    from kgtrec._internal.table import dump_json
+    from kgtrec.study.openworld.report import outlook_table
 
     if plot is not None:
         from kgtrec.plots.openworld import comparison

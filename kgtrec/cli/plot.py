@@ -12,7 +12,7 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
 KINDS = {
     "ranks": "share of instances with rank at most k: Hits@k for every k",
@@ -72,11 +72,11 @@ def command(
 
     Curves differ in dashes as well as in colours that are told apart without seeing red or green.
     """
-    from kgtrec.atomic import check_writable
-    from kgtrec.cli.notes import warn_of_ranks
-    from kgtrec.cli.outputs import keep_inputs
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.cli._warnings import warn_of_ranks
     from kgtrec.plots.style import check_plot, save
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
     check_plot(output)
     check_writable(output)
@@ -128,7 +128,7 @@ def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Fig
     if kind.startswith("beta"):
         return _popularity(kind, loaded, metrics)
     from kgtrec.plots import ranks as figures
-    from kgtrec.result import Result
+    from kgtrec.results.result import Result
 
     if kind == "ranks":
         return figures.rank_distribution(loaded)
@@ -142,7 +142,7 @@ def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Fig
 def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
     from kgtrec.measures.sample import sides_present
     from kgtrec.plots.stratified import beta_curves, beta_heat_map
-    from kgtrec.study.stratify import beta_curve, beta_grid
+    from kgtrec.study.stratified import beta_curve, beta_grid
 
     sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}
     if kind == "beta":

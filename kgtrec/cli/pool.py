@@ -11,11 +11,11 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.graph import Graph
-    from kgtrec.study.pooling import Pool
-    from kgtrec.study.runlists import RankedLists
-    from kgtrec.study.seeds import SeedQuestions
-    from kgtrec.tables import Table
+    from kgtrec._internal.table import Table
+    from kgtrec.graph.graph import Graph
+    from kgtrec.study.pooling.pool import Pool
+    from kgtrec.study.pooling.ranked_lists import RankedLists
+    from kgtrec.study.pooling.seed_questions import SeedQuestions
 
 
 @click.command(short_help="The best candidates of several runs, to be judged.")
@@ -122,13 +122,13 @@ def command(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --qrels qrels.txt
     """
-    from kgtrec.cli.outputs import check_outputs, keep_inputs
-    from kgtrec.graph import read_graph
-    from kgtrec.study.draws import Draw
-    from kgtrec.study.poolfile import write_pool
-    from kgtrec.study.pooling import make_pool
-    from kgtrec.study.runlists import is_scores, run_lists, system_names
-    from kgtrec.study.scorelists import score_lists
+    from kgtrec.cli._output_files import check_outputs, keep_inputs
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.pooling.judged_sample import Draw
+    from kgtrec.study.pooling.pool import make_pool
+    from kgtrec.study.pooling.pool_file import write_pool
+    from kgtrec.study.pooling.ranked_lists import is_scores, run_lists, system_names
+    from kgtrec.study.pooling.score_lists import score_lists
 
     names = system_names(systems)
     if seed is not None and sample is None:
@@ -159,16 +159,16 @@ def command(
 
 def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
-    from kgtrec.study.seeds import read_question_ids, seed_questions
-    from kgtrec.study.triplefiles import read_triples
+    from kgtrec.study.pooling.seed_questions import read_question_ids, seed_questions
+    from kgtrec.study.pooling.triple_files import read_triples
 
     names = None if questions is None else read_question_ids(questions, graph)
     return seed_questions(graph, read_triples(path, graph), split, names=names)
 
 
 def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
-    from kgtrec.study.categories import relation_categories
-    from kgtrec.study.trivial import read_relation_types, trivial_rules
+    from kgtrec.graph.statistics.categories import relation_categories
+    from kgtrec.study.pooling.automatic_labels import read_relation_types, trivial_rules
 
     if types is None and not by_category:
         return None
@@ -182,8 +182,8 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
 def _say(
     pool: Pool, lists: list[RankedLists], seeds: SeedQuestions, rules: list[str] | None, form: str
 ) -> None:
-    from kgtrec.study.runlists import doubts
-    from kgtrec.study.trivial import rule_table
+    from kgtrec.study.pooling.automatic_labels import rule_table
+    from kgtrec.study.pooling.ranked_lists import doubts
 
     parts = {
         "depths": pool.depth_table(rules),
@@ -199,7 +199,7 @@ def _say(
 
 def echo_tables(parts: Mapping[str, Table], form: str) -> None:
     """Print tables one under another, or as one JSON object."""
-    from kgtrec.tables import dump_json
+    from kgtrec._internal.table import dump_json
 
     if form == "json":
         text = dump_json({name: table.to_dict() for name, table in parts.items()})

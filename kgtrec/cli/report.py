@@ -9,9 +9,9 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.measures import Measure
-    from kgtrec.result import Result
-    from kgtrec.tables import Table
+    from kgtrec.results.result import Result
 
 FORMATS = ("table", "json", "csv", "latex", "markdown")
 
@@ -72,10 +72,10 @@ def command(
     kgtrec report ranks.parquet --ratios other-test.txt
     kgtrec report ranks.parquet --rank-types -m both.micro.mrr -m both.micro.agmri
     """
-    from kgtrec.cli.notes import warn
+    from kgtrec.cli._warnings import warn
     from kgtrec.measures import parse_all
-    from kgtrec.ranks import Ranks
-    from kgtrec.result import Result
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
 
     measures = parse_all(keys) if keys else None
     _check_options(by, graph, labels, spread, ratios)
@@ -102,7 +102,7 @@ def _check_options(
     by: str | None, graph: str | None, labels: str | None, spread: bool, ratios: str | None
 ) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    from kgtrec.study.slices import parse_by
+    from kgtrec.results.slices import parse_by
 
     parts = parse_by(by) if by is not None else ()
     wrong = [
@@ -132,8 +132,8 @@ def _parts(
     labels: str | None,
     spread: bool,
 ) -> dict[str, Table]:
-    from kgtrec.graph import read_graph
-    from kgtrec.study.spread import spreads
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.relation_spread import spreads
 
     read = None if graph is None else read_graph(graph)
     tables = {
@@ -146,7 +146,7 @@ def _parts(
 def _reweighted(
     results: dict[str, Result], path: str, measures: list[Measure] | None
 ) -> dict[str, Table]:
-    from kgtrec.study.distribution import coverage_note, read_relation_counts, reweighted_table
+    from kgtrec.study.relation_shift import coverage_note, read_relation_counts, reweighted_table
 
     counts = read_relation_counts(path)
     for file, result in results.items():
@@ -156,8 +156,8 @@ def _reweighted(
 
 
 def _whole(results: dict[str, Result], form: str) -> str:
-    from kgtrec.cli.notes import bounds_block, bounds_by_key
-    from kgtrec.tables import dump_json, stacked
+    from kgtrec._internal.table import dump_json, stacked
+    from kgtrec.cli._warnings import bounds_block, bounds_by_key
 
     if form == "table":
         return _blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
@@ -173,8 +173,8 @@ def _whole(results: dict[str, Result], form: str) -> str:
 
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, form: str) -> str:
-    from kgtrec.summary import tie_note
-    from kgtrec.tables import dump_json, stacked
+    from kgtrec._internal.table import dump_json, stacked
+    from kgtrec.results.report import tie_note
 
     tables = {file: result.rank_types(measures) for file, result in results.items()}
     if form == "table":
@@ -189,7 +189,7 @@ def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, fo
 
 
 def _sliced(tables: dict[str, Table], form: str) -> str:
-    from kgtrec.tables import dump_json, stacked
+    from kgtrec._internal.table import dump_json, stacked
 
     if form == "table":
         return _blocks({file: table.to_text() for file, table in tables.items()})

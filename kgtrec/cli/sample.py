@@ -41,9 +41,9 @@ def command(
     What comes next:
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
-    from kgtrec.cli.outputs import check_outputs
-    from kgtrec.graph import read_graph
-    from kgtrec.study.sampling import sample_seeds
+    from kgtrec.cli._output_files import check_outputs
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.pooling.seed_sampling import sample_seeds
 
     check_outputs({"--output": output}, graph)
     sample = sample_seeds(

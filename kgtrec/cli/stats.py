@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kgtrec.graph import Graph
+    from kgtrec.graph.graph import Graph
 
 
 @click.command(short_help="A graph at a glance: popularity, categories, leaks.")
@@ -34,8 +34,8 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     kgtrec stats FB15k-237 --format json > fb15k-237.json
     kgtrec stats WN18RR --percentile 80
     """
-    from kgtrec.graph import read_graph
-    from kgtrec.study.overview import overview
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.graph.statistics.summary import overview
 
     if plot is not None:
         from kgtrec.plots.style import check_plot
@@ -50,9 +50,9 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
 
 
 def _draw(graph: Graph, path: str) -> None:
+    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
     from kgtrec.plots.stratified import popularity
     from kgtrec.plots.style import save
-    from kgtrec.study.popularity import entity_frequencies, relation_frequencies
 
     found = {"entities": entity_frequencies(graph), "relations": relation_frequencies(graph)}
     save(popularity(found), path)

@@ -9,8 +9,8 @@ import click
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.ranks import Ranks
-    from kgtrec.study.stratify import BetaGrid
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.stratified import BetaGrid
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
@@ -82,8 +82,8 @@ def command(
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --entities train --points 5
     """
-    from kgtrec.cli.notes import warn_of_ranks
-    from kgtrec.ranks import Ranks
+    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.ranking.ranks import Ranks
 
     if (entities or relations) and not graph:
         raise UsageError("--entities and --relations count triples anew: name --graph DIR, too")
@@ -103,8 +103,8 @@ def command(
 def _recounted(
     loaded: dict[str, Ranks], graph: str, entities: str | None, relations: str | None
 ) -> dict[str, Ranks]:
-    from kgtrec.graph import read_graph
-    from kgtrec.study.stratify import recounted
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.stratified import recounted
 
     read = read_graph(graph)
     return {file: recounted(ranks, read, entities, relations) for file, ranks in loaded.items()}
@@ -120,7 +120,7 @@ def _grid(
     rank_type: str,
 ) -> BetaGrid:
     from kgtrec.measures.sample import sides_present
-    from kgtrec.study.stratify import beta_curve, beta_grid, betas
+    from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
     axis = betas(points)
     side = side or sides_present(ranks)[-1]
@@ -130,7 +130,7 @@ def _grid(
 
 
 def _rendered(grids: dict[str, BetaGrid], form: str) -> str:
-    from kgtrec.tables import dump_json, stacked
+    from kgtrec._internal.table import dump_json, stacked
 
     tables = {file: grid.table() for file, grid in grids.items()}
     if form == "table":

@@ -1,13 +1,10 @@
-"""Ranking in parts: by question blocks and entity ranges, over processes, jobs and machines.
+"""Ranking in parts: by blocks of questions and ranges of entities, over processes and machines.
 
-``store``: questions as memory-mapped files, read by every worker. ``sources``: score files, by
-place and content. ``task``: one part of the work, and how parts join. ``plan``: which parts, how
-large, how long. ``shards``: parts as the files of a job array.
-
-With Dask, which is loaded when it is used: ``engine`` (`rank`) and ``chunks`` (Dask arrays) hand
-parts to ``workers`` (``local``: processes of this machine); ``reach`` and ``shipping`` take inputs
-to those that share no folder; ``parts`` keeps what is done; ``batch`` does many jobs, from
-``jobfile`` and ``tablefile``; ``records``: how they stand.
+In: a score source, questions, and memory that a task may use. Out: the ranks and run of one
+process. Open `plan` first (which parts, how large, how long), then `part` (one part of the work)
+and `merge_parts`. `question_store`: questions as memory-mapped files; `score_files`: scores by
+place and content; `checkpoint`: what is done. Three ways to run parts: `dask/`, `shards/` (a job
+array), and `batch/` (many jobs on Dask).
 
 Examples
 --------
@@ -17,6 +14,6 @@ Examples
 >>> ranks, run = kgtrec.cluster.rank("model.npz", questions, client)  # doctest: +SKIP
 """
 
-from kgtrec.cluster.engine import rank
+from kgtrec.cluster.dask.rank import rank
 
 __all__ = ["rank"]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec.atomic import atomic_write
-from kgtrec.cluster.arrayfiles import FactorFiles, Files
-from kgtrec.cluster.store import Store, hash_text, save_questions
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec.cluster.array_files import FactorFiles, Files
+from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking import check_shape, wanted_rows
+from kgtrec.ranking.rank import check_shape, wanted_rows
 
 if TYPE_CHECKING:
-    from kgtrec.questions import Questions
+    from kgtrec.questions.questions import Questions
 
 __all__ = ["fit_files", "stored_questions"]
 
@@ -36,7 +36,7 @@ def stored_questions(
     folder : path
         Made if need be.
     describe : callable
-        See `kgtrec.cluster.identity.describe_request`.
+        See `kgtrec.cluster.content_hash.describe_request`.
     ask : callable
         Reads the graph and asks the questions.
     rows : {"questions", "instances"}

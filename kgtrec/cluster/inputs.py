@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec.cluster.content_hash import WHOLE
 from kgtrec.cluster.fitting import fit_files
-from kgtrec.cluster.identity import WHOLE
-from kgtrec.cluster.sources import Files, ScoreFiles, describe_scores, save_scores
-from kgtrec.cluster.store import Store, save_questions
-from kgtrec.cluster.task import Inputs
+from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.question_store import Store, save_questions
+from kgtrec.cluster.score_files import Files, ScoreFiles, describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranker import Ranker
-from kgtrec.scores import Factors, as_array
+from kgtrec.ranking.ranker import Ranker
+from kgtrec.scores.sources import Factors, as_array
 
 if TYPE_CHECKING:
-    from kgtrec.questions import Questions
+    from kgtrec.questions.questions import Questions
 
 __all__ = ["make_inputs"]
 

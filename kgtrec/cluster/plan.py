@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.cluster.arrayfiles import FactorFiles, ScoreFiles
-from kgtrec.cluster.store import Store
-from kgtrec.cluster.task import GATHERED, Inputs, Task, answer_scores, partial
+from kgtrec.cluster.array_files import FactorFiles, ScoreFiles
+from kgtrec.cluster.part import GATHERED, Inputs, Task, answer_scores, partial
+from kgtrec.cluster.question_store import Store
 from kgtrec.errors import UsageError
 
 __all__ = ["Plan", "format_bytes", "make_plan", "memory_bytes", "throughput"]

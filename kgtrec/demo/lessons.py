@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec.tables import WIDTH, Cell, Table
+from kgtrec._internal.table import WIDTH, Cell, Table
 
 if TYPE_CHECKING:
-    from kgtrec.questions import Questions
-    from kgtrec.result import Result
+    from kgtrec.questions.questions import Questions
+    from kgtrec.results.result import Result
 
 __all__ = ["Evaluated", "report"]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
-from kgtrec.atomic import atomic_write
 from kgtrec.errors import FileError
-from kgtrec.tables import WIDTH, dump_json
 
 if TYPE_CHECKING:
     from kgtrec.demo.lessons import Evaluated
-    from kgtrec.questions import Questions
+    from kgtrec.questions.questions import Questions
 
 __all__ = ["COUNTRIES", "run_demo"]
 

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
+from kgtrec.measures.averaging import Groups, Weighing
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import Moments
 from kgtrec.measures.sample import require_side, sides_present
 from kgtrec.measures.stratified import Strata, stratified_means, values_of
-from kgtrec.measures.ties import Values
-from kgtrec.measures.weighing import Groups, Weighing
+from kgtrec.measures.tied_ranks import Values
 
 if TYPE_CHECKING:
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
 __all__ = ["Calculator"]
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kgtrec.measures.registry import AVERAGINGS, METRICS, find_metric
 from kgtrec.measures.sample import SIDES
-from kgtrec.measures.table import AVERAGINGS, METRICS, find_metric
-from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.measures.trec_names import TREC_FAMILIES, canonical_trec
+from kgtrec.measures.tied_ranks import RANK_TYPES
+from kgtrec.trec.measures.trec_names import TREC_FAMILIES, canonical_trec
 
 __all__ = ["FORM", "Parts", "metric_names", "near", "number", "problem_of", "split_key"]
 

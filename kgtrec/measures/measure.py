@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kgtrec.errors import UsageError
 from kgtrec.measures.keys import FORM, Parts, number, problem_of, split_key
-from kgtrec.measures.table import Metric, find_metric
+from kgtrec.measures.registry import Metric, find_metric
 
 __all__ = ["Measure", "parse_all"]
 

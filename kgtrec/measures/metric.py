@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.measures.chance import Chance, ChanceOf
-from kgtrec.measures.ties import Ranked, Values
-from kgtrec.measures.weighing import Groups, Weighing
+from kgtrec.measures.averaging import Groups, Weighing
+from kgtrec.measures.random_baseline import Chance, ChanceOf
+from kgtrec.measures.tied_ranks import Ranked, Values
 
 __all__ = ["Metric", "Moments", "plain"]
 

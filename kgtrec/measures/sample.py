@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures.ties import Ties
+from kgtrec.measures.tied_ranks import Ties
 
 if TYPE_CHECKING:
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
 __all__ = [
     "SIDES",

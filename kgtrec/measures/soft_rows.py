@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgtrec.measures import chance, values
+from kgtrec.measures import item_values, random_baseline
 from kgtrec.measures.adjusting import (
     AVERAGED,
     INDEPENDENT,
@@ -20,7 +20,7 @@ from kgtrec.measures.adjusting import (
     z_score,
 )
 from kgtrec.measures.metric import Metric
-from kgtrec.measures.ties import Ranked, Values
+from kgtrec.measures.tied_ranks import Ranked, Values
 
 __all__ = ["SOFT_ROWS"]
 
@@ -30,7 +30,7 @@ def _rows(
     title: str,
     term: str,
     value: Callable[[Ranked, str, float], Values],
-    chance_of: chance.ChanceOf,
+    chance_of: random_baseline.ChanceOf,
 ) -> tuple[Metric, ...]:
     """Ratio, index and z-score of a metric in [0, 1] that weighs lower places more than MRR."""
     stem, at, parameter = name.partition("@")
@@ -70,7 +70,11 @@ def _rows(
 
 SOFT_ROWS: tuple[Metric, ...] = (
     *_rows(
-        "log_mrr", "log-MRR", "1 / log2(r + 1)", values.reciprocal_log_rank, chance.reciprocal_log
+        "log_mrr",
+        "log-MRR",
+        "1 / log2(r + 1)",
+        item_values.reciprocal_log_rank,
+        random_baseline.reciprocal_log,
     ),
-    *_rows("p_mrr@p", "{p}-MRR", "r^-p", values.power_of_rank, chance.power),
+    *_rows("p_mrr@p", "{p}-MRR", "r^-p", item_values.power_of_rank, random_baseline.power),
 )

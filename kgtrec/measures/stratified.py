@@ -13,10 +13,10 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.measure import Measure, parse_all
 from kgtrec.measures.sample import SIDES, instance_ties, require_side, sides_present
-from kgtrec.measures.ties import Ranked
+from kgtrec.measures.tied_ranks import Ranked
 
 if TYPE_CHECKING:
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
 __all__ = ["Strata", "stratified_grid", "stratified_means", "values_of"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgtrec.lazy import lazy_exports
+from kgtrec._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.plots.compare import intervals as intervals

@@ -13,9 +13,9 @@ from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kgtrec.study.comparison import Comparison
-    from kgtrec.study.discriminative import Discrimination
-    from kgtrec.study.reuse import Reuse
+    from kgtrec.study.comparison.discriminative_power import Discrimination
+    from kgtrec.study.comparison.report import Comparison
+    from kgtrec.study.pooling.reusability import Reuse
 
 __all__ = ["intervals", "left_out", "p_curves", "pair_matrix"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from kgtrec.errors import UsageError
 from kgtrec.plots.style import figure, series_style, styled
 from kgtrec.study.openworld.formulas import approximation
-from kgtrec.study.openworld.gains import title_of
+from kgtrec.study.openworld.metrics import title_of
 from kgtrec.study.openworld.model import ENTITIES
 from kgtrec.study.openworld.moments import expectation
 from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kgtrec.study.openworld.compare import Comparison
-    from kgtrec.study.openworld.curves import Panel
+    from kgtrec.study.openworld.study_results import Panel
 
 __all__ = ["approximation_quality", "comparison", "expected_metric", "simulated", "sparse_full"]
 

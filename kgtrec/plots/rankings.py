@@ -14,8 +14,8 @@ from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kgtrec.study.rankings import Rankings
-    from kgtrec.study.stability import DepthCurves, Sensitivity
+    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.stability import DepthCurves, Sensitivity
 
 __all__ = ["bump_chart", "depth_curves", "sensitivity"]
 
@@ -41,7 +41,7 @@ def bump_chart(found: Rankings | Sequence[Rankings]) -> Figure:
         over systems where values alone are known: the figure says which). Grey bars hold systems
         together that tie.
     """
-    from kgtrec.study.rankings import Rankings
+    from kgtrec.study.comparison.rankings import Rankings
 
     several = [found] if isinstance(found, Rankings) else list(found)
     if not several:

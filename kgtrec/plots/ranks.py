@@ -15,9 +15,9 @@ from kgtrec.plots.style import MARKERS, figure, label_panels, series_style, shor
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kgtrec.ranks import Ranks
-    from kgtrec.result import Result
-    from kgtrec.study.alignment import SizeExperiment
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+    from kgtrec.study.alignment.alignment import SizeExperiment
 
 __all__ = ["alignment_sizes", "over_relations", "rank_distribution", "rank_types", "relations",
            "tie_widths"]  # fmt: skip

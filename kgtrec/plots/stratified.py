@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kgtrec.study.popularity import Frequencies
-    from kgtrec.study.stratify import BetaGrid
+    from kgtrec.graph.statistics.popularity import Frequencies
+    from kgtrec.study.stratified import BetaGrid
 
 __all__ = ["beta_curves", "beta_heat_map", "popularity"]
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.atomic import atomic_write
+from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:

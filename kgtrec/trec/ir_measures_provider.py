@@ -31,12 +31,12 @@ from ir_measures.providers.base import Any as Anything
 from ir_measures.util import QrelsConverter, RunConverter
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.inputs import is_frame, qrels_data, run_data
-from kgtrec.trec.lists import UNJUDGED, Lists
-from kgtrec.trec.options import EvalOptions
-from kgtrec.trec.reading import ranked, read_judgements, read_lists
-from kgtrec.trec.table import Column, depth_needed, resolve
-from kgtrec.trec.values import values
+from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
+from kgtrec.trec.measures.judge import ranked, read_judgements, read_lists
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import Column, depth_needed, resolve
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.values import values
 
 __all__ = ["KgtrecProvider", "register"]
 

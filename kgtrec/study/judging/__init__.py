@@ -9,10 +9,11 @@ given; ``agreement`` says how far annotators agree, ``merging`` makes one judgem
 from __future__ import annotations
 
 from kgtrec.study.judging.agreement import Agreement, agreement_table, agreements, cohen
-from kgtrec.study.judging.batches import Batch, PooledTriple, make_batches, read_pooled
-from kgtrec.study.judging.faults import Fault, Faults
+from kgtrec.study.judging.assignment import Batch, PooledTriple, make_batches, read_pooled
+from kgtrec.study.judging.file_errors import Fault, Faults
 from kgtrec.study.judging.journal import Journal, judged_sheet
 from kgtrec.study.judging.merging import Merged, merge_sheets
+from kgtrec.study.judging.question_text import template_of
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, write_sheet
 from kgtrec.study.judging.templates import (
     Names,
@@ -21,7 +22,6 @@ from kgtrec.study.judging.templates import (
     read_templates,
     write_templates,
 )
-from kgtrec.study.judging.wording import template_of
 
 __all__ = [
     "Agreement",

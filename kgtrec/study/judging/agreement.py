@@ -17,10 +17,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError
 from kgtrec.study.judging.sheets import Item, Triple
-from kgtrec.study.triplefiles import LABELS
-from kgtrec.tables import Cell, Table
+from kgtrec.study.pooling.triple_files import LABELS
 
 __all__ = ["ALL", "Agreement", "agreement_table", "agreements", "cohen"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, sheet_counts
-from kgtrec.study.triplefiles import LABELS
+from kgtrec.study.pooling.triple_files import LABELS
 
 __all__ = ["LONGEST", "Journal", "JournalError", "journal_path", "judged_path", "judged_sheet"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.judging.batches import annotator_of
-from kgtrec.study.judging.faults import Fault, Faults
+from kgtrec.study.judging.assignment import annotator_of
+from kgtrec.study.judging.file_errors import Fault, Faults
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.sheets import Item, Sheet, Triple
-from kgtrec.tables import Cell, Table
 
 __all__ = ["Merged", "by_annotator", "merge_sheets"]
 

@@ -20,7 +20,7 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kgtrec.atomic import check_writable
+from kgtrec._internal.atomic_file import check_writable
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.journal import Journal, JournalError
 from kgtrec.study.judging.sheets import Sheet, scan_sheet, write_sheet

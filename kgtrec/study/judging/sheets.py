@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-from kgtrec.atomic import atomic_write
+from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging.faults import Fault, Faults, lines_with_faults, text_lines
-from kgtrec.study.triplefiles import LABELS
+from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
+from kgtrec.study.pooling.triple_files import LABELS
 
 __all__ = [
     "COLUMNS",

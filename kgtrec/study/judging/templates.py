@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
-from kgtrec.atomic import atomic_write
+from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import InputError
-from kgtrec.study.judging.faults import Fault, Faults, lines_with_faults, text_lines
-from kgtrec.study.judging.wording import HEAD, TAIL, template_of
+from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
+from kgtrec.study.judging.question_text import HEAD, TAIL, template_of
 
 __all__ = [
     "Names",

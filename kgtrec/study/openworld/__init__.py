@@ -14,7 +14,6 @@ from kgtrec.study.openworld.compare import (
     compare_values,
     question_values,
 )
-from kgtrec.study.openworld.curves import Curve, FamilyStudy, Panel
 from kgtrec.study.openworld.experiment import family_study
 from kgtrec.study.openworld.formulas import (
     approximation,
@@ -30,8 +29,9 @@ from kgtrec.study.openworld.formulas import (
 )
 from kgtrec.study.openworld.model import correlation_range, sparsity_of_density, split_strength
 from kgtrec.study.openworld.moments import covariance, expectation, negative_part, variance
-from kgtrec.study.openworld.outlook import Outlook
+from kgtrec.study.openworld.projection import Outlook
 from kgtrec.study.openworld.simulate import Simulation, simulate
+from kgtrec.study.openworld.study_results import Curve, FamilyStudy, Panel
 
 __all__ = [
     "Comparison",

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.openworld.gains import gain, tied_gains
+from kgtrec.study.openworld.metrics import gain, tied_gains
 from kgtrec.study.openworld.model import ENTITIES
-from kgtrec.study.openworld.outlook import (
+from kgtrec.study.openworld.projection import (
     CONTROL,
     Outlook,
     Seen,
@@ -30,7 +30,7 @@ from kgtrec.study.openworld.outlook import (
 )
 
 if TYPE_CHECKING:
-    from kgtrec.ranks import Ranks
+    from kgtrec.ranking.ranks import Ranks
 
 __all__ = [
     "Comparison",
@@ -93,7 +93,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types, for JSON: None where something is not known or infinite."""
-        from kgtrec.study.openworld.advice import verdict
+        from kgtrec.study.openworld.report import verdict
 
         found = asdict(self)
         for shown, outlook in zip(found["outlooks"], self.outlooks, strict=True):
@@ -101,7 +101,7 @@ class Comparison:
         return _plain(found | {"verdict": verdict(self)})
 
     def __str__(self) -> str:
-        from kgtrec.study.openworld.advice import advice
+        from kgtrec.study.openworld.report import advice
 
         return advice(self)
 

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import UsageError
-from kgtrec.progress import progress_bar
-from kgtrec.questions import Questions
-from kgtrec.ranking import rank
-from kgtrec.ranks import Ranks
-from kgtrec.study.familytree import RELATIONS, FamilyTree, family_tree
+from kgtrec.questions.questions import Questions
+from kgtrec.ranking.rank import rank
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.compare import question_values
-from kgtrec.study.openworld.curves import Curve, FamilyStudy, Panel
 from kgtrec.study.openworld.factorise import MODELS, Checkpoint, Model
+from kgtrec.study.openworld.family_tree import RELATIONS, FamilyTree, family_tree
 from kgtrec.study.openworld.mixture import Mixture
-from kgtrec.study.removal import OpenWorld, random_removal, ranked_removal
-from kgtrec.trec.native import native_values
+from kgtrec.study.openworld.removal import OpenWorld, random_removal, ranked_removal
+from kgtrec.study.openworld.study_results import Curve, FamilyStudy, Panel
+from kgtrec.trec.measures.from_ranks import native_values
 
 __all__ = ["DENSITIES", "METRICS", "REMOVALS", "family_study"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.gains import gain, sum_of_gains
+from kgtrec.study.openworld.metrics import gain, sum_of_gains
 from kgtrec.study.openworld.model import (
     ENTITIES,
     Strengths,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.gains import sum_of_gains
+from kgtrec.study.openworld.metrics import sum_of_gains
 from kgtrec.study.openworld.model import Strengths, binomial, checked_strength
 from kgtrec.study.openworld.moments import moments
 

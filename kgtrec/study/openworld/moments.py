@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec.study.openworld.gains import gain, sum_of_gains
+from kgtrec.study.openworld.metrics import gain, sum_of_gains
 from kgtrec.study.openworld.model import (
     ENTITIES,
     Strengths,

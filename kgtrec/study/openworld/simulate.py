@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.gains import sum_of_gains
+from kgtrec.study.openworld.metrics import sum_of_gains
 from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
 
 __all__ = ["BETAS", "N_ANSWERS", "RHOS", "STRENGTHS", "Simulation", "filtered_ranks", "simulate"]

@@ -1,0 +1,69 @@
+"""Checks on the files that a command is to write, before the work begins."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kgtrec._internal.atomic_file import check_writable
+from kgtrec.errors import UsageError
+from kgtrec.graph.tsv import find_split_files
+
+__all__ = ["check_outputs", "keep_inputs"]
+
+
+def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | None = None) -> None:
+    """Refuse outputs that cannot be written, and those that would cost the user a file.
+
+    Parameters
+    ----------
+    outputs : mapping of str to str or None
+        Option to the file that it names, if any.
+    graph : str
+        Folder of the graph.
+    scores : str, optional
+        File or folder with scores.
+
+    Raises
+    ------
+    UsageError
+        Two outputs are one file, or an output is an input.
+    FileError
+        An output cannot be written, or the graph's folder holds no split.
+    """
+    check_writable(*outputs.values())
+    with warnings.catch_warnings():  # they come when the graph is read
+        warnings.simplefilter("ignore")
+        splits = find_split_files(graph)
+    taken = {os.path.realpath(path): "the graph" for path in splits.values()}
+    taken |= {os.path.realpath(path): "the scores" for path in _files(scores)}
+    for option, path in outputs.items():
+        if path is None or (os.path.exists(path) and not os.path.isfile(path)):
+            continue  # a pipe or /dev/null takes whatever comes
+        other = taken.setdefault(os.path.realpath(path), option)
+        if other is not option:
+            raise UsageError(
+                f"{option} {path} would overwrite {other}; give the name of another file"
+            )
+
+
+def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
+    """UsageError if an output is one of the input files, or two outputs are one file."""
+    taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None or (os.path.exists(path) and not os.path.isfile(path)):
+            continue  # a pipe or /dev/null takes whatever comes
+        other = taken.setdefault(os.path.realpath(path), option)
+        if other is not option:
+            raise UsageError(
+                f"{option} {path} would overwrite {other}; give the name of another file"
+            )
+
+
+def _files(scores: str | None) -> Iterable[Path]:
+    if scores is None:
+        return []
+    path = Path(scores)
+    return path.glob("*.npy") if path.is_dir() else [path]

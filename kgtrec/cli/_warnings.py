@@ -1,0 +1,73 @@
+"""What must not be missed about ranks, whatever form they are printed in."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+__all__ = ["bounds_block", "bounds_by_key", "warn", "warn_of_ranks"]
+
+
+def warn(results: Mapping[str, Result], form: str = "table") -> None:
+    """Say on stderr which files can't be compared and, where no table does, what to beware of.
+
+    `form` is "table" where the text of every result is printed, which says the latter itself.
+    """
+    from kgtrec.results.comparability import comparable
+    from kgtrec.results.report import warnings_of
+
+    files = list(results)
+    for file in files[1:]:
+        reasons = comparable(results[files[0]].ranks, results[file].ranks)
+        if reasons:
+            _say(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(reasons)}")
+    if form != "table":
+        for file, result in results.items():
+            for text in warnings_of(result):
+                _say(f"{file}: {text}")
+
+
+def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
+    """The same of ranks, of which something else than the table is shown."""
+    from kgtrec.results.result import Result
+
+    warn({name: Result(ranks) for name, ranks in loaded.items()}, "other")
+
+
+def bounds_block(result: Result) -> str:
+    """A table of what sampled ranks say of full ones; empty for full ones."""
+    if result.ranks.full_candidates is None:
+        return ""
+    from kgtrec.study.sampled_candidates import full_bounds
+
+    table = full_bounds(result.ranks)
+    told = (
+        "Among all candidates, with 95 % confidence, if the sampled ones were drawn evenly, "
+        "without replacement and for each question by itself "
+        f"(micro, {result.sides[-1]}; nan: no estimate)"
+    )
+    return f"\n\n{textwrap.fill(told, 80)}\n{table.to_text()}"
+
+
+def bounds_by_key(result: Result) -> dict[str, float]:
+    """The same as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
+    if result.ranks.full_candidates is None:
+        return {}
+    from kgtrec.study.sampled_candidates import full_bounds
+
+    side, found = result.sides[-1], {}
+    for name, _, *values in full_bounds(result.ranks).rows:
+        for kind, value in zip(("estimate", "low", "high"), values, strict=True):
+            found[f"full.{kind}.{side}.realistic.micro.{str(name).lower()}"] = float(value)
+    return found
+
+
+def _say(text: str) -> None:
+    click.echo(f"kgtrec: warning: {text}".encode("utf-8", "surrogateescape"), err=True)

@@ -1,0 +1,248 @@
+"""``kgtrec compare``: which system is better, and how sure is that?"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.cli.compare.report import Report
+
+FORMATS = ("table", "markdown", "latex", "csv", "tsv", "json")
+TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
+CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
+OF_RUNS = ("map_cut_20", "ndcg_cut_20")
+
+
+@click.command(short_help="Which system is better? Intervals, paired tests, effect sizes.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE FILE ...")
+@click.option("--qrels", metavar="QRELS", help="The files are TREC runs, to be judged by these.")
+@click.option(
+    "-m", "--measure", "keys", multiple=True, metavar="KEY",
+    help="both.realistic.micro.hits@10, both.macro.map_cut_20, ...; with --qrels map, P.10, AP@20, "
+    "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+)  # fmt: skip
+@click.option(
+    "--test", type=click.Choice(TESTS), default=None,
+    help="Paired test of every pair.  [default: randomisation; with --discriminative t]",
+)  # fmt: skip
+@click.option(
+    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
+    help="For the number of pairs: any false finding (holm, bonferroni), or their share (bh).",
+)  # fmt: skip
+@click.option(
+    "--cluster", is_flag=True,
+    help="Test micro measures over questions, not instances: sound where the instances of a "
+    "question depend on each other. Intervals always draw whole questions.",
+)  # fmt: skip
+@click.option(
+    "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
+    help="Random signs of the randomisation test.",
+)  # fmt: skip
+@click.option(
+    "--draws", type=click.IntRange(100), default=5_000, show_default=True,
+    help="Bootstrap samples of the questions, for intervals.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, help="p below which a difference is significant.",
+)  # fmt: skip
+@click.option(
+    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95,
+    show_default=True, help="Of intervals.",
+)  # fmt: skip
+@click.option(
+    "--against", metavar="QRELS|DIR",
+    help="Instead: do other labels rank the systems alike? With --qrels other qrels; of ranks a "
+    "folder with files of the same names.",
+)  # fmt: skip
+@click.option(
+    "--stability", is_flag=True,
+    help="Instead: do random parts of the test triples rank the systems as all of them do?",
+)  # fmt: skip
+@click.option(
+    "--repeats", type=click.IntRange(1), default=50, show_default=True,
+    help="With --stability: random parts of each size, from 1 to 95 %.",
+)  # fmt: skip
+@click.option(
+    "--discriminative", is_flag=True,
+    help="Instead: which measure tells systems apart best? Sorted p-values, and their area.",
+)  # fmt: skip
+@click.option(
+    "--reuse", metavar="POOL.tsv",
+    help="Instead, with --qrels and --graph: what does a system lose if the pool was made without "
+    "it?",
+)  # fmt: skip
+@click.option(
+    "--depths", metavar="POOL.tsv",
+    help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
+)  # fmt: skip
+@click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
+    "it all.",
+)  # fmt: skip
+@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+@click.option(
+    "--plot-pairs", metavar="FILE", help="Draw which pairs differ, and how much, as a matrix."
+)
+@click.option(
+    "--plot-rankings", metavar="FILE", help="Draw how the measures rank the systems, side by side."
+)
+def command(files: tuple[str, ...], form: str, **given: Any) -> None:
+    """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
+    runs with --qrels.
+
+    For each measure: values with bootstrap intervals, every pair of systems tested, p-values
+    corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
+    the differences; wins: share of items on which the first is better, ties half), and a sentence
+    on what follows. Micro measures are tested over instances, macro ones over questions, runs over
+    all queries of QRELS. With three or more systems and several measures: do these rank alike?
+
+    \b
+    kgtrec compare distmult.parquet complex.parquet
+    kgtrec compare *.parquet -m both.realistic.micro.hits@10 --correction bh
+    kgtrec compare *.parquet --format latex > table.tex
+    kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
+    kgtrec compare *.parquet --stability --plot sensitivity.pdf
+    kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
+    kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
+    kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
+    kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
+    kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
+    kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
+    """
+    figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
+    _check_options(given, figures, len(files) < 3)
+    _check_figures(files, given, figures)
+    _keep_blas_single()
+    from kgtrec.cli.compare.report import Wish
+    from kgtrec.cli.compare.systems import make_report
+
+    of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
+    keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
+    wish = Wish(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    _show(make_report(wish), form, figures)
+
+
+def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
+    for note in report.notes:
+        click.echo(f"kgtrec: {note}".encode("utf-8", "surrogateescape"), err=True)
+    text = report.rendered(form)
+    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    for kind, path in figures.items():
+        if path is not None:
+            from kgtrec.plots.style import save
+
+            save(report.figure(kind), path)
+            click.echo(f"kgtrec: figure written to {path}", err=True)
+
+
+def _check_figures(
+    files: tuple[str, ...], given: dict[str, Any], figures: dict[str, str | None]
+) -> None:
+    """Refuse figures that could not be written, or would cost the user a file."""
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+
+    if not any(figures.values()):
+        return
+    from kgtrec.plots.style import check_plot
+
+    for path in filter(None, figures.values()):
+        check_plot(path)
+    check_writable(*figures.values())
+    inputs = [given[name] for name in ("qrels", "against", "reuse", "depths")]
+    keep_inputs((*files, *inputs), {_option(kind): path for kind, path in figures.items()})
+
+
+def _option(kind: str) -> str:
+    return f"--plot-{kind}" if kind else "--plot"
+
+
+def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
+    """Refuse options that would have no effect, before any file is read."""
+    qrels, modes = given["qrels"], ("stability", "discriminative", "reuse", "against", "depths")
+    chosen = [f"--{mode}" for mode in modes if given[mode]]
+    context = click.get_current_context()
+    source = click.core.ParameterSource.COMMANDLINE
+    repeats = context.get_parameter_source("repeats") is source
+    permutations = context.get_parameter_source("permutations") is source
+    tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
+    more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
+    pool = given["reuse"] or given["depths"]
+    single = len(given["keys"]) == 1 and "," not in given["keys"][0]
+    wrong = [
+        (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
+        (given["stability"] and qrels,
+         "--stability needs files of ranks: in runs that were cut, answers have no rank"),
+        (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
+        (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
+        (pool and not given["graph"],
+         f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
+        (given["graph"] and not pool, "--graph goes with --reuse or --depths"),
+        (more, f"{' and '.join(more)}: of the comparison itself only, not of "
+         f"{' and '.join(chosen)}; take --plot"),
+        (repeats and not given["stability"], "--repeats goes with --stability"),
+        (figures["rankings"] and (single or few),
+         "--plot-rankings holds rankings against each other: name two measures and three systems "
+         "at least"),
+        (given["test"] and chosen and not given["discriminative"],
+         "--test has no part in this report; leave it out"),
+        (permutations and tested != "randomisation",
+         f"--permutations are of the randomisation test, not of {tested}"),
+    ]  # fmt: skip
+    problems = [problem for found, problem in wrong if found]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
+def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:
+    """Files by short names: their own without endings, or as they are where those are alike."""
+    twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice; name each system once")
+    if len(files) < 2:
+        raise UsageError(f"{files[0]!r} alone has nothing to be compared with; name two or more")
+    _check_kinds(files, runs)
+    if runs:  # named as in pools
+        from kgtrec.study.pooling.ranked_lists import system_names
+
+        return dict(zip(system_names(files), files, strict=True))
+    short = [Path(file).name.removesuffix(".parquet").removesuffix(".ranks") for file in files]
+    return {
+        file if short.count(stem) > 1 or not stem else stem: file
+        for stem, file in zip(short, files, strict=True)
+    }
+
+
+def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
+    """Ranks and runs are told apart by their first bytes, as what is wrong is then easily said."""
+    for file in filter(os.path.isfile, files):
+        with suppress(OSError), open(file, "rb") as stream:
+            ranks = stream.read(4) == b"PAR1"
+            if runs and ranks:
+                raise UsageError(
+                    f"{file!r} is a Parquet file; with --qrels, name TREC runs; files of ranks are "
+                    "compared without --qrels"
+                )
+            if not (runs or ranks or file.endswith(".parquet")):
+                raise UsageError(
+                    f"{file!r} is no file of ranks, as `kgtrec rank -o` writes them; if it is a "
+                    "TREC run, add --qrels QRELS"
+                )
+
+
+def _keep_blas_single() -> None:
+    # Products here are small, and the threads are ours: those of the BLAS would be in their way.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")

@@ -1,0 +1,158 @@
+"""The reports of ``kgtrec compare`` that hold sets of labels against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.cli.compare.report import Report, Wish, by_measure, missing_notes, short_key
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.samples import Samples
+    from kgtrec.study.pooling.pool import Pool
+
+__all__ = ["against", "depths", "reuse"]
+
+
+def against(wish: Wish, other: str) -> Report:
+    """Do other labels rank the systems alike?"""
+    from kgtrec.study.comparison.rank_correlation import correlation_table
+    from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples
+
+    if len(wish.systems) < 3:
+        raise UsageError(f"{len(wish.systems)} systems have no ranking to speak of; give 3 or more")
+    names = _names(wish, other)
+    (ours, theirs), notes = _two_sets(wish, other)
+    found = [
+        rankings_of_samples(
+            dict(zip(names, pair, strict=True)), short_key(pair[0]),
+            draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+        )
+        for pair in zip(ours, theirs, strict=True)
+    ]  # fmt: skip
+    both = [each for one in found for each in (*one.over_questions, *one.over_systems)]
+
+    def tables(measures: list[str]) -> tuple[Table, Table]:
+        drawn = [(name, over) for name in measures for over in ("questions", "systems")]
+        alike = correlation_table(drawn, both, ("rankings by", "drawn"))
+        return _values(measures, found), alike
+
+    table, alike = tables([one.title for one in found])
+    values, rankings = tables([one.name for one in ours])
+    told = (
+        f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
+        "Intervals from drawing the questions, or the systems, anew. tau-AP weighs the top more."
+        + full_agreement(found)
+    )
+    heading = f"Rankings of {len(wish.systems)} systems by {names[0]} and by {names[1]}"
+    data = {"values": values.to_dict(), "rankings": rankings.to_dict()}
+    return Report([(heading, [table, alike], told)], data, rankings, notes=notes,
+                  figures={"": ("rankings", "bump_chart", found)})  # fmt: skip
+
+
+def _names(wish: Wish, other: str) -> tuple[str, str]:
+    """What the two sets of labels are called."""
+    if wish.qrels is not None:
+        ours = wish.qrels
+    else:
+        ours = os.path.dirname(next(iter(wish.systems.values()))) or "."
+    short = [os.path.basename(os.path.abspath(path)) for path in (ours, other)]
+    return (ours, other) if short[0] == short[1] or "" in short else (short[0], short[1])
+
+
+def _two_sets(wish: Wish, other: str) -> tuple[tuple[list[Samples], list[Samples]], list[str]]:
+    """Samples by both sets of labels, and notes."""
+    if wish.qrels is not None:
+        from kgtrec.study.comparison.run_samples import samples_of_runs
+
+        ours, missing = samples_of_runs(wish.qrels, wish.systems, wish.keys)
+        theirs, missing_there = samples_of_runs(other, wish.systems, wish.keys)
+        notes = missing_notes(missing, len(ours[0])) + missing_notes(missing_there, len(theirs[0]))
+        return (ours, theirs), notes
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.samples import samples_of_ranks
+
+    there = {name: _sibling(path, other) for name, path in wish.systems.items()}
+    found = [
+        samples_of_ranks({name: Ranks.load(path) for name, path in each.items()}, wish.keys)
+        for each in (wish.systems, there)
+    ]
+    return (found[0], found[1]), []
+
+
+def _sibling(path: str, folder: str) -> str:
+    """The file of the same name in the folder of the other labels' ranks."""
+    if not os.path.isdir(folder):
+        raise UsageError(
+            f"--against {folder!r} is no folder; with files of ranks it names a folder that holds "
+            "files of the same names, made with other labels (with runs and --qrels, other qrels)"
+        )
+    there = os.path.join(folder, os.path.basename(path))
+    if not os.path.isfile(there):
+        raise UsageError(
+            f"--against {folder!r} holds no {os.path.basename(path)!r}; give it a file of ranks "
+            "for each system, of the same name"
+        )
+    return there
+
+
+def _values(measures: list[str], found: list[Rankings]) -> Table:
+    """A row per measure and system: value and place by both sets of labels."""
+    tables = [one.value_table() for one in found]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *row) for name, table in zip(measures, tables, strict=True) for row in table.rows
+    ]
+    keys = ("measure", "system", "value", "place", "other", "other.place")
+    return Table(("measure", *tables[0].titles), keys, (0, *tables[0].digits), rows, 2)
+
+
+def _pool(wish: Wish, path: str) -> Pool:
+    from kgtrec.graph.graph import read_graph
+    from kgtrec.study.pooling.pool_file import read_pool
+
+    assert wish.graph is not None
+    pool, _ = read_pool(path, read_graph(wish.graph))
+    return pool
+
+
+def reuse(wish: Wish, path: str) -> Report:
+    """What does a system lose if the pool was made without it?"""
+    from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
+    from kgtrec.trec import read_qrels, read_run
+
+    assert wish.qrels is not None
+    contributors = contributors_of(_pool(wish, path))
+    qrels = read_qrels(wish.qrels)
+    runs = {name: read_run(one) for name, one in wish.systems.items()}
+    found = [leave_one_out(qrels, runs, contributors, key) for key in wish.keys]
+    parts = [
+        (f"{one.measure}: each system left out of the pool in turn", [one.table()], one.sentence())
+        for one in found
+    ]
+    tables = {one.measure: one.table() for one in found}
+    data = {name: table.to_dict() for name, table in tables.items()}
+    return Report(parts, data, by_measure(tables), figures={"": ("compare", "left_out", found)})
+
+
+def depths(wish: Wish, path: str) -> Report:
+    """How does the ranking change as the pool grows deeper?"""
+    from kgtrec.study.pooling.depths import curves_of_runs, depths_of
+
+    assert wish.qrels is not None
+    found = curves_of_runs(
+        wish.qrels, wish.systems, depths_of(_pool(wish, path)), wish.keys,
+        draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+    )  # fmt: skip
+    table, whole = found.table(), found.interval_table()
+    heading = (
+        f"tau-b of the ranking of {len(wish.systems)} runs with the labels of each pool depth to "
+        f"that at depth {found.reference}"
+    )
+    told = f"{found.least_alike()} Intervals draw the questions anew."
+    data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": found.values_by_name()}
+    return Report([(heading, [table, whole], told)], data, whole,
+                  figures={"": ("rankings", "depth_curves", found)})  # fmt: skip

@@ -1,0 +1,293 @@
+"""The options of ``kgtrec eval``: those of trec_eval by its letters and long names, and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec._version import __version__
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.trec.eval.beyond import Beyond
+    from kgtrec.trec.measures.names import Column
+    from kgtrec.trec.measures.options import EvalOptions
+
+__all__ = ["CONTEXT", "FORMATS", "Call", "beyond_trec_eval", "of_trec_eval"]
+
+FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
+VERSIONS = {9: "9.0.8", 10: "10.0"}
+
+# trec_eval's long names, where they differ from ours.
+_LONG_NAMES = {
+    "query_eval_wanted": "per-query", "nosummary": "no-summary",
+    "complete_rel_info_wanted": "complete", "level_for_rel": "level",
+    "Judged_docs_only": "judged-only", "Max_retrieved_per_topic": "depth",
+    "Number_docs_in_coll": "collection", "Rel_info_format": "qrels-format",
+    "Results_format": "run-format", "Zscore": "zscores", "Debug_level": "debug",
+    "Output_old_results_format": "old-format",
+}  # fmt: skip
+
+CONTEXT = {
+    # -h may ask for the help of a measure: see _help.
+    "help_option_names": [],
+    "token_normalize_func": lambda name: _LONG_NAMES.get(name, name),
+}
+
+_OTHER_QRELS = {
+    "prefs": "preference judgements", "qrels_prefs": "qrels read as preferences",
+    "qrels_jg": "judgements of several assessors",
+}  # fmt: skip
+
+
+class _Whole(click.ParamType):
+    """A whole number from 0 that fits 64 bits, where C's atol takes whatever comes."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not (value.isascii() and value.isdigit() and int(value) < 2**63):
+            self.fail(f"{value!r} is not a whole number from 0.", param, ctx)
+        return int(value)
+
+
+_WHOLE = _Whole()
+
+
+class WrongFormat(UsageError):
+    """A file format that is not read here (trec_eval's exit code for one that it does not know)."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Call:
+    """What was given on the command line, by the names of the options."""
+
+    measures: tuple[str, ...]
+    per_query: bool
+    no_summary: bool
+    complete: bool
+    level: int
+    judged_only: bool
+    depth: int | None
+    collection: int
+    zscores: str | None
+    qrels_format: str
+    run_format: str
+    debug: str | None
+    compat: int
+    form: str
+    show_engines: bool
+    ties: str | None
+    entities: int | None
+    ci: float | None
+    seed: int | None
+    resamples: int | None
+
+    def columns(self, are_given: bool) -> list[Column]:
+        """What trec_eval would print; by default under --ties, what has a form there."""
+        from kgtrec.trec.eval.micronames import micro_columns
+        from kgtrec.trec.measures.names import resolve
+
+        _, others = micro_columns(self.measures)
+        if not others:
+            return []
+        columns = resolve(others, command_line=True, compat=self.compat)
+        if self.ties is None or are_given:
+            return columns
+        from kgtrec.trec.measures.ties import has_tie_form
+
+        return [column for column in columns if has_tie_form(column, self.eval_options)]
+
+    @property
+    def beyond(self) -> Beyond:
+        """What trec_eval does not do."""
+        from kgtrec.trec.eval.beyond import Beyond
+        from kgtrec.trec.eval.micronames import micro_columns
+
+        resampling = None
+        if self.ci is not None:
+            from kgtrec._internal.bootstrap import Resampling
+
+            resampling = Resampling(
+                self.ci,
+                2000 if self.resamples is None else self.resamples,
+                0 if self.seed is None else self.seed,
+            )
+        elif self.seed is not None or self.resamples is not None:
+            raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
+        return Beyond(self.ties, micro_columns(self.measures)[0], self.entities, resampling)
+
+    @property
+    def eval_options(self) -> EvalOptions:
+        """What changes the values."""
+        from kgtrec.trec.measures.options import EvalOptions
+
+        return EvalOptions(
+            level=self.level,
+            collection=self.collection,
+            compat=self.compat,
+            complete=self.complete,
+            most=self.depth,
+            judged_only=self.judged_only,
+        )
+
+    @property
+    def only_query(self) -> str | None:
+        """The query of ``-D LEVEL.QUERY``, if one was named."""
+        return self.debug.partition(".")[2] or None if self.debug else None
+
+    def check_file_formats(self) -> None:
+        """Raise `WrongFormat` unless they are those of qrels and runs."""
+        if self.qrels_format != "qrels":
+            kind = _OTHER_QRELS.get(self.qrels_format)
+            what = f"is for {kind}, which are not read here" if kind else "is not known"
+            raise WrongFormat(
+                f"-R {self.qrels_format} {what}; leave it out and give qrels, "
+                "lines of `query iter document relevance`"
+            )
+        if self.run_format != "trec_results":
+            raise WrongFormat(
+                f"-T {self.run_format} is not known; leave it out and give a run, "
+                "lines of `query iter document rank score tag`"
+            )
+
+
+def of_trec_eval(function: Callable[..., None]) -> Callable[..., None]:
+    """Add trec_eval's options."""
+    for add in reversed(_TREC_EVAL):
+        function = add(function)
+    return function
+
+
+def beyond_trec_eval(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that trec_eval does not have."""
+    for add in reversed(_OWN):
+        function = add(function)
+    return function
+
+
+def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    """All of the help; or, with -m, what these measures are."""
+    if not wanted or context.resilient_parsing:
+        return
+    from kgtrec.cli.eval.help import measure_help, overview
+
+    measures = context.params.get("measures", ())
+    asked = context.get_parameter_source("measures") is click.core.ParameterSource.COMMANDLINE
+    click.echo(measure_help(measures) if asked else overview(context))
+    context.exit()
+
+
+def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        followed = VERSIONS[context.params.get("compat", 10)]
+        click.echo(f"kgtrec eval {__version__}, following trec_eval version {followed}", err=True)
+        context.exit()
+
+
+def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
+    level = (text or "0").partition(".")[0]
+    if not level.isascii() or not level.isdigit():
+        raise click.BadParameter(f"{text!r} is not a level, as in -D 1, or -D 1.QUERY.")
+    return text
+
+
+_TREC_EVAL = (
+    # Eager: -h and -v answer for them, wherever they stand.
+    click.option(
+        "-m", "--measure", "measures", multiple=True, default=("official",), metavar="MEASURE",
+        is_eager=True,
+        help="A measure, with parameters behind a dot (P.5,10), or a nickname: official, set, "
+        "all_trec; repeatable. Default: official.",
+    ),
+    click.option("-q", "--per-query", is_flag=True, help="Lines for every query, too."),
+    click.option("-n", "--no-summary", is_flag=True, help="No lines over all queries."),
+    click.option(
+        "-c", "--complete", is_flag=True,
+        help="Average over all queries of QRELS; one that the run lacks counts as 0.",
+    ),
+    click.option(
+        "-l", "--level", type=_WHOLE, default=1, metavar="N",
+        help="Relevant from this level (default: 1). nDCG and other gains ignore it.",
+    ),
+    click.option(
+        "-J", "--judged-only", is_flag=True, help="Drop documents that were not judged."
+    ),
+    click.option(
+        "-M", "--depth", type=_WHOLE, metavar="N", help="Look at no more documents per query."
+    ),
+    click.option(
+        "-N", "--collection", type=_WHOLE, default=0, metavar="N",
+        help="Documents in the collection, for utility.",
+    ),
+    click.option(
+        "-Z", "--zscores", metavar="FILE",
+        help="Print z-scores: FILE has lines `query measure mean deviation`.",
+    ),
+    click.option(
+        "-R", "--qrels-format", default="qrels", metavar="NAME", help="Only qrels is read."
+    ),
+    click.option(
+        "-T", "--run-format", default="trec_results", metavar="NAME",
+        help="Only trec_results is read.",
+    ),
+    click.option(
+        "-D", "--debug", metavar="LEVEL[.QUERY]", callback=_debug_level,
+        help="Only this QUERY; there is no other debug output.",
+    ),
+    click.option("-o", is_flag=True, expose_value=False, help="Ignored, as in trec_eval."),
+    click.option("--old-format", expose_value=False, hidden=True),
+    click.option(
+        "-v", "--version", is_flag=True, expose_value=False, callback=_version,
+        help="Print the version on standard error.",
+    ),
+    click.option(
+        "-h", "--help", is_flag=True, expose_value=False, callback=_help,
+        help="Print this; with -m, what these measures are.",
+    ),
+)  # fmt: skip
+
+_OWN = (
+    click.option(
+        "--compat", type=click.Choice(["9", "10"]), default="10", is_eager=True,
+        callback=lambda _context, _parameter, text: int(text),
+        help="As trec_eval 10.0 (default), or as 9.0.8: scores compared in single precision, its "
+        "recall points, its -c and its all_trec.",
+    ),
+    click.option(
+        "--format", "form", type=click.Choice(FORMATS), default="trec",
+        help="trec (default): trec_eval's lines. Others: one table, a column per run; tsv, csv and "
+        "json with every digit.",
+    ),
+    click.option(
+        "--ties", type=click.Choice(("expected", "min", "max")),
+        help="Values over all orders of tied documents: their mean, least or greatest. For map, "
+        "map_cut, recip_rank, recip_rank_cut, success, P, recall, relative_P, Rprec, ndcg, "
+        "ndcg_cut, dcg.",
+    ),
+    click.option(
+        "--entities", type=_WHOLE, metavar="N",
+        help="Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
+    ),
+    click.option(
+        "--ci", type=float, metavar="PERCENT",
+        help="Confidence intervals of the means, 1 to 99.9, by resampling the queries.",
+    ),
+    click.option(
+        "--seed", type=_WHOLE, metavar="N", help="Of the resampling. Default: 0."
+    ),
+    click.option(
+        "--resamples", type=_WHOLE, metavar="N", help="How often. Default: 2000."
+    ),
+    click.option(
+        "--show-engines", is_flag=True,
+        help="Say on standard error which measures pytrec_eval computed, and which kgtrec did.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,152 @@
+"""``kgtrec rank``: scores to ranks, metrics and TREC files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.cli.rank import options
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+    from kgtrec.results.result import Result
+
+
+@click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
+@click.option(
+    "--graph", required=True, metavar="DIR",
+    help="Folder with train, valid, test TSV, or in OpenKE's format (train2id.txt, ...).",
+)  # fmt: skip
+@click.option(
+    "--scores", required=True, metavar="PATH",
+    help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
+    "queries and entities (and bias, metric) of a factorised model.",
+)  # fmt: skip
+@options.files_written
+@options.how_asked
+@options.how_scored
+@options.in_parts
+@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+def command(**given: Any) -> None:
+    """Rank every answer of a split by a model's SCORES and print the table that papers print.
+
+    A row of scores is a question, a column an entity; entities are numbered in byte order of their
+    labels over all splits, those of OpenKE's format as it numbers them.
+
+    \b
+    kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
+    kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
+    kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
+    kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
+
+    As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
+
+    \b
+    kgtrec rank --graph FB15k-237 --scores model.npz --shard 0/16 -o shards/
+    kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
+    kgtrec merge shards/ -o ranks.parquet
+    """
+    asked, scoring = _taken(options.Asked, given), _taken(options.Scoring, given)
+    if given["shard"] is not None:
+        _rank_shard(asked, scoring, given)
+        return
+    if given["by"] or given["memory"]:
+        raise UsageError("--by and --memory are of use with --shard only; leave them out")
+    _rank_whole(asked, scoring, given)
+
+
+def _taken(kind: Any, given: dict[str, Any]) -> Any:
+    return kind(**{one.name: given[one.name] for one in fields(kind)})
+
+
+def _rank_shard(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
+    from kgtrec.cli.rank.shard import rank_one
+
+    _refuse(run=given["run"], qrels=given["qrels"])
+    rank_one(
+        asked, scoring, given["shard"], given["output"],
+        run_depth=given["run_depth"] if _given("run_depth") else 0,
+        by=given["by"] or "auto", memory=given["memory"] or "2GB",
+        show=False if given["quiet"] else None,
+    )  # fmt: skip
+
+
+def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
+    from kgtrec.cli._output_files import check_outputs, keep_inputs
+    from kgtrec.results.evaluate import evaluate
+    from kgtrec.trec.files.run import check_tag
+
+    run, tag, show = given["run"], given["tag"], False if given["quiet"] else None
+    check_tag(tag)
+    outputs = {"--output": given["output"], "--run": run, "--qrels": given["qrels"]}
+    check_outputs(outputs, asked.graph, scoring.scores)
+    keep_inputs((path for paths in asked.lists.values() for path in paths), outputs)
+    questions = asked.questions(show)
+    result = evaluate(
+        scoring.scores,
+        questions,
+        run_depth=given["run_depth"] if run else 20,
+        threads=scoring.threads,
+        rows=scoring.rows,
+        higher_is_better=not scoring.lower_is_better,
+        nan=scoring.nan,
+        progress=show,
+    )
+    written = write_result(
+        result, questions, given["output"], run, given["run_depth"], tag, given["qrels"]
+    )
+    if not given["quiet"]:
+        tell(result, questions, written)
+
+
+def tell(result: Result, questions: Questions, written: list[str]) -> None:
+    """Print the table, and what was written."""
+    click.echo(str(result).encode("utf-8", "surrogateescape"))
+    click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
+    encoded = questions.graph.entities.n_encoded
+    if encoded and len(written) > 1:
+        click.echo(
+            f"kgtrec: {encoded:,} labels with blanks are percent-encoded in TREC files", err=True
+        )
+
+
+def _given(name: str) -> bool:
+    """Whether the user has given an option."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse(**given: str | None) -> None:
+    for name, path in given.items():
+        if path is not None:
+            raise UsageError(
+                f"--{name} is written when shards are merged: kgtrec merge ... --{name} {path}"
+                + (" (and give --run-depth here, to keep so many)" if name == "run" else "")
+            )
+
+
+def write_result(
+    result: Result,
+    questions: Questions,
+    output: str,
+    run: str | None,
+    run_depth: int,
+    tag: str,
+    qrels: str | None,
+) -> list[str]:
+    """Write ranks, run and qrels as far as asked for; the names of the files."""
+    from kgtrec.trec.files.write import write_qrels
+
+    written = [output]
+    result.ranks.save(output)
+    if run:
+        assert result.run is not None  # it comes from scores, not from saved ranks
+        result.run.cut(run_depth).write(run, tag)
+        written.append(run)
+    if qrels:
+        write_qrels(questions, qrels)
+        written.append(qrels)
+    return written

@@ -1,0 +1,62 @@
+"""``kgtrec merge``: the shards of a job array to ranks, metrics and TREC files."""
+
+from __future__ import annotations
+
+import click
+
+from kgtrec.errors import UsageError
+
+
+@click.command(short_help="Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.")
+@click.argument("folder", metavar="SHARDS")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Ranks, as Parquet.")
+@click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
+@click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels.")
+@click.option(
+    "--run-depth", type=click.IntRange(1),
+    help="Candidates per question in the run; by default all that the shards keep: as many as "
+    "`kgtrec rank --shard ... --run-depth` said, and 20 if it said nothing.",
+)  # fmt: skip
+@click.option("--tag", default="kgtrec", show_default=True, help="Name of the run in its file.")
+@click.option("-q", "--quiet", is_flag=True, help="No table.")
+def command(
+    folder: str,
+    output: str,
+    run: str | None,
+    qrels: str | None,
+    run_depth: int | None,
+    tag: str,
+    quiet: bool,
+) -> None:
+    """Merge all SHARDS in a folder, and print the table that papers print.
+
+    The files are those, byte for byte, that `kgtrec rank` writes in one piece. The graph and the
+    scores are not read again. A shard that is missing, doubled, damaged, or of other inputs than
+    the rest is named, and nothing is written.
+
+    \b
+    kgtrec merge shards/ -o ranks.parquet
+    kgtrec merge shards/ -o ranks.parquet --run sys.run --qrels test.qrels
+    """
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.cli.rank.command import tell, write_result
+    from kgtrec.cluster.shards.merge import kept_depth, merge_shards, shard_files
+    from kgtrec.results.evaluate import checked_result
+    from kgtrec.trec.files.run import check_tag
+
+    check_tag(tag)
+    outputs = {"--output": output, "--run": run, "--qrels": qrels}
+    check_writable(*outputs.values())
+    keep_inputs(map(str, shard_files(folder)), outputs)
+    kept = kept_depth(folder)
+    if run and run_depth and run_depth > kept:
+        raise UsageError(
+            f"--run-depth {run_depth}: the shards keep {kept} candidates per question; take at "
+            f"most so many, or rank them with --run-depth {run_depth}"
+        )
+    ranks, merged, questions = merge_shards(folder)
+    result = checked_result(ranks, merged, questions)
+    written = write_result(result, questions, output, run, run_depth or kept, tag, qrels)
+    if not quiet:
+        tell(result, questions, written)

@@ -1,0 +1,230 @@
+"""The options of ``kgtrec rank``: what is asked, and how scores are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.questions import Questions
+
+    Int64 = npt.NDArray[np.int64]
+
+__all__ = ["Asked", "Scoring", "files_written", "how_asked", "how_scored", "in_parts"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FILES_WRITTEN = (
+    click.option(
+        "-o", "--output", required=True, metavar="FILE",
+        help="Ranks, as Parquet; with --shard the folder of the shards.",
+    ),
+    click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run."),
+    click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels."),
+    click.option(
+        "--run-depth", type=click.IntRange(1), default=1000, show_default=True,
+        help="Candidates per question in the run.",
+    ),
+    click.option("--tag", default="kgtrec", show_default=True,
+                 help="Name of the run in its file."),
+)  # fmt: skip
+
+_HOW_ASKED = (
+    click.option("--split", default="test", show_default=True, help="Split to evaluate."),
+    click.option(
+        "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
+        help="Which entity of a triple is asked.",
+    ),
+    click.option(
+        "--filter", "filtered", metavar="NAME", default="all", show_default=True,
+        help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
+        "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
+        "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test.",
+    ),
+    click.option(
+        "--known", multiple=True, metavar="FILE",
+        help="More known triples to filter, with lines as in a split; repeatable.",
+    ),
+    click.option(
+        "--entities", metavar="FILE",
+        help="Labels, one a line: only triples of these entities are evaluated, and only they are "
+        "candidates.",
+    ),
+    click.option(
+        "--relations", metavar="FILE",
+        help="Labels, one a line: only triples of these relations are evaluated. Scores have the "
+        "rows of all questions, or of those that are left.",
+    ),
+    click.option(
+        "--type-constraints", metavar="FILE",
+        help="Candidates by relation and side: OpenKE's type_constrain.txt, beside its "
+        "entity2id.txt and relation2id.txt.",
+    ),
+    click.option(
+        "--candidates", metavar="FILE",
+        help="Candidates by question, lines question<TAB>entity<TAB>entity...; or an .npz with "
+        "head_neg and tail_neg, shape (triples, negatives), as OGB has them, entities by number: a "
+        "question for each triple and side then. Results are sampled ones.",
+    ),
+    click.option(
+        "--columns", type=click.Choice(["entities", "candidates"]), default="entities",
+        show_default=True,
+        help="What the columns of scores are: all entities, or a question's --candidates in their "
+        "order (of an .npz: the answer, then its negatives).",
+    ),
+    click.option(
+        "--outside", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+        help="An answer that is not among its candidates is an error, or ranks worst.",
+    ),
+    click.option(
+        "--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+        help="A label in these files that the graph lacks is an error, or passed over and counted.",
+    ),
+)  # fmt: skip
+
+_HOW_SCORED = (
+    click.option(
+        "--rows", type=click.Choice(["questions", "instances"]), default="questions",
+        show_default=True,
+        help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
+        "them), or a triple with its head asked, all in file order, then with its tail asked.",
+    ),
+    click.option("--lower-is-better", is_flag=True, help="The scores are distances."),
+    click.option(
+        "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+        help="A NaN score is an error, or below every other.",
+    ),
+    click.option("--threads", type=click.IntRange(1), help="Threads; every core by default."),
+)  # fmt: skip
+
+_IN_PARTS = (
+    click.option(
+        "--shard", metavar="I/N",
+        help="Rank part I of N alone, as a job of its own, into the folder -o, for `kgtrec merge`. "
+        "0/N ranks nothing: it reads the graph and prints the plan.",
+    ),
+    click.option(
+        "--by", type=click.Choice(["auto", "questions", "entities"]),
+        help="What shards share out; by default questions, or entities if those are few.",
+    ),
+    click.option("--memory", metavar="SIZE",
+                 help="Most that a shard may take; 2GB by default."),
+)  # fmt: skip
+
+
+def _all_of(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+files_written = _all_of(_FILES_WRITTEN)
+how_asked = _all_of(_HOW_ASKED)
+how_scored = _all_of(_HOW_SCORED)
+in_parts = _all_of(_IN_PARTS)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `how_asked`, and the graph's folder."""
+
+    graph: str
+    split: str
+    sides: str
+    filtered: str
+    known: tuple[str, ...]
+    entities: str | None
+    relations: str | None
+    type_constraints: str | None
+    candidates: str | None
+    columns: str
+    outside: str
+    unknown: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What is asked for in words."""
+        names = ("split", "sides", "filtered", "unknown", "columns", "outside")
+        return {name.replace("filtered", "filter"): getattr(self, name) for name in names}
+
+    @property
+    def lists(self) -> dict[str, list[str]]:
+        """Files that are read besides the graph, by option."""
+        names = ("entities", "relations", "type_constraints", "candidates")
+        found = {name: getattr(self, name) for name in names}
+        single = {name: [] if path is None else [path] for name, path in found.items()}
+        return {"known": list(self.known), **single}
+
+    def questions(self, progress: bool | None) -> Questions:
+        """Read the graph and ask."""
+        from kgtrec.graph.graph import read_graph
+
+        graph = read_graph(self.graph, progress=progress)
+        ids = {
+            kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
+            for kind, path in (("entities", self.entities), ("relations", self.relations))
+        }
+        asked = graph.questions(
+            self.split, self.sides, filter=_filter(self.filtered), known=self.known,
+            unknown=self.unknown, **ids,
+        )  # fmt: skip
+        return self._restricted(asked)
+
+    def _restricted(self, questions: Questions) -> Questions:
+        if self.type_constraints and self.candidates:
+            raise UsageError("--type-constraints and --candidates each list candidates; give one")
+        if self.columns == "candidates" and not self.candidates:
+            raise UsageError("--columns candidates needs --candidates FILE")
+        if not self.type_constraints and not self.candidates:
+            return questions
+        return questions.restrict(
+            type_constraints=self.type_constraints,
+            candidates=self.candidates,
+            columns=self.columns,
+            outside=self.outside,
+            unknown=self.unknown,
+        )
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The options of `how_scored`, and the place of the scores."""
+
+    scores: str
+    rows: str
+    lower_is_better: bool
+    nan: str
+    threads: int | None
+
+
+def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
+    """Ids of the labels in a file; those passed over are counted on stderr."""
+    from kgtrec.graph.id_files import read_labels
+
+    ids, missed = read_labels(path, getattr(graph, kind), unknown)
+    if missed:
+        click.echo(f"kgtrec: {path}: {missed:,} {kind} that the graph lacks", err=True)
+    return ids
+
+
+def _filter(text: str) -> str | tuple[str, ...]:
+    """The name of a protocol as it is; several names are splits."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError(
+            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
+            "train,valid"
+        )
+    return names[0] if len(names) == 1 else names

@@ -1,0 +1,101 @@
+"""``kgtrec rank --shard``: one part of a ranking, as a job of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.cli.rank.options import Asked, Scoring
+    from kgtrec.cluster.shards.shard import Shard
+
+__all__ = ["rank_one"]
+
+
+def rank_one(
+    asked: Asked,
+    scoring: Scoring,
+    shard: str,
+    folder: str,
+    *,
+    run_depth: int,
+    by: str,
+    memory: str,
+    show: bool | None,
+) -> None:
+    """Rank a shard into its file in ``folder``, after printing the plan."""
+    from kgtrec.cluster.plan import memory_bytes
+    from kgtrec.cluster.shards.shard import parse_shard, rank_shard
+
+    number, count = parse_shard(shard)
+    memory_bytes(memory)
+    _check_folder(folder, asked.graph, scoring.scores)
+    opened = _opened(asked, scoring, folder, max(number, 1), count, run_depth, by, show)
+    state = "missing" if number == 0 else opened.found()
+    if state == "whole":
+        _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
+        return
+    plan = opened.plan(memory)
+    _say(f"shard {max(number, 1)}/{count} by {opened.about['by']}: {plan}", show)
+    if number == 0:
+        return
+    if "sampled_hash" in opened.about["scores"]:
+        _say(f"{scoring.scores} is over 1 GiB and known by its size, time and samples: leave it as "
+             "it is until all shards are ranked", show)  # fmt: skip
+    if state == "damaged":
+        _say(f"{opened.path} is there, but damaged or not complete: ranked again", show)
+    rank_shard(opened, plan, show)
+    _say(f"wrote {opened.path}", show)
+
+
+def _opened(
+    asked: Asked, scoring: Scoring, folder: str, number: int, count: int, run_depth: int, by: str,
+    show: bool | None,
+) -> Shard:  # fmt: skip
+    """The shard with its inputs: questions from the folder, if another shard has put them there."""
+    from kgtrec.cluster.content_hash import describe_request
+    from kgtrec.cluster.fitting import fit_files, stored_questions
+    from kgtrec.cluster.score_files import describe_scores
+    from kgtrec.cluster.shards.shard import open_shard, shard_inputs
+
+    store = stored_questions(
+        folder,
+        lambda: describe_request(asked.graph, asked.settings, asked.lists),
+        lambda: asked.questions(show),
+        scoring.rows,
+    )
+    higher = not scoring.lower_is_better
+    found = fit_files(describe_scores(scoring.scores, folder), store, higher)
+    inputs = shard_inputs(
+        store, found, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
+        threads=scoring.threads,
+    )  # fmt: skip
+    return open_shard(inputs, folder, number, count, by)
+
+
+def _say(text: str, show: bool | None) -> None:
+    if show is not False:
+        click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)
+
+
+def _check_folder(folder: str, graph: str, scores: str) -> None:
+    """Make the folder of the shards; refuse one that holds inputs."""
+    path = os.path.realpath(folder)
+    inputs = {os.path.realpath(graph): "the graph's folder"}
+    inputs[os.path.dirname(os.path.realpath(scores))] = "the folder of the scores"
+    inputs[os.path.realpath(scores)] = "the scores"
+    if path in inputs:
+        raise UsageError(f"-o {folder} is {inputs[path]}; name a folder of its own for the shards")
+    try:
+        Path(folder).mkdir(exist_ok=True)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        mend = "give the name of a folder, to be made in one that there is"
+        raise FileError(folder, found=error.strerror or str(error), mend=mend) from None
+    if not writable:
+        raise FileError(folder, found="no permission to write here", mend="choose another place")

@@ -1,0 +1,291 @@
+"""The job file of a batch: models x graphs x protocols, as TOML, YAML or JSON, strictly checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from kgtrec.cluster.batch.tablefile import read_tables
+from kgtrec.cluster.plan import memory_bytes
+from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.measures import parse_all
+
+__all__ = ["Batch", "Job", "read_jobs", "with_side"]
+
+MEASURES = (
+    "realistic.micro.mr",
+    "realistic.micro.mrr",
+    "realistic.micro.hits@1",
+    "realistic.micro.hits@3",
+    "realistic.micro.hits@10",
+    "realistic.micro.amri",
+    "realistic.macro.mrr",
+    "macro.map_cut_20",
+    "macro.ndcg_cut_20",
+)
+"""Columns of the summary unless the file says otherwise."""
+
+# A letter first: the folders of a dataset are read back as numbers where they look like some.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
+_PLACE = re.compile(r"\{([^{}]*)\}")
+
+_BATCH = {
+    "output": str, "graphs": Mapping, "models": Mapping, "protocols": Mapping, "memory": str,
+    "measures": list,
+}  # fmt: skip
+_GRAPH = {"path": str}
+_MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
+_PROTOCOL = {
+    "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
+    "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
+    "outside": str, "unknown": str,
+}  # fmt: skip
+_CHOICES = {
+    "sides": ("head", "tail", "both"),
+    "rows": ("questions", "instances"),
+    "nan": ("error", "worst"),
+    "columns": ("entities", "candidates"),
+    "outside": ("error", "worst"),
+    "unknown": ("error", "skip"),
+}
+_FILES = ("entities", "relations", "type_constraints", "candidates")
+_KINDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "a table"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One evaluation: a model on a graph under a protocol.
+
+    Attributes
+    ----------
+    model, graph, protocol : str
+        Names, as in the job file.
+    folder : str
+        Folder of the graph.
+    scores : str
+        File or folder with the model's scores.
+    higher_is_better : bool
+    settings : mapping
+        The protocol's keys as in the job file, its paths resolved.
+    """
+
+    model: str
+    graph: str
+    protocol: str
+    folder: str
+    scores: str
+    higher_is_better: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def measure(self, key: str) -> str | None:
+        """A measure of the file as this job has it: without a side, of the sides that are asked;
+        None of a side that is not."""
+        sides = self.settings.get("sides", "both")
+        found = with_side(key, sides)
+        return found if sides in ("both", found.partition(".")[0]) else None
+
+    @property
+    def name(self) -> str:
+        """``model on graph, protocol``, as people read it."""
+        return f"{self.model} on {self.graph}, {self.protocol}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a job file asks for.
+
+    Attributes
+    ----------
+    path, output : Path
+        The file, and the folder that takes the results.
+    memory : str
+        What one task may use, such as "2GB".
+    measures : tuple of str
+        Columns of the summary; of all sides that a protocol asks, where a key begins with none.
+    jobs : tuple of Job
+        Graph by graph, protocol by protocol, in the order of the file.
+    """
+
+    path: Path
+    output: Path
+    memory: str
+    measures: tuple[str, ...]
+    jobs: tuple[Job, ...]
+
+
+def with_side(key: str, side: str = "both") -> str:
+    """A measure's key; one that begins with no side gets this one."""
+    return key if key.partition(".")[0] in _CHOICES["sides"] else f"{side}.{key}"
+
+
+def read_jobs(path: str | PathLike[str]) -> Batch:
+    """Read and check a job file.
+
+    Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
+    in a path of scores, and ``{graph}`` and ``{split}`` in one of a protocol, stand for the names.
+
+    Raises
+    ------
+    FileError
+        Missing, not readable in its format, or wrong: every fault is named with its key.
+    """
+    path = Path(path)
+    return _Reader(path, read_tables(path)).batch()
+
+
+class _Reader:
+    """Collects every fault before it complains."""
+
+    def __init__(self, path: Path, content: Any) -> None:
+        self.path, self.content, self.faults = path, content, list[str]()
+
+    def batch(self) -> Batch:
+        if not isinstance(self.content, Mapping):
+            self._fault("", f"{type(self.content).__name__} instead of a table of keys")
+            self._complain()
+        top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
+        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH, "path")
+        models = self._named("models", top.get("models", {}), _MODEL, "scores")
+        protocols = self._named(
+            "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
+        )
+        measures = self._measures(top.get("measures", list(MEASURES)))
+        self._check_memory(top.get("memory", "2GB"))
+        self._complain()
+        jobs = tuple(
+            job
+            for graph, found in graphs.items()
+            for protocol, settings in protocols.items()
+            for model, what in models.items()
+            for job in self._job(model, what, graph, found["path"], protocol, settings)
+        )
+        if not jobs and not self.faults:
+            self._fault("models", "no model belongs to any graph: there is nothing to do")
+        self._complain()
+        output = self.path.parent / top["output"]
+        return Batch(self.path, output, top.get("memory", "2GB"), measures, jobs)
+
+    def _fault(self, key: str, text: str) -> None:
+        self.faults.append(f"{key}: {text}" if key else text)
+
+    def _complain(self) -> None:
+        if self.faults:
+            more = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
+            raise FileError(self.path, found=more + "; ".join(self.faults), mend="mend the keys")
+
+    def _table(
+        self, place: str, found: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """The keys of one table that are as they must be; faults for the others."""
+        right = {}
+        prefix = f"{place}." if place else ""
+        for key, value in found.items():
+            if key not in schema:
+                self._fault(f"{prefix}{key}", f"no such key; there are {', '.join(schema)}")
+            elif not isinstance(value, schema[key]):
+                kinds = schema[key] if isinstance(schema[key], tuple) else (schema[key],)
+                wanted = " or ".join(_KINDS[kind] for kind in kinds)
+                self._fault(f"{prefix}{key}", f"{value!r} is not {wanted}")
+            elif key in _CHOICES and value not in _CHOICES[key]:
+                choices = ", ".join(_CHOICES[key])
+                self._fault(f"{prefix}{key}", f"{value!r} is unknown; choose one of {choices}")
+            elif value in ("", [], {}) and key != "protocols":
+                self._fault(f"{prefix}{key}", "empty")
+            elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
+                self._fault(f"{prefix}{key}", f"{value!r} is not a list of strings")
+            else:
+                right[key] = value
+        for key in needed:
+            if key not in found:
+                self._fault(f"{prefix}{key}", "missing")
+        return right
+
+    def _named(
+        self, kind: str, found: Any, schema: Mapping[str, Any], short: str | None
+    ) -> dict[str, dict[str, Any]]:
+        """The tables of graphs, models or protocols; a string stands for its one needed key."""
+        tables = {}
+        for name, what in found.items():
+            place = f"{kind}.{name}"
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                self._fault(place, "a name is a letter, then letters, digits and any of . _ + -")
+                continue
+            if short is not None and isinstance(what, str):
+                what = {short: what}
+            if not isinstance(what, Mapping):
+                self._fault(place, f"{what!r} is not a table")
+                continue
+            tables[name] = self._table(place, what, schema, () if short is None else (short,))
+        return tables
+
+    def _measures(self, keys: list[str]) -> tuple[str, ...]:
+        try:
+            parse_all([with_side(key) for key in keys])
+        except KgtrecError as error:
+            self._fault("measures", " ".join(str(error).splitlines()))
+        return tuple(dict.fromkeys(keys))
+
+    def _check_memory(self, text: str) -> None:
+        try:
+            memory_bytes(text)
+        except UsageError as error:
+            self._fault("memory", str(error))
+
+    def _job(
+        self, model: str, what: dict[str, Any], graph: str, folder: str, protocol: str,
+        settings: dict[str, Any],
+    ) -> list[Job]:  # fmt: skip
+        """The job of one model, graph and protocol, unless they do not belong together."""
+        place = f"models.{model}"
+        for key, name in (("graphs", graph), ("protocols", protocol)):
+            known = self.content.get(key, {"test": None})
+            for other in what.get(key, []):
+                if other not in known:
+                    self._once(f"{place}.{key}", f"there is no {key[:-1]} {other!r}")
+            if name not in what.get(key, [name]):
+                return []
+        scores = what["scores"]
+        if isinstance(scores, Mapping):
+            for other, path in scores.items():
+                if other not in self.content["graphs"]:
+                    self._once(f"{place}.scores.{other}", "there is no such graph")
+                if not isinstance(path, str) or not path:
+                    self._once(f"{place}.scores.{other}", f"{path!r} is not a path")
+            if not isinstance(scores.get(graph), str):
+                return []
+            scores = scores[graph]
+        names = {"graph": graph, "split": settings.get("split", "test")}
+        full = names | {"model": model, "protocol": protocol}
+        resolved = dict(settings)
+        for key in _FILES:
+            if key in settings:
+                resolved[key] = self._path(f"protocols.{protocol}.{key}", settings[key], names)
+        if "known" in settings:
+            at = f"protocols.{protocol}.known"
+            resolved["known"] = [self._path(at, path, names) for path in settings["known"]]
+        return [
+            Job(
+                model, graph, protocol,
+                self._path(f"graphs.{graph}", folder, {}),
+                self._path(f"{place}.scores", scores, full),
+                not what.get("lower_is_better", False),
+                resolved,
+            )
+        ]  # fmt: skip
+
+    def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
+        """A path of the file with its names put in, relative to the file's folder."""
+        for name in _PLACE.findall(path):
+            if name not in names:
+                have = ", ".join(f"{{{known}}}" for known in names) or "none here"
+                self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
+        filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
+        return str(self.path.parent / filled)
+
+    def _once(self, key: str, text: str) -> None:
+        if f"{key}: {text}" not in self.faults:
+            self._fault(key, text)

@@ -1,0 +1,224 @@
+"""What a batch has done, as files: ranks that are there and sound, and why a job failed.
+
+Below the output folder::
+
+    ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset; the bytes of `kgtrec rank -o`
+    records/G/P/M.json                                inputs' hash, the ranks' checksum, values
+    summary.csv, summary.md                           all jobs in one table
+
+A job is finished if its record names its present inputs and the ranks have the record's checksum.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.table import Cell, Table
+from kgtrec._version import __version__
+from kgtrec.cluster.batch.job_file import Batch, Job
+from kgtrec.cluster.content_hash import label_files
+from kgtrec.cluster.question_store import hash_file, hash_text
+from kgtrec.errors import FileError, InputError
+from kgtrec.graph.tsv import find_split_files
+
+__all__ = ["Outcome", "Records", "summary"]
+
+_WHOLE = 256 << 20  # files up to this size are known by their bytes
+_SAMPLES, _SAMPLE = 256, 64 << 10
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job stands.
+
+    Attributes
+    ----------
+    job : Job
+    state : {"finished", "failed", "changed", "damaged", "begun", "waiting"}
+        ``changed``: its inputs are others than when it was done; ``damaged``: its ranks are not
+        what was written; ``begun``: some of its parts are done.
+    told : str
+        The reason, or how far it is.
+    values : mapping of str to float
+        Measures, of a finished job.
+    """
+
+    job: Job
+    state: str
+    told: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Records:
+    """Files of a batch's results.
+
+    Parameters
+    ----------
+    batch : Batch
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch, self.output = batch, batch.output
+        self._hashes: dict[str, str] = {}
+
+    def ranks(self, job: Job) -> Path:
+        """The job's file in the dataset of ranks."""
+        folder = f"graph={job.graph}/protocol={job.protocol}/model={job.model}"
+        return self.output / "ranks" / folder / "ranks.parquet"
+
+    @property
+    def parts(self) -> Path:
+        """Where parts of unfinished jobs are kept."""
+        return self.output / "work" / "parts"
+
+    def work(self, job: Job) -> Path:
+        """Those of one job."""
+        return self.parts / job.graph / job.protocol / job.model
+
+    def _record(self, job: Job) -> Path:
+        return self.output / "records" / job.graph / job.protocol / f"{job.model}.json"
+
+    def fresh_inputs(self, job: Job) -> str:
+        """As `inputs`, of the files as they are now."""
+        self._hashes.clear()
+        return self.inputs(job)
+
+    def inputs(self, job: Job) -> str:
+        """Hash of all that a job's ranks depend on.
+
+        Raises
+        ------
+        FileError
+            An input is missing.
+        """
+        settings = dict(job.settings)
+        splits = find_split_files(job.folder)
+        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
+        files = [*splits.values(), *_score_files(job.scores), *label_files(splits, constraints)]
+        files += [settings[name] for name in _FILE_KEYS if name in settings]
+        files += settings.get("known", [])
+        told: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
+        told.append([(str(path), self._hash(str(path))) for path in files])
+        return hash_text(json.dumps(told))
+
+    def _hash(self, path: str) -> str:
+        """Of a file's content; of a large one, of its size, time and samples."""
+        if path not in self._hashes:
+            try:
+                stat = os.stat(path)
+                whole = stat.st_size <= _WHOLE
+                self._hashes[path] = hash_file(path) if whole else _sampled(path, stat)
+            except OSError as error:
+                raise FileError(
+                    path, found=error.strerror or str(error), mend="check the job file's paths"
+                ) from None
+        return self._hashes[path]
+
+    def outcome(self, job: Job) -> Outcome:
+        """How a job stands, from its files alone."""
+        try:
+            found = json.loads(self._record(job).read_bytes())
+            record = found if found["format"] == _FORMAT else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            record = {}
+        if not record:
+            parts = sum(1 for _ in self.work(job).glob("**/*.part"))
+            return Outcome(job, "begun", f"{parts} parts") if parts else Outcome(job, "waiting")
+        if record.get("failed"):
+            return Outcome(job, "failed", record["failed"])
+        try:
+            if record["inputs"] != self.inputs(job):
+                return Outcome(job, "changed", "its inputs are not those that were ranked")
+            if hash_file(self.ranks(job)) != record["ranks"]:
+                return Outcome(job, "damaged", f"{self.ranks(job)} is not what was written")
+        except OSError:
+            return Outcome(job, "damaged", f"{self.ranks(job)} is missing or unreadable")
+        except InputError as error:
+            return Outcome(job, "changed", str(error))
+        values = record["values"]
+        wanted = [key for key in self.batch.measures if job.measure(key) is not None]
+        if not set(wanted) <= set(values):
+            return Outcome(job, "changed", "measures were added to the job file")
+        return Outcome(job, "finished", values={key: _number(values[key]) for key in wanted})
+
+    def clear(self, job: Job) -> None:
+        """Take what is stale out of the dataset, before a job is done anew."""
+        for path in (self._record(job), self.ranks(job)):
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+    def finished(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
+        """Record a job whose ranks are written."""
+        record = {
+            "format": _FORMAT,
+            "inputs": inputs,
+            "ranks": hash_file(self.ranks(job)),
+            "values": dict(values),
+        }
+        self._write(job, record)
+        return Outcome(job, "finished", values=values)
+
+    def failed(self, job: Job, reason: str) -> Outcome:
+        """Record why a job failed, if that can be written."""
+        with suppress(FileError, OSError):
+            self._write(job, {"format": _FORMAT, "failed": reason})
+        return Outcome(job, "failed", reason)
+
+    def _write(self, job: Job, record: dict[str, Any]) -> None:
+        path = self._record(job)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.write(json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
+
+    def write_summary(self, outcomes: list[Outcome]) -> list[Path]:
+        """One table of all jobs, as CSV and as Markdown."""
+        table = summary(outcomes, self.batch.measures)
+        failures = [f"- {one.job.name}: {one.told}\n" for one in outcomes if one.state == "failed"]
+        reasons = "".join(["\n", *failures]) if failures else ""
+        texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + reasons}
+        for name, text in texts.items():
+            with atomic_write(self.output / name) as file:
+                file.write(text.encode("utf-8", "surrogateescape"))
+        return [self.output / name for name in texts]
+
+
+_FILE_KEYS = ("entities", "relations", "type_constraints", "candidates")
+
+
+def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
+    """A row per job; values of jobs that are not finished are NaN."""
+    keys = ("model", "graph", "protocol", "state", *measures)
+    rows: list[tuple[Cell, ...]] = []
+    for one in outcomes:
+        names = (one.job.model, one.job.graph, one.job.protocol, one.state)
+        rows.append((*names, *(one.values.get(key, float("nan")) for key in measures)))
+    digits = [0] * 4 + [2 if key.endswith(".mr") else 4 for key in measures]
+    return Table(keys, keys, digits, rows, names=4)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _score_files(scores: str) -> list[Path]:
+    path = Path(scores)
+    return sorted(path.glob("*.npy")) if path.is_dir() else [path]
+
+
+def _sampled(path: str, stat: os.stat_result) -> str:
+    """Of a file too large to be read whole each time: a change shows in its size, or in the times,
+    of which the system's own (ctime) is not set back with the other; or in a sample."""
+    told = [str(stat.st_size), str(stat.st_mtime_ns), str(stat.st_ctime_ns)]
+    with open(path, "rb") as file:
+        for number in range(_SAMPLES):
+            file.seek((stat.st_size - _SAMPLE) * number // (_SAMPLES - 1))
+            told.append(hash_text(file.read(_SAMPLE).decode("latin-1")))
+    return hash_text(" ".join(told))

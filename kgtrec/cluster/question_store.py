@@ -1,0 +1,328 @@
+"""Questions as files: written once, then memory-mapped by every worker that ranks a part of them.
+
+A store is a folder of ``.npy`` arrays, Arrow files with the labels, and ``meta.json``, which holds
+a hash of every other file. It appears whole or not at all: it is written beside its place, then
+renamed. Nothing in it is ever changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.csr import Csr
+from kgtrec._version import __version__
+from kgtrec.errors import FileError
+from kgtrec.graph.graph import Graph
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.candidates import Domain
+from kgtrec.questions.questions import Questions
+from kgtrec.ranking.row_plan import RowPlan, plan_rows
+
+__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]
+
+Array = npt.NDArray[Any]
+
+FORMAT = 1
+_WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
+_LISTS = ("answers", "known", "removed")
+_ARRAYS = ("side", "entity", "relation", "instance_question", "instance_triple", "triple_rows")
+_OPTIONAL = ("kept", "outside", "full_candidates")
+_PLAN = ("question", "job_offsets", "jobs", "micro", "macro", "slot")
+_FACTS = ("split", "sides", "n_extra_known", "details")
+_MEND = "remove this folder and rank a part again, which makes it anew from the graph"
+
+
+def hash_text(text: str) -> str:
+    """Hash (32 hexadecimal digits) of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def hash_file(path: str | os.PathLike[str]) -> str:
+    """Hash (32 hexadecimal digits) of a file's bytes, read a little at a time."""
+    hasher = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def gather(array: Array, ids: Array) -> Array:
+    """Rows of a mapped array, read instead of mapped.
+
+    A page that is touched may bring up to 2 MB of its surroundings into memory with it, which
+    stay until the map is dropped: too much for rows that lie far apart.
+    """
+    order = np.argsort(ids, kind="stable")
+    ordered = np.asarray(ids, dtype=np.int64)[order]
+    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
+        return np.array(array[np.asarray(ids, dtype=np.int64)])
+    found = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
+    size = max(1, array.itemsize * int(np.prod(array.shape[1:])))
+    breaks = np.append(np.flatnonzero(np.diff(ordered) * size > _GAP) + 1, len(ordered))
+    start = 0
+    with open(str(array.filename), "rb", buffering=0) as file:
+        for end in breaks.tolist():
+            while start < end:
+                first = int(ordered[start])
+                stop = min(end, int(np.searchsorted(ordered, first + max(1, _WINDOW // size))))
+                n = int(ordered[stop - 1]) - first + 1
+                file.seek(array.offset + first * size)
+                rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
+                rows = rows.reshape(-1, *array.shape[1:])
+                found[order[start:stop]] = rows[ordered[start:stop] - first]
+                start = stop
+    return found
+
+
+def save_questions(
+    questions: Questions, rows: str, folder: str | os.PathLike[str], key: str | None = None
+) -> Path:
+    """Write a store below ``folder``, unless it is there.
+
+    Parameters
+    ----------
+    questions : Questions
+    rows : {"questions", "instances"}
+        What a row of scores stands for.
+    folder : path
+        Made if need be. Several processes may save into it at the same moment.
+    key : str, optional
+        Names the store; by default a hash of the questions and of all that describes them.
+
+    Returns
+    -------
+    Path
+        ``folder/questions-KEY``.
+    """
+    if key is None:
+        key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
+    target = Path(folder) / f"questions-{key}"
+    if target.is_dir():
+        return target
+    beside = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+    beside.mkdir(parents=True)
+    try:
+        _write(questions, rows, beside)
+        os.rename(beside, target)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        if not target.is_dir():  # else another process was first, with the same content
+            raise
+    return target
+
+
+def _write(questions: Questions, rows: str, folder: Path) -> None:
+    graph, plan = questions.graph, plan_rows(questions, rows)
+    for name, array in _arrays(questions, plan).items():
+        with atomic_write(folder / f"{name}.npy") as file:
+            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+    for kind in ("entities", "relations"):
+        _write_labels(getattr(graph, kind), folder / f"{kind}.arrow")
+    domain = questions.domain
+    body = {
+        "format": FORMAT,
+        "kgtrec": __version__,
+        "rows": rows,
+        "facts": {name: getattr(questions, name) for name in _FACTS},
+        "filter_splits": list(questions.filter_splits),
+        "domain": None if domain is None else {"kind": domain.kind, "width": domain.width},
+        "graph_name": graph.name,
+        "duplicates": graph.duplicates,
+        "splits": list(graph.splits),
+        "sizes": {"entities": graph.n_entities, "relations": graph.n_relations},
+        "fingerprints": {"graph": graph.fingerprint, "questions": questions.fingerprint},
+        "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
+    }
+    text = json.dumps(body)  # in the order of manifests
+    with atomic_write(folder / "meta.json") as file:
+        file.write(json.dumps({"hash": hash_text(text), "body": body}).encode())
+
+
+def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
+    found: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
+    for name in _OPTIONAL:
+        if (value := getattr(questions, name)) is not None:
+            found[name] = value
+    for name in _LISTS:
+        csr: Csr = getattr(questions, name)
+        found |= {f"{name}_offsets": csr.offsets, f"{name}_ids": csr.ids}
+    if (domain := questions.domain) is not None:
+        found |= {"domain_of": domain.of, "domain_offsets": domain.lists.offsets}
+        found["domain_ids"] = domain.lists.ids
+        if domain.columns is not None:
+            found["domain_columns"] = domain.columns
+    found |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
+    found |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
+    position = questions.graph.entities.trec_order
+    return found if position is None else found | {"position": position}
+
+
+def _write_labels(labels: Labels, path: Path) -> None:
+    """Nothing is written of labels that are decimal numbers."""
+    import pyarrow as pa
+
+    if labels == Labels.decimal(len(labels)):
+        return
+    table = pa.table({"label": labels.to_arrow()})
+    with atomic_write(path) as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+class Store:
+    """A store, opened: what is asked for is mapped, and leaves memory when it is dropped.
+
+    Parameters
+    ----------
+    folder : path
+        What `save_questions` returned.
+    verify : bool
+        Read all files once and compare their hashes.
+
+    Raises
+    ------
+    FileError
+        Missing, damaged, or of another version.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], verify: bool = False) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "meta.json"
+        try:
+            meta = json.loads(path.read_bytes())
+            self.body: dict[str, Any] = meta["body"]
+            sound = hash_text(json.dumps(self.body)) == meta["hash"]
+        except OSError as error:
+            raise FileError(path, found=error.strerror or "unreadable", mend=_MEND) from None
+        except (ValueError, KeyError, TypeError):
+            sound = False
+        if not sound:
+            raise FileError(path, found="a damaged description of questions", mend=_MEND)
+        if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
+            found = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
+            raise FileError(path, found=found, mend=_MEND)
+        if verify:
+            self._verify()
+
+    def _verify(self) -> None:
+        for name, wanted in self.body["files"].items():
+            path = self.folder / name
+            try:
+                found = hash_file(path)
+            except OSError as error:
+                raise FileError(path, found=error.strerror or "unreadable", mend=_MEND) from None
+            if found != wanted:
+                raise FileError(path, found="damaged: its hash is another", mend=_MEND)
+
+    @property
+    def rows(self) -> str:
+        """What a row of scores stands for."""
+        rows: str = self.body["rows"]
+        return rows
+
+    @property
+    def n_entities(self) -> int:
+        """Entities of the graph."""
+        return int(self.body["sizes"]["entities"])
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a score row."""
+        domain = self.body["domain"]
+        return self.n_entities if domain is None else int(domain["width"])
+
+    @property
+    def restricted(self) -> bool:
+        """Whether candidates are restricted."""
+        return self.body["domain"] is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether entity ids ascend in the byte order of their names."""
+        return not self.has("position")
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of scores in all."""
+        return len(self.array("plan_question"))
+
+    @cached_property
+    def n_jobs(self) -> int:
+        """Answers counted in all rows."""
+        return len(self.array("plan_jobs"))
+
+    def has(self, name: str) -> bool:
+        """Whether the store holds an array."""
+        return f"{name}.npy" in self.body["files"]
+
+    def array(self, name: str) -> Array:
+        """An array, mapped anew."""
+        path = self.folder / f"{name}.npy"
+        try:
+            found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise FileError(path, found=f"cannot be mapped ({error})", mend=_MEND) from None
+        return found
+
+    def plan(self) -> RowPlan:
+        """The rows, mapped."""
+        return RowPlan(*(self.array(f"plan_{name}") for name in _PLAN))
+
+    def questions(self, mapped: bool = True) -> Questions:
+        """The questions, equal to those saved; ``mapped=False`` brings them into memory."""
+
+        def arrays(name: str) -> Array:
+            return self.array(name) if mapped else np.array(self.array(name))
+
+        fields: dict[str, Any] = dict(self.body["facts"])
+        fields |= {name: arrays(name) for name in _ARRAYS}
+        fields |= {name: arrays(name) for name in _OPTIONAL if self.has(name)}
+        for name in _LISTS:
+            fields[name] = Csr(arrays(f"{name}_offsets"), arrays(f"{name}_ids"))
+        questions = Questions(
+            graph=self._graph(),
+            filter_splits=tuple(self.body["filter_splits"]),
+            domain=self._domain(),
+            **fields,
+        )
+        # Saved with the arrays, whose bytes are checked: to compute it would read them all again.
+        vars(questions)["fingerprint"] = self.body["fingerprints"]["questions"]
+        return questions
+
+    def _domain(self) -> Domain | None:
+        if self.body["domain"] is None:
+            return None
+        lists = Csr(self.array("domain_offsets"), self.array("domain_ids"))
+        columns = self.array("domain_columns") if self.has("domain_columns") else None
+        found = self.body["domain"]
+        return Domain(found["kind"], lists, self.array("domain_of"), columns, found["width"])
+
+    def _graph(self) -> Graph:
+        splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}
+        labels = [self._labels(kind) for kind in ("entities", "relations")]
+        graph = Graph(splits, self.body["duplicates"], *labels)
+        graph.name = self.body["graph_name"]
+        vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]
+        if self.has("position"):
+            vars(graph.entities)["trec_order"] = self.array("position")
+        return graph
+
+    def _labels(self, kind: str) -> Labels:
+        import pyarrow as pa
+
+        if f"{kind}.arrow" not in self.body["files"]:
+            return Labels.decimal(self.body["sizes"][kind])
+        source = pa.memory_map(str(self.folder / f"{kind}.arrow"))
+        column = pa.ipc.open_file(source).read_all().column("label")
+        chunks: list[Any] = column.chunks
+        return Labels(len(column), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))

@@ -1,0 +1,190 @@
+"""What a path to scores holds, and scores in memory as files: see `kgtrec.cluster.array_files`."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
+from kgtrec.cluster.question_store import hash_text
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.scores.files import check_factor_names, load_scores
+from kgtrec.scores.sources import Factors, JoinedSource, MatrixSource, score_dtype
+
+__all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores", "save_scores"]
+
+Array = npt.NDArray[Any]
+
+
+def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) -> Files:
+    """What a path to scores holds, nothing of it in memory.
+
+    Parameters
+    ----------
+    path : path
+        A ``.npy`` matrix, a folder of them, or an ``.npz`` with a factorised model.
+    work : path
+        Folder in which the arrays of a compressed ``.npz`` are unpacked.
+
+    Raises
+    ------
+    FileError
+        As `kgtrec.scores.files.load_scores`.
+    """
+    if Path(path).suffix == ".npz" and not Path(path).is_dir():
+        return _factor_files(Path(path), Path(work))
+    source = load_scores(path)
+    assert isinstance(source, (MatrixSource, JoinedSource))
+    parts = source.parts if isinstance(source, JoinedSource) else [source]
+    first = parts[0].matrix
+    for part in parts:
+        score_dtype(part.matrix, part.place)
+        if (part.matrix.shape[1], part.matrix.dtype) != (first.shape[1], first.dtype):
+            raise FileError(
+                part.place,
+                found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, and "
+                f"{first.shape[1]} of {first.dtype} before",
+                mend="write all shards alike",
+            )
+    files = tuple(_mapped(part.matrix, part.place) for part in parts)
+    return ScoreFiles(files, place=str(path))
+
+
+def _mapped(matrix: Any, place: str) -> ArrayFile:
+    fortran = matrix.flags.f_contiguous and not matrix.flags.c_contiguous
+    return ArrayFile(
+        os.path.realpath(place), matrix.offset, matrix.shape, matrix.dtype.str, fortran
+    )
+
+
+def save_scores(source: Any, folder: str | os.PathLike[str]) -> Files:
+    """A matrix or `Factors` in memory, as files that every worker can open."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, Factors):
+        given = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
+        found: dict[str, Any] = {
+            name: _save(array, folder / f"{name}.npy")
+            for name, array in given.items()
+            if array is not None
+        }
+        return FactorFiles(**found, metric=source.metric)
+    if not isinstance(source, np.ndarray) or source.ndim != 2:
+        raise UsageError(
+            f"scores of type {type(source).__name__} have no file that workers could open; "
+            "hand over a path, a two-dimensional array or Factors"
+        )
+    score_dtype(source)
+    return ScoreFiles((_save(source, folder / "scores.npy"),))
+
+
+def _save(array: Array, path: Path) -> ArrayFile:
+    if isinstance(array, np.memmap) and array.base is not None and array.flags.c_contiguous:
+        base = array.base
+        if type(base).__name__ == "mmap" and array.filename is not None:
+            return _mapped(array, str(array.filename))
+    with atomic_write(path) as file:
+        np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+    return _mapped(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+
+
+# -- Archives ----------------------------------------------------------------------------------
+
+
+def _factor_files(path: Path, work: Path) -> FactorFiles:
+    """The arrays of an archive, mapped where they stand in it uncompressed, else unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            check_factor_names(path, members)
+            packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
+            metric = _metric(archive) if "metric" in members else "dot"
+            unpacked = work / f"factors-{_archive_hash(archive)}" if packed else None
+            found: dict[str, Any] = {
+                name: _member(archive, info, path, unpacked)
+                for name, info in members.items()
+                if name != "metric"
+            }
+    except (OSError, zipfile.BadZipFile, EOFError, ValueError, struct.error) as error:
+        if isinstance(error, FileError):
+            raise
+        if isinstance(error, OSError) and error.errno is not None:
+            load_scores(path)  # names the reason
+        reason = " ".join(str(error).split())
+        raise FileError(
+            path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
+        ) from None
+    files = FactorFiles(**found, metric=metric, place=str(path))
+    _check_factors(files, path)
+    return files
+
+
+def _check_factors(files: FactorFiles, path: Path) -> None:
+    """What `Factors` demands, of the shapes alone."""
+    try:
+        one = {
+            name: np.zeros(
+                [min(n, 1) for n in array.shape[:1]] + list(array.shape[1:]), array.dtype
+            )
+            for name in ("queries", "entities", "bias")
+            if (array := getattr(files, name)) is not None
+        }
+        Factors(one["queries"], one["entities"], one.get("bias"), files.metric)
+        if files.bias is not None and files.bias.shape[0] != files.n_columns:
+            raise InputError(
+                f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; "
+                "give one each"
+            )
+    except (InputError, UsageError) as error:
+        raise FileError(
+            path, found=str(error), mend="mend the arrays and save them again"
+        ) from None
+
+
+def _archive_hash(archive: zipfile.ZipFile) -> str:
+    return hash_text(
+        str([(info.filename, info.CRC, info.file_size) for info in archive.infolist()])
+    )
+
+
+def _metric(archive: zipfile.ZipFile) -> str:
+    with archive.open("metric.npy") as file:
+        return str(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _member(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, unpacked: Path | None
+) -> ArrayFile:
+    if unpacked is not None:
+        unpacked.mkdir(parents=True, exist_ok=True)
+        target = unpacked / Path(info.filename).name
+        if not target.exists():
+            with archive.open(info) as source, atomic_write(target) as out:
+                while piece := source.read(1 << 20):
+                    out.write(piece)
+        return _npy_at(target, 0)
+    with open(path, "rb") as file:
+        file.seek(info.header_offset + 26)  # the lengths of name and extra field, which follow
+        name, extra = struct.unpack("<HH", file.read(4))
+    return _npy_at(path, info.header_offset + 30 + name + extra)
+
+
+def _npy_at(path: Path, start: int) -> ArrayFile:
+    """The array whose ``.npy`` header begins at a byte of a file."""
+    with open(path, "rb") as file:
+        file.seek(start)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError("Python objects")
+        return ArrayFile(os.path.realpath(path), file.tell(), shape, dtype.str, fortran)

@@ -1,0 +1,187 @@
+"""The shards of a folder as one ranking, or one sentence about all that is wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec.cluster.merge_parts import finish, merge
+from kgtrec.cluster.part import Inputs, Partial, Task
+from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
+from kgtrec.errors import FileError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["differences", "kept_depth", "merge_shards", "shard_files"]
+
+_NAMED = 8  # faults that one message lists
+
+
+def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
+    """Ranks, run and questions of all shards in a folder: those of a ranking in one piece.
+
+    Raises
+    ------
+    FileError
+        Shards that are missing, doubled, damaged, or of several rankings: all are named.
+    """
+    folder = Path(folder)
+    abouts = _read_all(folder, shard_files(folder))
+    about = next(iter(abouts.values()))
+    store = Store(folder / about["questions"], verify=True)
+    inputs = Inputs(
+        str(store.folder), None, about["run_depth"], about["higher_is_better"], about["nan"]
+    )
+    paths = sorted(abouts, key=lambda path: int(abouts[path]["number"]))
+    if about["by"] == "questions":
+        parts = [part for path in paths for part in read_blocks(path)]
+    else:
+        wholes = (_joined_rows(list(read_blocks(path))) for path in paths)
+        parts = [merge(wholes, inputs)]
+    ranks, run = finish(parts, inputs)
+    return ranks, run, store.questions(mapped=False)
+
+
+def _joined_rows(parts: list[Partial]) -> Partial:
+    """Blocks of rows with one range of entities as a single part."""
+    first, last = parts[0].task, parts[-1].task
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
+
+    return Partial(
+        Task(first.first_row, last.stop_row, *first.entities),
+        joined("counts"),
+        joined("answer_nan"),
+        joined("lengths"),
+        joined("documents"),
+        joined("scores"),
+        sum(part.nan_count for part in parts),
+        parts[0].dtype,
+        parts[0].path,
+    )
+
+
+def shard_files(folder: str | Path) -> list[Path]:
+    """The shards of a folder; FileError if there are none."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        found = "there is no such folder" if not folder.exists() else "this is no folder"
+        raise FileError(folder, found=found, mend="name the folder of rank --shard")
+    paths = sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+    if not paths:
+        raise FileError(
+            folder, found="no shards in this folder", mend="rank them with kgtrec rank --shard"
+        )
+    return paths
+
+
+def kept_depth(folder: str | Path) -> int:
+    """Candidates per question that the shards of a folder keep: those of the first one that can
+    be read, or 0."""
+    for path in shard_files(folder):
+        try:
+            return int(read_about(path)["run_depth"])
+        except FileError:
+            continue
+    return 0
+
+
+def _read_all(folder: Path, paths: list[Path]) -> dict[Path, dict[str, Any]]:
+    """What each shard of a folder belongs to; one error for all that is wrong with them."""
+    abouts, faults = {}, []
+    for path in paths:
+        try:
+            abouts[path] = read_about(path)
+            check_shard(path)
+        except FileError as error:
+            abouts.pop(path, None)
+            faults.append(f"{path.name} is {error.found}")
+    if abouts:
+        faults += _mixed(abouts) or _doubled(abouts)
+        faults += _missing(abouts, {path.name for path in paths})
+    if faults:
+        more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        mend = "rank these shards again with the command and the inputs of the others"
+        raise FileError(folder, found="; ".join(faults[:_NAMED]) + more, mend=mend)
+    return abouts
+
+
+def _mixed(abouts: dict[Path, dict[str, Any]]) -> list[str]:
+    """Shards that are not of the ranking to which most of them belong."""
+    kinds = Counter(_kind(about) for about in abouts.values())
+    if len(kinds) == 1:
+        return []
+    common = kinds.most_common(1)[0][0]
+    usual = next(path for path, about in abouts.items() if _kind(about) == common)
+    return [
+        f"{path.name} is of another ranking than {usual.name} ({differences(about, abouts[usual])})"
+        for path, about in abouts.items()
+        if _kind(about) != common
+    ]
+
+
+def _kind(about: dict[str, Any]) -> str:
+    return repr(sorted((key, repr(value)) for key, value in about.items() if key != "number"))
+
+
+def _doubled(abouts: dict[Path, dict[str, Any]]) -> list[str]:
+    first: dict[int, Path] = {}
+    faults = []
+    for path, about in abouts.items():
+        other = first.setdefault(about["number"], path)
+        if other is not path:
+            faults.append(f"{path.name} and {other.name} are both shard {about['number']}")
+    return faults
+
+
+def _missing(abouts: dict[Path, dict[str, Any]], names: set[str]) -> list[str]:
+    """Numbers that no shard has, those of damaged ones apart."""
+    counts = Counter(int(about["count"]) for about in abouts.values())
+    count = counts.most_common(1)[0][0]
+    there = {about["number"] for about in abouts.values() if about["count"] == count}
+    gone = [n for n in range(1, count + 1) if n not in there and shard_name(n, count) not in names]
+    if not gone:
+        return []
+    return [f"shard{'s' * (len(gone) > 1)} {_spans(gone)} of {count} missing"]
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """``1, 2, 3, 7`` as ``1-3, 7``."""
+    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
+    groups = [group.tolist() for group in np.split(np.array(numbers), breaks)]
+    return ", ".join(f"{g[0]}-{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups)
+
+
+_NAMES = {
+    "kgtrec": "version of kgtrec",
+    "questions": "graph, split or filter",
+    "scores": "scores",
+    "rows": "--rows",
+    "run_depth": "--run-depth",
+    "higher_is_better": "--lower-is-better",
+    "nan": "--nan",
+    "by": "--by",
+    "count": "number of shards",
+    "number": "number of the shard",
+}
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """In what two shards differ, for people."""
+    named = []
+    for key, name in _NAMES.items():
+        mine, its = one.get(key), other.get(key)
+        if mine == its or key == "number":
+            continue
+        plain = isinstance(mine, (int, str)) and key != "questions"
+        named.append(f"{name} {mine} and {its}" if plain else f"other {name}")
+    return ", ".join(named)

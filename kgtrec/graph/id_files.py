@@ -1,0 +1,312 @@
+"""Files that say what is known and what may answer: triples, lists of labels, candidates.
+
+All are text with LF or CRLF line ends, plain, ``.gz`` or ``.zst``, but for negatives, which are
+arrays in an ``.npz``. Labels are bytes taken as they are. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.triples import COLUMNS
+from kgtrec.graph.tsv import load_triples
+from kgtrec.graph.tsv_errors import damaged, open_packed
+
+if TYPE_CHECKING:
+    from kgtrec.graph.labels import Labels
+
+__all__ = [
+    "NEGATIVES",
+    "check_unknown",
+    "found_ids",
+    "lines_of",
+    "read_candidates",
+    "read_known",
+    "read_labels",
+    "read_names",
+    "read_negatives",
+    "read_pairs",
+    "refuse",
+    "text_of",
+]
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_FIT = "labels must match the graph's byte for byte"
+_SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
+NEGATIVES = ("head_neg", "tail_neg")
+
+
+def check_unknown(unknown: str) -> None:
+    """UsageError if `unknown` is no way to meet labels that the graph lacks."""
+    if unknown not in ("error", "skip"):
+        raise UsageError(f"unknown={unknown!r} is unknown; choose 'error' or 'skip'")
+
+
+def read_known(
+    path: str | PathLike[str], entities: Labels, relations: Labels, unknown: str = "error"
+) -> tuple[Int32, dict[str, Any]]:
+    """Known triples from a file with lines as in a split.
+
+    Returns
+    -------
+    triples : ndarray of int32, shape (n, 3)
+        Ids of the graph.
+    details : dict
+        ``file``; ``triples`` used; ``unknown``: lines passed over for a label that the graph lacks.
+
+    Raises
+    ------
+    FileError
+        Missing, malformed, or (by default) with an unknown label: the first line is named.
+    """
+    check_unknown(unknown)
+    place = _regular(path)
+    triples, *labels = load_triples({"known": place}, False)
+    rows = triples["known"].astype(np.int64)
+    positions = [_positions(graph, own) for graph, own in ((entities, labels[0]),
+                                                           (relations, labels[1]))]  # fmt: skip
+    ids = np.stack([positions[c == 1][rows[:, c]] for c in range(3)], axis=1)
+    bad = (ids < 0).any(axis=1)
+    if bad.any() and unknown == "error":
+        row = int(np.flatnonzero(bad)[0])
+        column = int(np.flatnonzero(ids[row] < 0)[0])
+        label = labels[column == 1][int(rows[row, column])].as_py()
+        what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
+        more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
+        raise FileError(place, row + 1, found=what + more, mend=_SKIP)
+    kept = np.ascontiguousarray(ids[~bad], dtype=np.int32)
+    return kept, {"file": str(path), "triples": len(kept), "unknown": int(bad.sum())}
+
+
+def read_labels(
+    path: str | PathLike[str], labels: Labels, unknown: str = "error"
+) -> tuple[Int64, int]:
+    """Ids of a file's labels, one a line, and how many lines were passed over as unknown.
+
+    Raises
+    ------
+    FileError
+        Missing, empty, with a tab in a line, or (by default) with an unknown label.
+    """
+    check_unknown(unknown)
+    numbers, names = [], []
+    for number, text in lines_of(path):
+        if b"\t" in text:
+            refuse(path, number, f"a tab in {text_of(text)!r}", "write one label a line")
+        numbers.append(number)
+        names.append(text)
+    if not names:
+        raise FileError(path, found="no labels: the file is empty", mend="write one label a line")
+    return found_ids(path, labels, names, numbers, unknown)
+
+
+def read_names(path: str | PathLike[str], size: int) -> Labels:
+    """Labels of `size` ids, one a line, in id order.
+
+    Raises
+    ------
+    FileError
+        Missing, of another number of lines, or with a label twice.
+    """
+    from kgtrec.graph.labels import Labels
+
+    at: dict[bytes, int] = {}
+    for number, text in lines_of(path):
+        if text in at:
+            what = f"{text_of(text)!r} again (line {at[text]} has it)"
+            refuse(path, number, what, "labels must be distinct")
+        at[text] = number
+    if len(at) != size:
+        raise FileError(
+            path, found=f"{len(at):,} labels for {size:,} rows", mend="write one label a row"
+        )
+    return Labels.from_strings([text_of(text) for text in at])
+
+
+def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
+    """Left and right ids from lines ``left<TAB>right``, shape (n, 2).
+
+    Raises
+    ------
+    FileError
+        Missing, empty, malformed, with an unknown label or a pair twice: the line is named.
+    """
+    at: dict[tuple[bytes, ...], int] = {}
+    for number, text in lines_of(path):
+        pair = tuple(text.split(b"\t"))
+        if len(pair) != 2:
+            columns = f"{len(pair)} column{'s' * (len(pair) > 1)} in place of 2"
+            refuse(path, number, f"{columns}: {text_of(text)!r}", "write left<TAB>right")
+        if pair in at:
+            what = f"{text_of(text)!r} again (line {at[pair]} has it)"
+            refuse(path, number, what, "give each alignment once")
+        at[pair] = number
+    if not at:
+        raise FileError(path, found="no pairs: the file is empty", mend="write left<TAB>right")
+    found = []
+    for side, (name, labels) in enumerate((("left", left), ("right", right))):
+        names = [pair[side] for pair in at]
+        ids = _positions(labels, _array(names))
+        if (ids < 0).any():
+            first = int(np.flatnonzero(ids < 0)[0])
+            what = f"{text_of(names[first])!r} is none of the {len(labels):,} {name} entities"
+            mend = f"write row numbers from 0, or labels and --{name}-labels FILE"
+            refuse(path, list(at.values())[first], what, mend)
+        found.append(ids)
+    return np.stack(found, axis=1)
+
+
+def read_candidates(
+    path: str | PathLike[str], question_ids: Sequence[str], entities: Labels, unknown: str = "error"
+) -> tuple[list[Int64], dict[str, Any]]:
+    """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``.
+
+    Returns
+    -------
+    lists : list of ndarray of int64
+        In question order.
+    details : dict
+        ``file``; ``unknown``: labels passed over that the graph lacks.
+
+    Raises
+    ------
+    FileError
+        Missing, malformed, with an unknown question or (by default) entity, or with a question
+        twice or not at all.
+    """
+    check_unknown(unknown)
+    mend = "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --questions` does"
+    number_of = {name.encode(): number for number, name in enumerate(question_ids)}
+    owner, line_of = [], [0] * len(question_ids)
+    names: list[bytes] = []
+    at: list[int] = []
+    for line, text in lines_of(path):
+        name, *labels = text.split(b"\t")
+        question = number_of.get(name)
+        if question is None or b"" in labels:
+            what = f"an empty label in {text_of(text)!r}" if question is not None else (
+                f"question {text_of(name)!r} is not asked"
+            )  # fmt: skip
+            refuse(path, line, what, mend)
+        if line_of[question]:
+            what = f"question {text_of(name)!r} again (line {line_of[question]} has it)"
+            refuse(path, line, what, "give each question one line")
+        line_of[question] = line
+        owner += [question] * len(labels)
+        names += labels
+        at += [line] * len(labels)
+    if 0 in line_of:
+        first = question_ids[line_of.index(0)]
+        found = f"no line for {line_of.count(0):,} questions, the first is {first!r}"
+        raise FileError(path, found=found, mend="give each question one line")
+    ids, missed = found_ids(path, entities, names, at, unknown, drop=False)
+    owners = np.array(owner, dtype=np.int64)[ids >= 0]
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(1, len(question_ids)))
+    lists = np.split(ids[ids >= 0][order], bounds)
+    return lists, {"file": str(path), "unknown": missed}
+
+
+def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them.
+
+    Raises
+    ------
+    FileError
+        Missing, not an archive of arrays, or with none of the two.
+    """
+    mend = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
+    place = _regular(path)
+    try:
+        with np.load(place, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in NEGATIVES if name in archive.files}
+            names = archive.files
+    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+        reason = " ".join(str(error).split())
+        raise FileError(path, found=f"not a readable .npz archive ({reason})", mend=mend) from None
+    if not found:
+        raise FileError(path, found=f"arrays {sorted(names)}", mend=mend)
+    return found
+
+
+def found_ids(
+    path: str | PathLike[str],
+    labels: Labels,
+    names: list[bytes],
+    lines: list[int],
+    unknown: str,
+    drop: bool = True,
+) -> tuple[Int64, int]:
+    """Ids of labels, and how many are unknown; these are dropped, or -1."""
+    ids = _positions(labels, _array(names))
+    bad = ids < 0
+    if bad.any() and unknown == "error":
+        first = int(np.flatnonzero(bad)[0])
+        more = f", nor are {int(bad.sum()) - 1:,} more labels" if bad.sum() > 1 else ""
+        refuse(path, lines[first], f"{text_of(names[first])!r} is not in the graph{more}", _SKIP)
+    return ids[~bad] if drop else ids, int(bad.sum())
+
+
+def _array(names: list[bytes]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(names, type=pa.large_binary())
+
+
+def _positions(labels: Labels, names: Any) -> Int64:
+    """Id of every label of an Arrow array; -1: unknown."""
+    import pyarrow.compute as pc
+
+    matched = pc.index_in(names, value_set=labels.to_arrow())
+    ids: Int64 = matched.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return ids
+
+
+def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """Number and text of every line; empty lines stand at the end only."""
+    place = _regular(path)
+    raw, stream = open_packed(place)
+    blank = 0
+    with raw:
+        try:
+            reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+            for number, line in enumerate(reader, start=1):
+                text = line.removesuffix(b"\n").removesuffix(b"\r")
+                text = text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text
+                if not text:
+                    blank = blank or number
+                elif blank:
+                    refuse(path, blank, "an empty line", "delete it")
+                else:
+                    yield number, text
+        except OSError as error:
+            raise damaged(place, error) from None
+
+
+def _regular(path: str | PathLike[str]) -> Path:
+    place = Path(path)
+    if not place.exists():
+        raise FileError(path, found="there is no such file", mend="check the name and the folder")
+    if place.is_dir():
+        raise FileError(path, found="a folder, not a file", mend="name the file in it")
+    return place
+
+
+def refuse(path: str | PathLike[str], line: int, found: str, mend: str) -> NoReturn:
+    """Raise FileError of a line."""
+    raise FileError(path, line, found=found, mend=mend)
+
+
+def text_of(raw: bytes) -> str:
+    """A label as people see it."""
+    return raw.decode("utf-8", "surrogateescape")

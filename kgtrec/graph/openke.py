@@ -1,0 +1,244 @@
+"""OpenKE's files: triples by number, the labels of the numbers, and type constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError
+from kgtrec.graph.id_files import check_unknown, found_ids, lines_of, refuse, text_of
+from kgtrec.graph.tsv import NUMBERED
+
+if TYPE_CHECKING:
+    from kgtrec.graph.labels import Labels
+
+__all__ = [
+    "is_numbered",
+    "load_openke",
+    "read_openke_ids",
+    "read_type_constraints",
+]
+
+Int64 = npt.NDArray[np.int64]
+
+_LINES = 1 << 16  # read at once
+_MAX_ID = (1 << 31) - 1
+_TRIPLES = "after a first line with their number, lines are head tail relation, as numbers from 0"
+
+
+def is_numbered(files: Mapping[str, Path]) -> bool:
+    """Whether the files of a graph's splits are in OpenKE's format.
+
+    They are if they are named ``*2id.txt``, or if each begins with a line that holds a number
+    alone, which no line of head, relation and tail is.
+    """
+    return all(path.name.endswith(NUMBERED) or _begins_with_count(path) for path in files.values())
+
+
+def _begins_with_count(path: Path) -> bool:
+    try:
+        return next(lines_of(path), (1, b""))[1].strip().isdigit()
+    except FileError:  # whoever reads it in earnest will say so
+        return False
+
+
+def load_openke(
+    files: Mapping[str, Path],
+) -> tuple[dict[str, npt.NDArray[np.int32]], dict[str, list[str] | None]]:
+    """Triples and labels of a graph in OpenKE's format, under OpenKE's own numbers.
+
+    Parameters
+    ----------
+    files : mapping of str to Path
+        Split name to file. ``entity2id.txt`` and ``relation2id.txt`` beside them hold the labels;
+        files named ``*2id.txt`` need them, others do with numbers.
+
+    Returns
+    -------
+    triples : dict of int32 array, shape (n, 3)
+        Rows head, relation, tail.
+    labels : dict
+        ``entities`` and ``relations`` in order of their numbers; None where there are none.
+
+    Raises
+    ------
+    FileError
+        With the first bad line.
+    """
+    folder = next(iter(files.values())).parent
+    labels: dict[str, list[str] | None] = {}
+    for kind, name in (("entities", "entity2id.txt"), ("relations", "relation2id.txt")):
+        needed = any(path.name.endswith(NUMBERED) for path in files.values())
+        known = needed or (folder / name).is_file()
+        labels[kind] = _distinct_labels(folder / name) if known else None
+    sizes = [_MAX_ID if found is None else len(found) for found in labels.values()]
+    return {split: _triples(path, *sizes) for split, path in files.items()}, labels
+
+
+def _distinct_labels(path: Path) -> list[str]:
+    names, lines = read_openke_ids(path)
+    seen: dict[bytes, int] = {}
+    for name, line in sorted(zip(names, lines, strict=True), key=lambda pair: pair[1]):
+        if name in seen:
+            refuse(path, line, f"{text_of(name)!r} again (line {seen[name]} has it)",
+                   "labels differ: keep one of them")  # fmt: skip
+        seen[name] = line
+    return [text_of(name) for name in names]
+
+
+def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.int32]:
+    lines = lines_of(path)
+    total = _count(path, lines, _TRIPLES)
+    limits = np.array([n_entities, n_entities, n_relations])
+    parts = [np.empty((0, 3), np.int32)]
+    while batch := list(islice(lines, _LINES)):
+        rows = [text.split() for _, text in batch]
+        if set(map(len, rows)) != {3} or not b"".join(chain.from_iterable(rows)).isdigit():
+            _refuse_first(path, batch, limits)
+        if max(map(len, chain.from_iterable(rows))) > 18:  # more than int64 holds
+            _refuse_first(path, batch, limits)
+        found = np.array(rows).astype(np.int64)
+        if (found >= limits).any():
+            _refuse_first(path, batch, limits)
+        parts.append(found[:, [0, 2, 1]].astype(np.int32))
+    triples = np.concatenate(parts)
+    if len(triples) != total:
+        what = f"{len(triples):,} triples where {total:,} are announced"
+        raise FileError(path, found=what, mend="the file is cut short, or mend its first line")
+    if not total:
+        raise FileError(path, found="no triples", mend="fill it, or remove the file")
+    return triples
+
+
+def _refuse_first(path: Path, batch: list[tuple[int, bytes]], limits: Int64) -> None:
+    """Name the first bad line of a batch that has one."""
+    for number, text in batch:
+        fields = text.split()
+        if len(fields) != 3 or not all(field.isdigit() for field in fields):
+            refuse(path, number, f"{text_of(text[:60])!r}", _TRIPLES)
+        for what, field, limit in zip(("head", "tail", "relation"), fields, limits, strict=True):
+            if int(field) >= limit:
+                refuse(path, number, f"{what} {int(field)} of {limit}", "mend the number")
+
+
+def read_type_constraints(
+    path: str | PathLike[str], entities: Labels, relations: Labels, unknown: str = "error"
+) -> tuple[dict[int, Int64], dict[int, Int64], dict[str, Any]]:
+    """Heads and tails that each relation admits, from OpenKE's ``type_constrain.txt``.
+
+    The file begins with the number of relations; each has two lines of a relation id, the number of
+    ids that follow, and ids of entities: the heads first, then the tails. ``entity2id.txt`` and
+    ``relation2id.txt`` beside it turn OpenKE's ids into labels, and these into the graph's.
+
+    Returns
+    -------
+    heads, tails : dict of int to ndarray of int64
+        Ids of the graph.
+    details : dict
+        ``file``; ``relations`` with lists; ``unknown``: labels passed over that the graph lacks.
+
+    Raises
+    ------
+    FileError
+        With the first bad line of one of the three files.
+    """
+    check_unknown(unknown)
+    folder = Path(path).parent
+    names = read_openke_ids(folder / "entity2id.txt"), read_openke_ids(folder / "relation2id.txt")
+    lists = _type_lists(path, len(names[0][0]), len(names[1][0]))
+    # Only what the lists name has to be in the graph.
+    used = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
+    entity, missed = _mapped(folder / "entity2id.txt", names[0], used, entities, unknown)
+    asked = np.unique(np.array([relation for relation, _ in lists], dtype=np.int64))
+    relation_of, lost = _mapped(folder / "relation2id.txt", names[1], asked, relations, unknown)
+    sides: tuple[dict[int, Int64], dict[int, Int64]] = ({}, {})
+    for number, (relation, ids) in enumerate(lists):
+        if relation_of[relation] >= 0:
+            mapped = entity[ids]
+            sides[number % 2][int(relation_of[relation])] = mapped[mapped >= 0]
+    details = {"file": str(path), "relations": len(sides[0]), "unknown": missed + lost}
+    return *sides, details
+
+
+def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
+    """Labels of an OpenKE ``*2id.txt`` in id order, and the line that each stands in."""
+    wanted = "after a first line with their number, lines are label<TAB>id, ids from 0"
+    lines = lines_of(path)
+    total = _count(path, lines, wanted)
+    names: list[bytes] = [b""] * total
+    at = [0] * total
+    for number, text in lines:
+        name, _, digits = text.rpartition(b"\t" if b"\t" in text else b" ")
+        if not name or not digits.isdigit() or int(digits) >= total:
+            refuse(path, number, f"{text_of(text)!r} among {total} ids", wanted)
+        place = int(digits)
+        if at[place]:
+            refuse(path, number, f"id {place} again (line {at[place]} has it)", "keep one of them")
+        names[place], at[place] = name, number
+    if 0 in at:
+        raise FileError(
+            path, found=f"no line for id {at.index(0)}, of {total} ids announced", mend=wanted
+        )
+    return names, at
+
+
+def _type_lists(
+    path: str | PathLike[str], n_entities: int, n_relations: int
+) -> list[tuple[int, Int64]]:
+    """Relation and entity ids of every line, heads and tails in turn."""
+    wanted = "two lines a relation, heads then tails: relation id, number of ids, the ids"
+    lines = lines_of(path)
+    total = _count(path, lines, f"the first line is the number of relations; then {wanted}")
+    found: list[tuple[int, Int64]] = []
+    seen: dict[int, int] = {}
+    for number, text in lines:
+        fields = text.split()
+        if len(fields) < 2 or not all(field.isdigit() for field in fields):
+            refuse(path, number, f"{text_of(text[:60])!r}", wanted)
+        values = np.array(fields, dtype=np.int64)
+        relation, size, ids = int(values[0]), int(values[1]), values[2:]
+        if relation >= n_relations:
+            refuse(path, number, f"relation {relation} of {n_relations}", "mend the id")
+        if size != len(ids):
+            refuse(path, number, f"{len(ids)} ids where {size} are announced", wanted)
+        if len(ids) and ids.max() >= n_entities:
+            refuse(path, number, f"entity {ids.max()} of {n_entities}", "mend the id")
+        if len(found) % 2 == 1:
+            if found[-1][0] != relation:
+                what = f"relation {relation} after the heads of relation {found[-1][0]}"
+                refuse(path, number, what, wanted)
+        elif relation in seen:
+            what = f"relation {relation} again (line {seen[relation]} has it)"
+            refuse(path, number, what, "keep one of them")
+        seen.setdefault(relation, number)
+        found.append((relation, ids))
+    if len(found) != 2 * total:
+        what = f"{len(found)} lists where {total} relations are announced, of two lists each"
+        raise FileError(path, found=what, mend=wanted)
+    return found
+
+
+def _mapped(
+    path: Path, names: tuple[list[bytes], list[int]], used: Int64, labels: Labels, unknown: str
+) -> tuple[Int64, int]:
+    """OpenKE's ids to the graph's (-1: unknown or not used), and how many are unknown."""
+    texts, lines = names
+    wanted = [texts[i] for i in used.tolist()]
+    at = [lines[i] for i in used.tolist()]
+    ids, missed = found_ids(path, labels, wanted, at, unknown, drop=False)
+    mapped = np.full(len(texts), -1, dtype=np.int64)
+    mapped[used] = ids
+    return mapped, missed
+
+
+def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], wanted: str) -> int:
+    number, text = next(lines, (1, b""))
+    if not text.strip().isdigit():
+        refuse(path, number, f"{text_of(text[:60])!r} in place of a number", wanted)
+    return int(text)

@@ -1,0 +1,126 @@
+"""Relation categories: 1-1, 1-N, N-1 and N-N (Bordes et al. 2013; Zhou et al. 2022, Table 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.graph.statistics.checks import SplitNames, named_splits, triples_of
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = ["CATEGORIES", "UNSEEN", "Categories", "relation_categories"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
+UNSEEN = "unseen"
+"""Name for relations without a triple in the splits that decide."""
+
+THRESHOLD = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The category of every relation.
+
+    Attributes
+    ----------
+    tails_per_head, heads_per_tail : float64 array (n_relations,)
+        Triples over distinct heads, and over distinct tails; NaN for an unseen relation.
+    code : int64 array (n_relations,)
+        Place in `CATEGORIES`; 4 for an unseen relation.
+    splits : tuple of str
+        The splits that decided.
+    threshold : float
+        From this average on, a side is "N".
+    """
+
+    tails_per_head: Floats
+    heads_per_tail: Floats
+    code: Ints
+    splits: tuple[str, ...]
+    threshold: float
+
+    def __getitem__(self, relation: int) -> str:
+        """The category of a relation id; "unseen" if it has no triple in `splits`."""
+        return (*CATEGORIES, UNSEEN)[self.code[relation]]
+
+    def members(self, category: str) -> Ints:
+        """Ids of the relations of a category, ascending."""
+        if category not in (*CATEGORIES, UNSEEN):
+            raise UsageError(f"no category {category!r}; choose one of {', '.join(CATEGORIES)}")
+        return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
+
+    def table(self, graph: Graph) -> Table:
+        """A row per category: its relations, and its triples in every split of `graph`."""
+        names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
+        relations = np.bincount(self.code, minlength=len(names)).tolist()
+        columns = [
+            np.bincount(self.code[rows[:, 1]], minlength=len(names)).tolist()
+            for rows in graph.splits.values()
+        ]
+        rows: list[tuple[Cell, ...]] = list(zip(names, relations, *columns, strict=True))
+        heads = ("category", "relations", *graph.splits)
+        return Table(heads, heads, (0,) * len(heads), rows)
+
+    def listing(self, graph: Graph) -> Table:
+        """A row per relation: its category and both averages."""
+        rows: list[tuple[Cell, ...]] = [
+            (label, self[i], float(self.tails_per_head[i]), float(self.heads_per_tail[i]))
+            for i, label in enumerate(graph.relations)
+        ]
+        titles = ("relation", "category", "tails/head", "heads/tail")
+        keys = ("relation", "category", "tails_per_head", "heads_per_tail")
+        return Table(titles, keys, (0, 0, 3, 3), rows)
+
+
+def relation_categories(
+    graph: Graph, splits: SplitNames = "train", threshold: float = THRESHOLD
+) -> Categories:
+    """Put every relation into a category by its average numbers of tails and heads.
+
+    A relation is "1-N" if a head has on average at least `threshold` tails, and a tail fewer than
+    `threshold` heads. The averages run over the heads (tails) that the relation has.
+
+    Parameters
+    ----------
+    graph : Graph
+    splits : str, iterable of str or None
+        The splits that decide: "train" alone gives the published lists of FB15k-237.
+    threshold : float
+        Above 1.
+
+    Raises
+    ------
+    UsageError
+        The graph lacks a split, or the threshold is not above 1.
+    """
+    if not threshold > 1:
+        raise UsageError(f"threshold {threshold!r} is not above 1; the papers take 1.5")
+    rows = triples_of(graph, splits, distinct=True)
+    triples = np.bincount(rows[:, 1], minlength=graph.n_relations)
+    heads, tails = (_distinct(graph, rows[:, 1], rows[:, end]) for end in (0, 2))
+    with np.errstate(invalid="ignore"):
+        tails_per_head, heads_per_tail = triples / heads, triples / tails
+    # In the order of CATEGORIES: the tails decide the lower digit.
+    code = 2 * (heads_per_tail >= threshold) + (tails_per_head >= threshold)
+    code = np.where(triples > 0, code, len(CATEGORIES)).astype(np.int64)
+    return Categories(
+        tails_per_head, heads_per_tail, code, named_splits(graph, splits), float(threshold)
+    )
+
+
+def _distinct(graph: Graph, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
+    """How many different entities each relation has, int64 (n_relations,)."""
+    pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
+    first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
+    owners = pairs[first] // graph.n_entities
+    return np.bincount(owners, minlength=graph.n_relations).astype(np.int64)

@@ -1,0 +1,221 @@
+"""What a test split gives away: pairs that train links already, and relations that mirror others.
+
+WN18 and FB15k are full of inverse relations: a rule that turns a triple around answers most of
+their test questions (Toutanova and Chen 2015; Dettmers et al. 2018), so a metric on them says
+little about a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.graph.statistics.checks import SplitNames, named_splits, triples_of
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = ["Leaks", "Mirror", "find_leaks"]
+
+Ints = NDArray[np.int64]
+
+ENOUGH = 0.8
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A relation whose triples mostly stand in another one, turned around or not.
+
+    Attributes
+    ----------
+    relation, other : int
+        Relation ids; equal ones make a symmetric relation.
+    turned : bool
+        True: (h, t) of `relation` is (t, h) of `other`. False: both have the same pairs.
+    share : float
+        Share of the triples of `relation`, in [0, 1], that have such a partner.
+    triples : int
+        Triples of `relation`.
+    """
+
+    relation: int
+    other: int
+    turned: bool
+    share: float
+    triples: int
+
+    @property
+    def kind(self) -> str:
+        """ "symmetric", "inverse" or "duplicate"."""
+        if not self.turned:
+            return "duplicate"
+        return "symmetric" if self.relation == self.other else "inverse"
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """What the known triples say of a split's triples.
+
+    Attributes
+    ----------
+    split : str
+    known : tuple of str
+        The splits that are known.
+    triples : int
+        Triples of `split`.
+    repeated : int
+        Triples that stand in a known split as they are.
+    same_pair : int
+        (h, r, t) for which another relation links h to t in a known split.
+    turned_pair : int
+        (h, r, t) for which some relation, r or another, links t to h.
+    mirrored : int
+        Triples that follow from a known one by a rule of `mirrors`.
+    mirrors : tuple of Mirror
+        Most triples first.
+    """
+
+    split: str
+    known: tuple[str, ...]
+    triples: int
+    repeated: int
+    same_pair: int
+    turned_pair: int
+    mirrored: int
+    mirrors: tuple[Mirror, ...]
+
+    def table(self) -> Table:
+        """A row per kind of leak."""
+        counts = {
+            "also a known triple": self.repeated,
+            "pair linked by another relation": self.same_pair,
+            "pair linked the other way round": self.turned_pair,
+            "follows from a mirror relation": self.mirrored,
+        }
+        rows: list[tuple[Cell, ...]] = [
+            (name, count, 100 * count / max(self.triples, 1)) for name, count in counts.items()
+        ]
+        heads = f"{self.split} triples"
+        return Table((heads, "triples", "%"), ("leak", "triples", "percent"), (0, 0, 1), rows)
+
+    def mirror_table(self, graph: Graph) -> Table:
+        """A row per mirror relation."""
+        rows: list[tuple[Cell, ...]] = [
+            (
+                graph.relations[mirror.relation],
+                graph.relations[mirror.other],
+                mirror.kind,
+                mirror.triples,
+                100 * mirror.share,
+            )
+            for mirror in self.mirrors
+        ]
+        titles = ("relation", "mirrors", "kind", "triples", "%")
+        keys = ("relation", "other", "kind", "triples", "percent")
+        return Table(titles, keys, (0, 0, 0, 0, 1), rows, names=3)
+
+
+def find_leaks(
+    graph: Graph,
+    split: str = "test",
+    known: SplitNames = "train",
+    enough: float = ENOUGH,
+    fewest: int = FEWEST,
+) -> Leaks:
+    """Look for triples of a split that known ones give away.
+
+    Parameters
+    ----------
+    graph : Graph
+    split : str
+        The split whose triples are looked at.
+    known : str, iterable of str or None
+        The splits that a model learns from.
+    enough : float
+        A relation mirrors another if at least this share of its triples has a partner there.
+    fewest : int
+        Relations with fewer triples mirror nothing: small ones do so by chance.
+
+    Raises
+    ------
+    UsageError
+        The graph lacks a split, `split` is among the known ones, or `enough` is not in (0, 1].
+    """
+    if not 0 < enough <= 1:
+        raise UsageError(f"enough={enough!r} is no share; give a number in (0, 1], such as 0.8")
+    if split in named_splits(graph, known):
+        raise UsageError(f"split {split!r} is among the known ones, so all of it leaks")
+    rows, base = graph.split(split), triples_of(graph, known, distinct=True)
+    same, turned = _partners(graph, rows, base, False), _partners(graph, rows, base, True)
+    mirrors = [m for way in (False, True) for m in _mirrors(graph, base, way, enough, fewest)]
+    mirrors.sort(key=lambda m: (-m.triples, m.relation, m.other, m.turned))
+    other = same[rows[same[:, 0], 1] != same[:, 1]]
+    again = same[rows[same[:, 0], 1] == same[:, 1]]
+    hits = [
+        _follows(graph, rows, found, mirrors, way) for way, found in ((False, same), (True, turned))
+    ]
+    return Leaks(
+        split,
+        named_splits(graph, known),
+        len(rows),
+        repeated=len(np.unique(again[:, 0])),
+        same_pair=len(np.unique(other[:, 0])),
+        turned_pair=len(np.unique(turned[:, 0])),
+        mirrored=len(np.unique(np.concatenate(hits))),
+        mirrors=tuple(mirrors),
+    )
+
+
+def _partners(graph: Graph, rows: NDArray[np.int32], base: NDArray[np.int32], turned: bool) -> Ints:
+    """(row, relation) for every triple of `base` on the pair of a row; int64 (matches, 2)."""
+    head, tail = (2, 0) if turned else (0, 2)
+    n = graph.n_entities
+    wanted = rows[:, head].astype(np.int64) * n + rows[:, tail]
+    keys = base[:, 0].astype(np.int64) * n + base[:, 2]
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    # In ascending order the search runs through the keys instead of jumping about.
+    by_key = np.argsort(wanted)
+    wanted = wanted[by_key]
+    start, stop = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")
+    counts = stop - start
+    row = np.repeat(by_key, counts)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    relation = base[order[np.repeat(start, counts) + place], 1]
+    return np.stack([row, relation.astype(np.int64)], axis=1)
+
+
+def _mirrors(
+    graph: Graph, base: NDArray[np.int32], turned: bool, enough: float, fewest: int
+) -> Iterator[Mirror]:
+    n = graph.n_relations
+    # A triple from an entity to itself is its own mirror, which says nothing.
+    base = base[base[:, 0] != base[:, 2]]
+    triples = np.bincount(base[:, 1], minlength=n)
+    found = _partners(graph, base, base, turned)
+    owner = base[found[:, 0], 1].astype(np.int64)
+    pairs, counts = np.unique(owner * n + found[:, 1], return_counts=True)
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        relation, other = divmod(pair, n)
+        size = int(triples[relation])
+        if size < fewest or count < enough * size or (relation == other and not turned):
+            continue
+        yield Mirror(relation, other, turned, count / size, size)
+
+
+def _follows(
+    graph: Graph, rows: NDArray[np.int32], found: Ints, mirrors: list[Mirror], turned: bool
+) -> Ints:
+    """Rows with a partner (see `_partners`) in a relation that mirrors theirs, or the reverse."""
+    n = graph.n_relations
+    pairs = [(m.relation, m.other) for m in mirrors if m.turned == turned]
+    rules = [a * n + b for pair in pairs for a, b in (pair, pair[::-1])]
+    asked = rows[found[:, 0], 1].astype(np.int64) * n + found[:, 1]
+    return found[np.isin(asked, np.array(rules, np.int64)), 0]

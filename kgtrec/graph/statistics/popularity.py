@@ -1,0 +1,294 @@
+"""How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.graph.statistics.checks import SplitNames, triples_of
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = [
+    "Correlations",
+    "Frequencies",
+    "TripleMix",
+    "entity_frequencies",
+    "entity_popularity",
+    "popularity_correlations",
+    "relation_frequencies",
+    "relation_popularity",
+    "triple_mix",
+]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TOP = (1, 2, 5, 10, 20, 50, 100)
+
+
+def entity_popularity(graph: Graph, splits: SplitNames = None, per_role: bool = False) -> Ints:
+    """Triples in which each entity stands.
+
+    Parameters
+    ----------
+    graph : Graph
+    splits : str, iterable of str or None
+        Splits to count on; None: all.
+    per_role : bool
+        Count roles, subject plus object: a triple from an entity to itself counts twice, as in
+        the paper's Table 1. Otherwise it counts once, as in the weights of stratified metrics.
+
+    Returns
+    -------
+    int64 array (n_entities,)
+    """
+    rows = triples_of(graph, splits)
+    heads, tails = rows[:, 0], rows[:, 2]
+    counts = np.bincount(heads, minlength=graph.n_entities)
+    counts += np.bincount(tails, minlength=graph.n_entities)
+    if not per_role:
+        counts -= np.bincount(heads[heads == tails], minlength=graph.n_entities)
+    return counts.astype(np.int64)
+
+
+def relation_popularity(graph: Graph, splits: SplitNames = None) -> Ints:
+    """Triples of each relation in some splits (None: all); int64 array (n_relations,)."""
+    relations = triples_of(graph, splits)[:, 1]
+    return np.bincount(relations, minlength=graph.n_relations).astype(np.int64)
+
+
+# --- Table 1 --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TripleMix:
+    """Triples by how many of their subject, relation and object are popular.
+
+    Attributes
+    ----------
+    percentile : float
+        An item is popular if its count is at least this percentile of all counts.
+    entity_threshold, relation_threshold : float
+        Those percentiles.
+    popular_entities, popular_relations : int
+    all_popular, all_unpopular, mixed : int
+        Triples: all three popular, none, and the rest.
+    """
+
+    percentile: float
+    entity_threshold: float
+    relation_threshold: float
+    popular_entities: int
+    popular_relations: int
+    all_popular: int
+    all_unpopular: int
+    mixed: int
+
+    @property
+    def triples(self) -> int:
+        """All triples."""
+        return self.all_popular + self.all_unpopular + self.mixed
+
+    def table(self) -> Table:
+        """The paper's Table 1 for this graph: a row per kind of triple."""
+        counts = {
+            "all popular": self.all_popular,
+            "all unpopular": self.all_unpopular,
+            "mixed": self.mixed,
+        }
+        rows: list[tuple[Cell, ...]] = [
+            (name, count, 100 * count / max(self.triples, 1)) for name, count in counts.items()
+        ]
+        return Table(("triple", "triples", "%"), ("triple", "triples", "percent"), (0, 0, 1), rows)
+
+
+def triple_mix(graph: Graph, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
+    """Split the triples by the popularity of subject, relation and object (Table 1).
+
+    An item is popular if it stands in at least as many triples as the percentile (numpy's
+    linear one) of the counts of all items of its kind; entities count as subject plus object.
+
+    Parameters
+    ----------
+    graph : Graph
+    percentile : float
+        Default 90: the most popular 10 %. The paper tries 80 and 75, too.
+    splits : str, iterable of str or None
+        Splits to count, and whose triples to split; None: all, as in the paper.
+
+    Raises
+    ------
+    UsageError
+        The percentile is not in [0, 100], or the graph lacks a split.
+    """
+    if not 0 <= percentile <= 100:
+        raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper takes 90")
+    rows = triples_of(graph, splits)
+    entities = entity_popularity(graph, splits, per_role=True)
+    relations = relation_popularity(graph, splits)
+    limits = float(np.percentile(entities, percentile)), float(np.percentile(relations, percentile))
+    entity, relation = entities >= limits[0], relations >= limits[1]
+    parts = entity[rows[:, 0]], relation[rows[:, 1]], entity[rows[:, 2]]
+    popular = np.sum(parts, axis=0, dtype=np.int64) if len(rows) else np.empty(0, np.int64)
+    kinds = np.bincount(popular, minlength=4)
+    return TripleMix(
+        float(percentile),
+        *limits,
+        int(entity.sum()),
+        int(relation.sum()),
+        all_popular=int(kinds[3]),
+        all_unpopular=int(kinds[0]),
+        mixed=int(kinds[1] + kinds[2]),
+    )
+
+
+# --- Figure 1 -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Frequency distribution of entities or relations over triples (Figure 1).
+
+    Attributes
+    ----------
+    what : {"entities", "relations"}
+    ids : int64 array (n,)
+        Every item, most frequent first; equals in id order.
+    counts : int64 array (n,)
+        Triples in which each of `ids` stands, descending.
+    reached : int64 array (n,)
+        Triples that involve at least one of the first i + 1 items.
+    triples : int
+        All triples.
+    """
+
+    what: str
+    ids: Ints
+    counts: Ints
+    reached: Ints
+    triples: int
+
+    def top(self, percent: float) -> tuple[int, float]:
+        """How many items the most frequent `percent` % are (rounded up), and the share of triples
+        in [0, 1] that involve one of them."""
+        if not 0 < percent <= 100:
+            raise UsageError(f"the top {percent!r} % of {self.what}: give a number in (0, 100]")
+        items = math.ceil(round(len(self.ids) * percent / 100, 9))
+        return items, float(self.reached[items - 1] / max(self.triples, 1))
+
+    def table(self, percents: Iterable[float] = TOP) -> Table:
+        """A row per top x %: items, triples of the least frequent of them, share of triples."""
+        rows: list[tuple[Cell, ...]] = []
+        for percent in percents:
+            items, share = self.top(percent)
+            rows.append((f"{percent:g} %", items, int(self.counts[items - 1]), 100 * share))
+        return Table(
+            (f"top {self.what}", self.what, "triples each ≥", "% of triples"),
+            ("top", "items", "least", "percent"),
+            (0, 0, 0, 1),
+            rows,
+        )
+
+    def histogram(self) -> Table:
+        """Items by frequency in bins that double: 0, 1, 2-3, 4-7, ...; empty bins included."""
+        bins = np.frexp(self.counts)[1]  # 0 for 0, and b for 2^(b-1) .. 2^b - 1
+        rows: list[tuple[Cell, ...]] = []
+        for number, items in enumerate(np.bincount(bins, minlength=1).tolist()):
+            low, high = (1 << number) >> 1, (1 << number) - 1
+            if number or items:
+                rows.append((f"{low}-{high}" if high > low else str(low), low, high, items))
+        titles = ("triples", "from", "to", self.what)
+        return Table(titles, ("triples", "from", "to", "items"), (0,) * 4, rows)
+
+
+def entity_frequencies(graph: Graph, splits: SplitNames = None) -> Frequencies:
+    """Frequency distribution of the entities over the triples of some splits (None: all)."""
+    ends = triples_of(graph, splits)[:, ::2]
+    return _frequencies("entities", entity_popularity(graph, splits), ends)
+
+
+def relation_frequencies(graph: Graph, splits: SplitNames = None) -> Frequencies:
+    """Frequency distribution of the relations over the triples of some splits (None: all)."""
+    relations = triples_of(graph, splits)[:, 1:2]
+    return _frequencies("relations", relation_popularity(graph, splits), relations)
+
+
+def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequencies:
+    """`items` (triples, m): the items that each triple involves."""
+    order = np.argsort(-counts, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    first = place[items].min(axis=1)
+    reached = np.cumsum(np.bincount(first, minlength=len(order)))
+    return Frequencies(what, order, counts[order], reached, len(items))
+
+
+# --- correlations ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Correlation, over triples, of the popularity of entity and relation (section 3.2).
+
+    Attributes
+    ----------
+    subject_relation, object_relation : float
+        Pearson's r between the counts of a triple's subject (object) and of its relation, in
+        [-1, 1]; NaN where one of them never varies.
+    subject_relation_rank, object_relation_rank : float
+        The same on ranks (Spearman): what a power law does to Pearson's r does not reach it.
+    """
+
+    subject_relation: float
+    object_relation: float
+    subject_relation_rank: float
+    object_relation_rank: float
+
+    def table(self) -> Table:
+        """A row per role of the entity."""
+        rows: list[tuple[Cell, ...]] = [
+            ("subject, relation", self.subject_relation, self.subject_relation_rank),
+            ("object, relation", self.object_relation, self.object_relation_rank),
+        ]
+        titles = ("popularity of", "Pearson", "Spearman")
+        return Table(titles, ("pair", "pearson", "spearman"), (0, 3, 3), rows)
+
+
+def popularity_correlations(graph: Graph, splits: SplitNames = None) -> Correlations:
+    """Is a popular entity met with popular relations? (section 3.2: hardly, all are close to 0.)
+
+    One observation per triple: the number of triples of its relation, and the number in which
+    its subject (or object) stands, as subject or object; counted on `splits` (None: all).
+    """
+    rows = triples_of(graph, splits)
+    entity = entity_popularity(graph, splits, per_role=True)
+    relation = relation_popularity(graph, splits)[rows[:, 1]]
+    ends = entity[rows[:, 0]], entity[rows[:, 2]]
+    ranked = _average_ranks(relation)
+    return Correlations(
+        *(_pearson(end.astype(np.float64), relation.astype(np.float64)) for end in ends),
+        *(_pearson(_average_ranks(end), ranked) for end in ends),
+    )
+
+
+def _average_ranks(values: Ints) -> Floats:
+    """Ranks from 1 of small whole numbers, equals sharing the mean of their places."""
+    counts = np.bincount(values)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[values])
+
+
+def _pearson(a: Floats, b: Floats) -> float:
+    if len(a) < 2:
+        return math.nan
+    a, b = a - a.mean(), b - b.mean()
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / scale if scale else math.nan

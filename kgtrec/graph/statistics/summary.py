@@ -1,0 +1,162 @@
+"""A graph at a glance: sizes, popularity, categories, distributions, leaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table, dump_json
+from kgtrec.graph.statistics.categories import relation_categories
+from kgtrec.graph.statistics.leakage import Leaks, find_leaks
+from kgtrec.graph.statistics.popularity import (
+    TripleMix,
+    entity_frequencies,
+    entity_popularity,
+    popularity_correlations,
+    relation_frequencies,
+    relation_popularity,
+    triple_mix,
+)
+from kgtrec.study.relation_shift import split_divergences
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = ["Overview", "overview"]
+
+MIRRORS = 10
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Tables about a graph.
+
+    Attributes
+    ----------
+    name : str
+    entities, relations, triples : int
+    tables : dict of str to Table
+        By a short key: splits, mix, entities, relations, correlations, categories, divergence,
+        leaks, mirrors. The last four only where the graph has the splits for them.
+    notes : dict of str to str
+        What to read each table by, under the same keys.
+    """
+
+    name: str
+    entities: int
+    relations: int
+    triples: int
+    tables: dict[str, Table]
+    notes: dict[str, str]
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.name}: {self.entities:,} entities, {self.relations:,} relations, "
+            f"{self.triples:,} triples"
+        )
+        parts = [f"{self.notes[key]}\n{table.to_text()}" for key, table in self.tables.items()]
+        return "\n\n".join([head, *parts])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Sizes, and each table under its key."""
+        sizes = {"entities": self.entities, "relations": self.relations, "triples": self.triples}
+        tables = {key: table.to_dict() for key, table in self.tables.items()}
+        return {"graph": self.name, "sizes": sizes, **tables}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return dump_json(self.to_dict())
+
+
+def overview(graph: Graph, percentile: float = 90.0) -> Overview:
+    """Everything that describes a graph before a model is evaluated on it.
+
+    Parameters
+    ----------
+    graph : Graph
+    percentile : float
+        From which entities and relations count as popular; the paper takes 90.
+
+    Raises
+    ------
+    UsageError
+        The percentile is not in [0, 100].
+    """
+    mix = triple_mix(graph, percentile)
+    tables = {
+        "splits": _splits(graph),
+        "mix": mix.table(),
+        "entities": entity_frequencies(graph).table(),
+        "relations": relation_frequencies(graph).table(),
+        "correlations": popularity_correlations(graph).table(),
+    }
+    notes = {
+        "splits": "Splits (unseen: in no train triple)",
+        "mix": _mix_note(mix),
+        "entities": "Triples that involve one of the most frequent entities",
+        "relations": "Triples of the most frequent relations",
+        "correlations": "Is a popular entity met with popular relations? (over all triples)",
+    }
+    if "train" in graph.splits:
+        tables["categories"] = relation_categories(graph).table(graph)
+        notes["categories"] = "Relation categories (train, threshold 1.5) and their triples"
+    if len(graph.splits) > 1:
+        tables["divergence"] = split_divergences(graph)
+        notes["divergence"] = (
+            "Divergence of relation distributions: KL(row || column), nats, add-one"
+        )
+    if {"train", "test"} <= set(graph.splits):
+        _add_leaks(graph, find_leaks(graph), tables, notes)
+    return Overview(
+        graph.name or "graph",
+        graph.n_entities,
+        graph.n_relations,
+        sum(map(len, graph.splits.values())),
+        tables,
+        notes,
+    )
+
+
+def _splits(graph: Graph) -> Table:
+    seen = _present(graph, "train") if "train" in graph.splits else None
+    rows: list[tuple[Cell, ...]] = []
+    for name, triples in graph.splits.items():
+        held = _present(graph, name)
+        unseen: list[Cell] = ["-", "-"]
+        if seen is not None:
+            unseen = [int((own & ~known).sum()) for own, known in zip(held, seen, strict=True)]
+        sizes = (len(triples), graph.duplicates[name], *(int(own.sum()) for own in held))
+        rows.append((name, *sizes, *unseen))
+    titles = ("split", "triples", "duplicates", "entities", "relations", "unseen e.", "unseen r.")
+    keys = (*titles[:5], "unseen_entities", "unseen_relations")
+    return Table(titles, keys, (0,) * len(keys), rows)
+
+
+def _present(graph: Graph, split: str) -> list[NDArray[np.bool_]]:
+    """Whether each entity, and each relation, stands in a split."""
+    return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
+
+
+def _mix_note(mix: TripleMix) -> str:
+    return (
+        f"Triples by the popularity of subject, relation and object (top {100 - mix.percentile:g} "
+        "%:\n"
+        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more roles, "
+        f"{mix.popular_relations:,} relations with {mix.relation_threshold:,.10g} or more triples)"
+    )
+
+
+def _add_leaks(graph: Graph, leaks: Leaks, tables: dict[str, Table], notes: dict[str, str]) -> None:
+    tables["leaks"] = leaks.table()
+    notes["leaks"] = "What train gives away of test"
+    if leaks.mirrors:
+        table = leaks.mirror_table(graph)
+        shown = table.rows[:MIRRORS]
+        tables["mirrors"] = Table(table.titles, table.keys, table.digits, shown, table.names)
+        notes["mirrors"] = (
+            f"Relations of train that mirror another one ({len(shown)} of {len(table)}; the %: "
+            "triples with a\n  partner there): they answer questions without being learnt"
+        )

@@ -1,0 +1,268 @@
+"""The table for people: a list of all measures, and one measure explained."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kgtrec.errors import UsageError
+from kgtrec.measures.keys import metric_names
+from kgtrec.measures.measure import Measure
+from kgtrec.measures.registry import AVERAGINGS, METRICS, Metric, find_metric
+from kgtrec.measures.tied_ranks import RANK_TYPES
+from kgtrec.trec.measures.trec_names import TREC_FAMILIES, canonical_trec, trec_family
+
+__all__ = ["SIDE_TEXTS", "describe", "explained", "listed", "overview"]
+
+WIDTH = 80
+Texts = Mapping[str, str]
+
+SIDE_TEXTS = {
+    "head": "the head is predicted: (?, r, t)",
+    "tail": "the tail is predicted: (h, r, ?)",
+    "both": "all instances of both",
+}
+_SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
+_TREC_ENDING = {"int": "_k", "real": "_x", None: ""}
+
+
+_SYMBOLS = (
+    "r rank, c number of candidates, w weight of an item (1 for micro) and W their sum; E and Var "
+    "are those of a random scorer"
+)
+
+
+def overview(families: Texts = MappingProxyType({})) -> dict[str, Any]:
+    """Everything there is, as plain types: metrics, averagings, rank types, sides, trec_eval.
+
+    `families` has a text for each measure of run files; those that are no key, too.
+    """
+    return {
+        "metrics": [_row(metric) for metric in METRICS],
+        "averagings": dict(AVERAGINGS),
+        "rank_types": dict(RANK_TYPES),
+        "sides": dict(SIDE_TEXTS),
+        "trec_eval": [_trec_row(family, families) for family in TREC_FAMILIES],
+        "of_run_files_only": [name for name in families if name not in TREC_FAMILIES],
+    }
+
+
+def listed(families: Texts = MappingProxyType({})) -> str:
+    """`overview` as text, at most 80 columns wide."""
+    parts = [
+        "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as both.realistic.micro.hits@10; for\n"
+        "trec_eval's measures it is SIDE.macro.NAME. `kgtrec measures NAME` explains one.",
+        _block("Rank metrics (+ higher is better, - lower)", {_marked(m): m.help for m in METRICS}),
+        _block("Averagings", AVERAGINGS),
+        _block("Rank types, from a tie's counts", RANK_TYPES),
+        _block("Sides", SIDE_TEXTS),
+        _block(
+            "trec_eval's measures, over questions",
+            {name + _TREC_ENDING[cut]: text for name, (cut, text) in TREC_FAMILIES.items()},
+        ),
+    ]
+    others = [name for name in families if name not in TREC_FAMILIES]
+    if others:
+        text = f"Of run files only (kgtrec eval): {', '.join(others)}."
+        parts.append("\n".join(_filled(text, "")))
+    return "\n\n".join(parts)
+
+
+def describe(name: str, families: Texts = MappingProxyType({})) -> dict[str, Any]:
+    """What the table says of one measure, averaging, rank type or side, as plain types.
+
+    Parameters
+    ----------
+    name : str
+        A name or alias, with or without its cutoff, or a whole key. Case does not matter.
+    families : mapping of str to str
+        Texts of the measures of run files, by name.
+
+    Raises
+    ------
+    UsageError
+        Nothing of that name; offers near misses.
+    """
+    word = name.strip().lower()
+    metric = _metric_called(word)
+    if metric is not None:
+        return _row(metric)
+    for kind, texts in _SECTIONS.items():
+        if word in texts:
+            return {"name": word, "kind": kind, "help": texts[word]} | _uses(kind, word)
+    family = _family_called(word) or {text.lower(): text for text in families}.get(word)
+    if family is not None:
+        return _trec_row(family, families)
+    if "." in word:
+        return _of_key(name, families)
+    raise UsageError(f"no measure {name!r}{_near(word)}")
+
+
+def explained(name: str, families: Texts = MappingProxyType({})) -> str:
+    """`describe` as text, at most 80 columns wide."""
+    found = describe(name, families)
+    title = [str(found.pop("name"))]
+    title += [str(found.pop(part)) for part in ("title", "kind") if part in found]
+    lines = [" · ".join(dict.fromkeys(title)), *_filled(found.pop("help"), "  ")]
+    for label, value in found.items():
+        lines += _labelled(label, value)
+    return "\n".join(lines)
+
+
+def _row(metric: Metric) -> dict[str, Any]:
+    better = {True: "higher is better", False: "lower is better", None: "neither end is better"}
+    row: dict[str, Any] = {
+        "name": metric.name,
+        "title": metric.title.replace("{k}", "k").replace("{p}", "p"),
+        "help": metric.help,
+        "formula": metric.formula,
+        "in_which": _SYMBOLS,
+        "range": metric.range,
+        "direction": better[metric.higher_is_better],
+    }
+    if metric.parameter is not None:
+        says = {"k": "k: a cutoff, 1 or more", "p": "p: an exponent, 0 < p < 1"}
+        row["parameter"] = says[metric.parameter]
+    row |= {
+        "averagings": list(metric.averagings),
+        "rank_types": list(RANK_TYPES),
+        "keys": _keys(metric),
+        "beware": list(metric.caveats),
+        "in_PyKEEN": [name for name in metric.pykeen if name != metric.name],
+        "in_LibKGE": [name for name in metric.libkge if name != metric.name],
+        "elsewhere": [name for name in metric.papers if name != metric.name],
+        "reference": metric.reference,
+    }
+    return {label: value for label, value in row.items() if value != []}
+
+
+def _keys(metric: Metric) -> list[str]:
+    name = metric.named(10 if metric.takes_cutoff else 0.5)
+    keys = [f"both.realistic.micro.{name}", f"tail.expected.micro.{name}"]
+    keys += [
+        f"both.realistic.{averaging}.{name}"
+        for averaging in metric.averagings
+        if averaging not in ("micro", "stratified")
+    ]
+    stratified = [f"both.stratified.{name}(0.5,0.5)"] if "stratified" in metric.averagings else []
+    return keys + stratified
+
+
+def _trec_row(family: str, families: Texts) -> dict[str, Any]:
+    if family not in TREC_FAMILIES:
+        beware = f"Of files of qrels and runs only: kgtrec eval -m {family} QRELS RUN."
+        return {"name": family, "kind": "measure of run files", "help": families[family],
+                "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
+    cut, text = TREC_FAMILIES[family]
+    key = family + {"int": "_10", "real": "_0.20", None: ""}[cut]
+    says = {"int": "k: a cutoff, 1 or more", "real": "x: two decimals", None: None}[cut]
+    row = {
+        "name": family + _TREC_ENDING[cut],
+        "kind": "trec_eval measure",
+        "help": families.get(family, f"{text[0].upper()}{text[1:]}."),
+        "parameter": says,
+        "keys": [f"both.macro.{key}", f"tail.macro.{key}"],
+        "beware": [
+            "Of the run's order, so without a rank type; over questions, where other averagings "
+            "count answers.",
+            f"On files of qrels and runs: kgtrec eval -m {family}.",
+        ],
+        "reference": "trec_eval",
+    }
+    return {label: value for label, value in row.items() if value is not None}
+
+
+def _uses(kind: str, word: str) -> dict[str, Any]:
+    """Where an averaging, rank type or side stands in keys, and what has it."""
+    if kind == "averaging":
+        names = [metric.name for metric in METRICS if word in metric.averagings]
+        if word == "macro":
+            names.append("every measure of trec_eval")
+        key = f"both.realistic.{word}.mrr"
+        return {"keys": ["both.stratified.mrr(0.5,0.5)" if word == "stratified" else key],
+                "defined_for": names}  # fmt: skip
+    parts = {"rank type": f"both.{word}.micro.mrr", "side": f"{word}.realistic.micro.mrr"}
+    return {"keys": [parts[kind]]}
+
+
+def _metric_called(word: str) -> Metric | None:
+    """A metric by any of its names, with a parameter, without one, or with the letter for it."""
+    if word.endswith("@p"):
+        word = word.removesuffix("p") + "0.5"
+    for spelled in (word, f"{word}@10", f"{word}@0.5", f"{word}10", f"{word}_10",
+                    f"{word[:-1]}10" if word[-2:] in ("@k", "_k", ".k") else word):  # fmt: skip
+        row = find_metric(spelled)
+        if row is not None:
+            return row[0]
+    return None
+
+
+def _family_called(word: str) -> str | None:
+    for spelled in (word, f"{word}_10", f"{word}_0.20", word.removesuffix("_k") + "_10"):
+        name = canonical_trec(spelled)
+        if name is not None:
+            return trec_family(name)
+    return None
+
+
+def _of_key(key: str, families: Texts) -> dict[str, Any]:
+    """A whole key: its metric, the key first."""
+    measure = Measure.parse(key)
+    name = trec_family(measure.metric) if measure.is_trec else measure.row[0].name
+    found = describe(name, families)
+    return found | {"keys": list(dict.fromkeys([measure.key, *found["keys"]]))}
+
+
+def _near(word: str) -> str:
+    """The most similar names; of equally similar ones those that keys are written with first."""
+    own = {name.lower(): name for name in (*metric_names(aliases=False), *AVERAGINGS, *RANK_TYPES)}
+    every = own | {name.lower(): name for name in metric_names()}
+    ratio = {name: difflib.SequenceMatcher(None, word, name).ratio() for name in every}
+
+    def rank(name: str) -> tuple[float, bool, bool, str]:
+        return -ratio[name], name not in own, name[:3] != word[:3], name
+
+    close = sorted(every, key=rank)
+    close = [every[name] for name in close if ratio[name] >= 0.6][:3]
+    return f"; did you mean {' or '.join(close)}?" if close else "; `kgtrec measures` lists all"
+
+
+def _marked(metric: Metric) -> str:
+    sign = {True: "+", False: "-", None: " "}[metric.higher_is_better]
+    return f"{sign} {metric.name}"
+
+
+def _block(title: str, texts: dict[str, str]) -> str:
+    size = max(map(len, texts)) + 2
+    lines = [title]
+    for name, text in texts.items():
+        first, *more = textwrap.wrap(text, WIDTH - 2 - size, break_on_hyphens=False)
+        lines.append(f"  {name:<{size}}{first}")
+        lines += [" " * (size + 2) + line for line in more]
+    return "\n".join(lines)
+
+
+def _labelled(label: str, value: object) -> list[str]:
+    """One field: a value beside its label, sentences and keys one below the other."""
+    if not isinstance(value, list):
+        texts = [str(value)]
+    elif label in ("keys", "beware"):
+        texts = [str(item) for item in value]
+    else:
+        texts = [", ".join(value)]
+    lines = [line for text in texts for line in _filled(text, " " * 14)]
+    return [f"  {label.replace('_', ' '):<12}{lines[0].strip()}", *lines[1:]]
+
+
+def _filled(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

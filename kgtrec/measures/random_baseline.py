@@ -1,0 +1,185 @@
+"""What a random scorer gets: exact expectations and variances of the metrics.
+
+Under a random scorer the rank of item i is uniform on 1 .. c_i, whatever the others' ranks, where
+c_i is its own number of candidates. Items of equal c (and weight) are counted first, so the cost is
+that of the distinct numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec.errors import InputError
+from kgtrec.measures.tie_expectation import expected_reciprocal, sums_over
+
+__all__ = [
+    "Chance",
+    "ChanceOf",
+    "Tally",
+    "geometric",
+    "hits",
+    "mean_rank",
+    "power",
+    "reciprocal",
+    "reciprocal_continuous",
+    "reciprocal_log",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Chance(NamedTuple):
+    """Expectation and variance of a metric under a random scorer."""
+
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Items counted by their number of candidates and weight.
+
+    Attributes
+    ----------
+    candidates, weight, count : float64 arrays (distinct,)
+        Every pair that occurs, ascending in (weight, candidates), and how often it does.
+    """
+
+    candidates: Floats
+    weight: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, candidates: ArrayLike, weight: ArrayLike | None = None) -> Tally:
+        """Count items.
+
+        Parameters
+        ----------
+        candidates : array_like (n,)
+            Numbers of candidates, the answer included: 1 or more.
+        weight : array_like (n,), optional
+            0 or more, not all of them 0; without it every item weighs 1.
+
+        Raises
+        ------
+        InputError
+            No items, a number below 1, or weights that are negative, all 0 or of another length.
+        """
+        numbers = np.asarray(candidates)
+        _check(numbers, weight)
+        if weight is None:
+            found, count = np.unique(numbers, return_counts=True)
+            return cls(found.astype(np.float64), np.ones(len(found)), count.astype(np.float64))
+        found, place = np.unique(numbers, return_inverse=True)
+        weights, of = np.unique(np.asarray(weight, np.float64), return_inverse=True)
+        code, count = np.unique(of * np.int64(len(found)) + place, return_counts=True)
+        pairs = found[code % len(found)], weights[code // len(found)], count
+        return cls(*(column.astype(np.float64) for column in pairs))
+
+    def mean(self, per_item: Floats) -> float:
+        """Weighted mean of what belongs to each pair."""
+        weights = self.count * self.weight
+        # Both sums run alike, so that the mean of ones is 1 to the last bit.
+        return float((weights * per_item).sum() / weights.sum())
+
+    def variance_of_mean(self, per_item: Floats) -> float:
+        """Variance of the weighted mean of independent items with these variances."""
+        total = (self.count * self.weight).sum()
+        return float((self.count * (self.weight / total) ** 2 * per_item).sum())
+
+
+def _check(numbers: NDArray[Any], weight: ArrayLike | None) -> None:
+    if numbers.ndim != 1 or not len(numbers):
+        raise InputError(f"candidates has shape {numbers.shape}; give one number per item")
+    if not np.all(numbers >= 1):
+        raise InputError(
+            f"candidates holds {numbers.min()}; the answer is among them, so the least is 1"
+        )
+    if weight is None:
+        return
+    weights = np.asarray(weight, np.float64)
+    if weights.shape != numbers.shape:
+        raise InputError(f"weight has shape {weights.shape}; candidates has {numbers.shape}")
+    if not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+        raise InputError("weights must be 0 or more, finite, and not all of them 0")
+
+
+ChanceOf = Callable[[Tally, float], Chance]
+
+
+def mean_rank(items: Tally, parameter: float) -> Chance:
+    """(c + 1) / 2 and (c^2 - 1) / 12."""
+    c = items.candidates
+    return Chance(items.mean((c + 1) / 2), items.variance_of_mean((c * c - 1) / 12))
+
+
+def reciprocal(items: Tally, parameter: float) -> Chance:
+    """H(c) / c and (c H2(c) - H(c)^2) / c^2, with harmonic numbers of order 1 and 2."""
+    c = items.candidates
+    whole = c.astype(np.int64)
+    mean = expected_reciprocal(np.zeros_like(whole), whole, np.ones_like(whole))
+    square = sums_over(lambda x, rows: x**-2.0, np.ones_like(whole), whole) / c
+    return Chance(items.mean(mean), items.variance_of_mean(square - mean * mean))
+
+
+def reciprocal_continuous(items: Tally, parameter: float) -> Chance:
+    """ln c / (c - 1), as if ranks were real numbers; the variance is the exact one."""
+    c = items.candidates
+    above = np.maximum(c - 1, 0.5)
+    mean = np.where(c > 1, np.log1p(c - 1) / above, 1.0)
+    return Chance(items.mean(mean), reciprocal(items, parameter).variance)
+
+
+def reciprocal_log(items: Tally, parameter: float) -> Chance:
+    """Of 1 / log2(r + 1): its mean over the ranks 1 .. c, and that of its square."""
+    return _smooth(items, lambda rank: np.asarray(1.0 / np.log2(rank + 1.0)))
+
+
+def power(items: Tally, p: float) -> Chance:
+    """Of r^-p: its mean over the ranks 1 .. c, and that of its square."""
+    return _smooth(items, lambda rank: rank**-p)
+
+
+def _smooth(items: Tally, f: Callable[[Floats], Floats]) -> Chance:
+    whole = items.candidates.astype(np.int64)
+    first = np.ones_like(whole)
+    mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
+
+    def squared(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        return np.asarray((f(x) - mean[rows]) ** 2)  # about the mean: nothing cancels
+
+    spread = sums_over(squared, first, whole) / items.candidates
+    return Chance(items.mean(mean), items.variance_of_mean(spread))
+
+
+def hits(items: Tally, k: float) -> Chance:
+    """p = min(k / c, 1) and p (1 - p)."""
+    p = np.minimum(k / items.candidates, 1.0)
+    return Chance(items.mean(p), items.variance_of_mean(p * (1 - p)))
+
+
+def geometric(items: Tally, parameter: float) -> Chance:
+    """Of the geometric mean rank, product of r^t with t = w / W: products over the items.
+
+    With y = r^t - 1 = expm1(t ln r), E[r^t] = 1 + E[y], and E[r^2t] / E[r^t]^2 is
+    1 + Var[y] / (1 + E[y])^2: small numbers stay small, and nothing cancels.
+    """
+    c = items.candidates
+    power = (items.weight / (items.count * items.weight).sum())[:, None]
+    whole = c.astype(np.int64)
+    ones = np.ones_like(whole)
+
+    def above_one(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        return np.asarray(np.expm1(power[rows[:, 0]] * np.log(x)))
+
+    first = sums_over(above_one, ones, whole) / c
+    second = sums_over(lambda x, rows: above_one(x, rows) ** 2, ones, whole) / c
+    spread = np.maximum(second - first * first, 0.0) / (1 + first) ** 2
+    log_mean = (items.count * np.log1p(first)).sum()
+    log_spread = (items.count * np.log1p(spread)).sum()
+    return Chance(float(np.exp(log_mean)), float(np.exp(2 * log_mean) * np.expm1(log_spread)))

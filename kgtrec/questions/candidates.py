@@ -1,0 +1,314 @@
+"""Restricted candidates: which entities a question's answer is ranked among.
+
+Three protocols: one list of entities for all questions; a list per relation and side (type
+constraints); a list per question (sampled negatives). An answer outside its list is an error, or
+counts at the worst rank and is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, contains, take, to_csr, to_keys
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph import id_files
+from kgtrec.graph.openke import read_type_constraints
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+
+__all__ = ["Domain", "entity_ids", "restrict", "separate"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Candidate lists of questions.
+
+    Attributes
+    ----------
+    kind : {"entities", "relations", "candidates"}
+        What a list belongs to.
+    lists : Csr
+        Ascending entity ids, list after list.
+    of : ndarray of int64, shape (Q,)
+        The list of each question; -1: every entity.
+    columns : ndarray of int32, shape (len(lists.ids),), or None
+        Score column of each id, where score rows hold the candidates alone; None: columns go by id.
+    width : int
+        Columns of a score row.
+    """
+
+    kind: str
+    lists: Csr
+    of: Int64
+    columns: npt.NDArray[np.int32] | None
+    width: int
+
+    @property
+    def sampled(self) -> bool:
+        """Ranks among a list per question can't be compared with full ones."""
+        return self.kind == "candidates"
+
+    def sizes(self, n_entities: int) -> Int64:
+        """Entities in each question's list, shape (Q,)."""
+        lengths = np.append(self.lists.lengths, n_entities)
+        return lengths[self.of]
+
+    def holds(self, question: Int64, entity: npt.NDArray[Any], n_entities: int) -> Any:
+        """Whether each entity is in its question's list: bool, shape of the arrays."""
+        keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_entities
+        keys = keys + self.lists.ids
+        wanted = self.of[question] * n_entities + entity
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        found = keys[at] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
+        return found | (self.of[question] < 0)
+
+
+def restrict(
+    questions: Questions, given: Mapping[str, Any], columns: str, outside: str, unknown: str
+) -> Questions:
+    """See `Questions.restrict`; ``given`` holds its kinds of restriction, None where not asked."""
+    id_files.check_unknown(unknown)
+    if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
+        raise UsageError(
+            f"columns={columns!r}, outside={outside!r}; columns is 'entities' or 'candidates', "
+            "outside is 'error' or 'worst'"
+        )
+    asked = {name: value for name, value in given.items() if value is not None}
+    by_relation = {"heads", "tails"} & set(asked)
+    if len(asked) - (len(by_relation) == 2) != 1:
+        raise UsageError(
+            "restrict by entities, by heads and tails, by type_constraints, or by candidates: "
+            "one of them"
+        )
+    if columns == "candidates" and "candidates" not in asked:
+        raise UsageError("columns='candidates' needs candidates: one list per question")
+    if questions.domain is not None and questions.domain.kind != "entities":
+        raise UsageError(
+            f"these questions are restricted by {questions.domain.kind} already; only a list of "
+            "entities, given first, can meet other lists"
+        )
+    details: dict[str, Any] = {}
+    if "entities" in asked:
+        lists = [entity_ids("entities", asked["entities"], questions.n_entities)]
+        domain = _domain(questions, "entities", lists, np.zeros(len(questions), dtype=np.int64))
+    elif "candidates" in asked:
+        questions, domain = _by_question(questions, asked["candidates"], columns, unknown, details)
+    else:
+        heads, tails = asked.get("heads", {}), asked.get("tails", {})
+        if "type_constraints" in asked:
+            labels = questions.graph.entities, questions.graph.relations
+            heads, tails, found = read_type_constraints(asked["type_constraints"], *labels, unknown)
+            details |= found
+        domain = _by_relation(questions, heads, tails)
+        details["questions_without_list"] = int(np.count_nonzero(domain.of < 0))
+    return _apply(questions, domain, outside, details)
+
+
+def separate(questions: Questions) -> Questions:
+    """See `Questions.separate`."""
+    instance = questions.triple_rows
+    question = questions.instance_question[instance]
+    every, n = np.arange(len(instance)), questions.n_entities
+    answers = questions.answers.ids[instance]
+    known = take(questions.known, question)
+    keys = to_keys(known, n)
+    others = keys[~contains(every * n + answers, keys)]
+    domain, outside, full = questions.domain, questions.outside, questions.full_candidates
+    return replace(
+        questions,
+        side=questions.side[question],
+        entity=questions.entity[question],
+        relation=questions.relation[question],
+        answers=Csr(np.arange(len(instance) + 1), answers),
+        known=known,
+        removed=to_csr(others, len(instance), n),
+        instance_question=every,
+        instance_triple=questions.instance_triple[instance],
+        triple_rows=every,
+        domain=None if domain is None else replace(domain, of=domain.of[question]),
+        outside=None if outside is None else outside[instance],
+        full_candidates=None if full is None else full[instance],
+        details={**questions.details, "separate": True},
+    )
+
+
+def _by_relation(
+    questions: Questions, heads: Mapping[int, Any], tails: Mapping[int, Any]
+) -> Domain:
+    """Relations without a list keep every entity."""
+    n_relations, n = questions.graph.n_relations, questions.n_entities
+    lists: list[npt.NDArray[np.int32]] = []
+    number = np.full(2 * n_relations, -1, dtype=np.int64)
+    for side, (name, given) in enumerate((("heads", heads), ("tails", tails))):
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"{name} is of type {type(given).__name__}; map relation ids to lists of entity ids"
+            )
+        for relation, ids in given.items():
+            if not isinstance(relation, (int, np.integer)) or not 0 <= relation < n_relations:
+                raise InputError(
+                    f"{name}: relation {relation!r} is no id below {n_relations}; "
+                    "graph.relations.ids([...]) gives the ids of labels"
+                )
+            number[2 * relation + side] = len(lists)
+            lists.append(entity_ids(f"{name}[{relation}]", ids, n))
+    return _domain(questions, "relations", lists, number[2 * questions.relation + questions.side])
+
+
+def _by_question(
+    questions: Questions, given: Any, columns: str, unknown: str, details: dict[str, Any]
+) -> tuple[Questions, Domain]:
+    """Lists of the questions, or of one question per triple and side where these are negatives."""
+    path = given if isinstance(given, (str, PathLike)) else None
+    if path is not None:
+        details["file"] = str(path)
+        if str(path).endswith(".npz"):
+            given = id_files.read_negatives(path)
+        else:
+            labels = questions.graph.entities
+            given, found = id_files.read_candidates(path, questions.ids, labels, unknown)
+            details |= found
+    try:
+        negatives = isinstance(given, Mapping)
+        if negatives:
+            questions = questions.separate()
+            given = _negatives(questions, given)
+        return questions, _listed(questions, given, columns, negatives, details)
+    except InputError as error:
+        if path is None or isinstance(error, FileError):
+            raise
+        raise InputError(f"{path}: {error}") from None
+
+
+def _negatives(questions: Questions, given: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
+    triples = questions.triples
+    sides = [side for side in (0, 1) if (questions.side == side).any()]
+    names = [id_files.NEGATIVES[side] for side in sides]
+    if not set(names) <= set(given) <= set(id_files.NEGATIVES):
+        raise InputError(
+            f"negatives have the arrays {', '.join(map(repr, given))}; "
+            f"{' and '.join(map(repr, names))} must be there, with ids of shape "
+            f"({len(triples)}, negatives)"
+        )
+    parts = []
+    for side, name in zip(sides, names, strict=True):
+        array = np.asarray(given[name])
+        if array.ndim != 2 or len(array) != len(triples) or array.dtype.kind not in "iu":
+            raise InputError(
+                f"{name} has shape {array.shape} and dtype {array.dtype}; expected ids of shape "
+                f"({len(triples)}, negatives): a row per evaluated triple of split "
+                f"{questions.split!r}, in its order"
+            )
+        parts.append(np.column_stack([triples[:, 2 * side], array]))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise InputError(
+            f"{names[0]} has {parts[0].shape[1] - 1} columns and {names[1]} "
+            f"{parts[1].shape[1] - 1}; give as many negatives for both sides"
+        )
+    return np.concatenate(parts)
+
+
+def _listed(
+    questions: Questions, given: Any, columns: str, negatives: bool, details: dict[str, Any]
+) -> Domain:
+    if not hasattr(given, "__len__"):
+        raise InputError(
+            f"candidates are of type {type(given).__name__}; give a list of ids per question"
+        )
+    if len(given) != len(questions):
+        raise InputError(
+            f"candidates hold {len(given)} lists for {len(questions)} questions; give one each"
+        )
+    arrays = [np.asarray(ids) for ids in given]
+    name = "negatives" if negatives else "candidates"
+    lists = [entity_ids(f"{name}[{i}]", ids, questions.n_entities) for i, ids in enumerate(arrays)]
+    repeats = sum(map(len, arrays)) - sum(map(len, lists))
+    details["repeats"] = repeats
+    domain = _domain(questions, "candidates", lists, np.arange(len(questions)))
+    if columns == "entities":
+        return domain
+    for number, (ids, kept) in enumerate(zip(arrays, lists, strict=True)):
+        if len(ids) != len(arrays[0]) or (len(ids) != len(kept) and not negatives):
+            raise InputError(
+                f"candidates[{number}] has {len(ids)} ids, {len(kept)} of them distinct; as "
+                f"score columns, all lists need the same number ({len(arrays[0])}) of distinct ids"
+            )
+    # Of a negative that stands twice the first column counts.
+    first = [np.unique(ids, return_index=True)[1] for ids in arrays]
+    return replace(domain, columns=np.concatenate(first).astype(np.int32), width=len(arrays[0]))
+
+
+def _domain(
+    questions: Questions, kind: str, lists: list[npt.NDArray[np.int32]], of: Int64
+) -> Domain:
+    offsets = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum([len(ids) for ids in lists], out=offsets[1:])
+    ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
+    return Domain(kind, Csr(offsets, ids), of, None, questions.n_entities)
+
+
+def entity_ids(name: str, given: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
+    """Distinct ids below `size`, ascending; InputError, with `name`, if they are something else."""
+    ids = np.asarray(given)
+    if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of ids "
+            "(graph.entities.ids([...]) gives those of labels, numpy.flatnonzero those of a mask)"
+        )
+    wrong = ids[(ids < 0) | (ids >= size)]
+    if len(wrong):
+        raise InputError(f"{name} holds {wrong[0]}, which is no id below {size}")
+    distinct: npt.NDArray[np.int32] = np.unique(ids).astype(np.int32)
+    return distinct
+
+
+def _met(outer: Domain, inner: Domain, n_entities: int) -> Domain:
+    """What stands in the one list of `outer` and in a question's list of `inner`."""
+    member = np.zeros(n_entities, dtype=bool)
+    member[outer.lists.ids] = True
+    kept = member[inner.lists.ids]
+    offsets = np.append(0, np.cumsum(kept))[inner.lists.offsets]
+    ids, columns = inner.lists.ids[kept], inner.columns
+    # The outer list comes last, for questions without one of their own.
+    lists = Csr(np.append(offsets, offsets[-1] + len(outer.lists.ids)),
+                np.concatenate([ids, outer.lists.ids]))  # fmt: skip
+    of = np.where(inner.of < 0, len(inner.lists), inner.of)
+    if columns is not None:
+        spare = np.zeros(len(outer.lists.ids), dtype=np.int32)  # no question uses that list
+        columns = np.concatenate([columns[kept], spare])
+    return replace(inner, lists=lists, of=of, columns=columns)
+
+
+def _apply(
+    questions: Questions, domain: Domain, outside: str, details: dict[str, Any]
+) -> Questions:
+    full = questions.candidates if domain.sampled else None
+    if questions.domain is not None:
+        domain = _met(questions.domain, domain, questions.n_entities)
+    question, answers = questions.instance_question, questions.answers.ids
+    out = ~domain.holds(question, answers, questions.n_entities)
+    if out.any() and outside == "error":
+        first = int(np.flatnonzero(out)[0])
+        raise InputError(
+            f"{int(out.sum())} of {len(out)} answers are not among their candidates, the first is "
+            f"{questions.graph.entities[int(answers[first])]!r} for question "
+            f"{questions.ids[int(question[first])]}; add it to its list, or count such answers at "
+            "the worst rank with outside='worst' (--outside worst)"
+        )
+    return replace(
+        questions,
+        domain=domain,
+        outside=out if out.any() else None,
+        full_candidates=full,
+        details={**questions.details, **({"lists": details} if details else {})},
+    )

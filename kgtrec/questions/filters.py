@@ -1,0 +1,301 @@
+"""How questions are asked: filter protocols, kept triples, and what is known of each question."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, contains, distinct, inverse, stack, to_csr
+from kgtrec.errors import FilterWarning, InputError, UsageError
+from kgtrec.graph.id_files import read_known
+from kgtrec.graph.triples import as_triples, checked_ids
+from kgtrec.questions.candidates import entity_ids
+from kgtrec.questions.questions import Questions
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = ["PROTOCOLS", "Filter", "build_questions"]
+
+Int64 = npt.NDArray[np.int64]
+Path = str | PathLike[str]
+
+_SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
+
+PROTOCOLS: dict[str, tuple[str, ...] | None] = {
+    "all": None,
+    "test": ("train", "valid", "test"),
+    "valid": ("train", "valid"),
+    "raw": (),
+    "none": (),
+}
+"""Filters by name: every split; what is known at test time; at validation time; unfiltered."""
+
+
+class Filter(NamedTuple):
+    """What is known: splits by protocol or name, and further triples.
+
+    Attributes
+    ----------
+    name : str or iterable of str or None
+        `filter` of `Graph.questions`.
+    splits : iterable of str or None
+        `filter_splits` of it.
+    extra : array-like or None
+        `extra_known` of it.
+    files : path or sequence of paths
+        `known` of it.
+    unknown : {"error", "skip"}
+    """
+
+    name: str | Iterable[str] | None = None
+    splits: Iterable[str] | None = None
+    extra: npt.ArrayLike | None = None
+    files: Path | Sequence[Path] = ()
+    unknown: str = "error"
+
+
+def build_questions(
+    graph: Graph,
+    split: str,
+    sides: str,
+    known: Filter,
+    entities: npt.ArrayLike | None,
+    relations: npt.ArrayLike | None,
+) -> Questions:
+    """Questions of a split; see `Graph.questions` for the parameters."""
+    if not isinstance(sides, str) or sides not in _SIDES:
+        raise UsageError(
+            f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, _SIDES))}"
+        )
+    if not len(graph.split(split)):
+        raise UsageError(
+            f"split {split!r} holds no triples, so it asks no questions; choose another"
+        )
+    filters, details = _filter_splits(graph, known)
+    extra, n_extra = _further(graph, known, details)
+    others = [*(graph.splits[name] for name in filters if name != split), *extra]
+    kept = _kept(graph, split, entities, relations, details)
+    parts = [_ask(graph, split, kept, side, others, split in filters) for side in _SIDES[sides]]
+    instances = _instances(parts)
+    if kept is not None:
+        instances["instance_triple"] = kept[instances["instance_triple"]]
+    questions = Questions(
+        graph=graph,
+        split=split,
+        sides=sides,
+        filter_splits=filters,
+        n_extra_known=n_extra,
+        side=np.repeat(np.array(_SIDES[sides]), [len(part.entity) for part in parts]),
+        entity=np.concatenate([part.entity for part in parts]),
+        relation=np.concatenate([part.relation for part in parts]),
+        answers=stack([part.answers for part in parts]),
+        known=stack([part.known for part in parts]),
+        removed=stack([part.removed for part in parts]),
+        instance_question=instances["instance_question"],
+        instance_triple=instances["instance_triple"],
+        triple_rows=instances["triple_rows"],
+        kept=kept,
+        details=details,
+    )
+    return questions if entities is None else questions.restrict(entities=entities)
+
+
+def _filter_splits(graph: Graph, known: Filter) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The splits that filter, and what the manifest tells of them; warns of those left out."""
+    asked, name = known.splits, "all" if known.splits is None else None
+    if known.name is not None:
+        if asked is not None:
+            raise UsageError(
+                f"filter={known.name!r} and filter_splits={asked!r} say the same; give one of them"
+            )
+        name, asked = _by_protocol(graph, known.name)
+    if asked is None:
+        wanted = set(graph.splits)
+    elif isinstance(asked, Iterable):
+        wanted = {asked} if isinstance(asked, str) else set(asked)
+    else:
+        raise UsageError(
+            f"filter_splits={asked!r} names no splits; give a tuple such as ('train',)"
+        )
+    for split in sorted(wanted, key=str):
+        graph.split(split)  # raises, naming the splits that exist
+    left_out = [split for split in graph.splits if split not in wanted]
+    if wanted and left_out:
+        warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
+    splits = tuple(split for split in graph.splits if split in wanted)
+    return splits, {"filter": name, "filter_left_out": left_out}
+
+
+def _by_protocol(graph: Graph, asked: Any) -> tuple[str | None, Iterable[str] | None]:
+    """Name of the protocol, if it is one, and its splits as far as the graph has them."""
+    if not isinstance(asked, str):
+        return None, asked
+    if asked not in PROTOCOLS:
+        if asked in graph.splits:
+            return None, (asked,)
+        raise UsageError(
+            f"filter={asked!r} is unknown; choose one of {', '.join(PROTOCOLS)}, or name splits "
+            f"in a tuple (this graph has {', '.join(graph.splits)})"
+        )
+    name = "raw" if asked == "none" else asked
+    splits = PROTOCOLS[asked]
+    found = None if splits is None else tuple(split for split in splits if split in graph.splits)
+    if splits and not found:
+        raise UsageError(
+            f"filter={asked!r} stands for {', '.join(splits)}, and this graph has none of them, "
+            f"only {', '.join(graph.splits)}; choose 'all', or 'raw' for no filter"
+        )
+    return name, found
+
+
+def _left_out(name: str | None, left_out: list[str]) -> str:
+    splits = ", ".join(map(repr, left_out))
+    if name == "valid":
+        return (
+            f"filter leaves out {splits}, as at validation time: answers known only from there "
+            "count as wrong, and ranks are not comparable with filter='test' (--filter test)"
+        )
+    return (
+        f"filter leaves out {splits}: answers known only from there count as wrong; "
+        "leave filter and filter_splits (--filter) out to filter by every split"
+    )
+
+
+def _further(
+    graph: Graph, known: Filter, details: dict[str, Any]
+) -> tuple[list[npt.NDArray[np.int32]], int]:
+    """Known triples beyond the splits, and how many rows were given."""
+    found = []
+    if known.extra is not None:
+        extra = as_triples("extra_known", known.extra)
+        found.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
+    files = [known.files] if isinstance(known.files, (str, PathLike)) else list(known.files)
+    if files:
+        read = [read_known(path, graph.entities, graph.relations, known.unknown) for path in files]
+        found += [triples for triples, _ in read]
+        details["known_files"] = [detail for _, detail in read]
+    return found, sum(map(len, found))
+
+
+def _kept(
+    graph: Graph,
+    split: str,
+    entities: npt.ArrayLike | None,
+    relations: npt.ArrayLike | None,
+    details: dict[str, Any],
+) -> Int64 | None:
+    """Rows of the split whose head, relation and tail are wanted; None: all are."""
+    if entities is None and relations is None:
+        return None
+    triples = graph.splits[split]
+    wanted = np.ones(len(triples), dtype=bool)
+    sizes: list[int | None] = []
+    for name, given, columns, size in (
+        ("entities", entities, (0, 2), graph.n_entities),
+        ("relations", relations, (1,), graph.n_relations),
+    ):
+        sizes.append(None)
+        if given is not None:
+            ids = entity_ids(name, given, size)
+            member = np.zeros(size, dtype=bool)
+            member[ids] = True
+            wanted &= member[triples[:, columns]].all(axis=1)
+            sizes[-1] = len(ids)
+    rows = np.flatnonzero(wanted)
+    if not len(rows):
+        raise InputError(
+            f"none of the {len(triples)} triples of split {split!r} is among the given "
+            "entities and relations; are they those of this graph?"
+        )
+    details["subset"] = {
+        "entities": sizes[0],
+        "relations": sizes[1],
+        "triples_kept": len(rows),
+        "triples_dropped": len(triples) - len(rows),
+    }
+    return rows
+
+
+class _Part(NamedTuple):
+    """Questions of one side; instances and triples numbered within it."""
+
+    entity: Int64
+    relation: Int64
+    answers: Csr
+    known: Csr
+    removed: Csr
+    instance_triple: Int64
+
+
+def _ask(
+    graph: Graph,
+    split: str,
+    kept: Int64 | None,
+    side: int,
+    others: list[npt.NDArray[np.int32]],
+    evaluated_is_known: bool,
+) -> _Part:
+    """Questions of one side, with what the other triples say about them."""
+    given, asked = (2, 0) if side == 0 else (0, 2)
+    n_entities, triples = graph.n_entities, graph.splits[split]
+    every = triples[:, given].astype(np.int64) * graph.n_relations + triples[:, 1]
+    triples, pairs = (triples, every) if kept is None else (triples[kept], every[kept])
+    pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
+    if kept is not None:  # in the order in which all questions stand, with gaps
+        everywhere, appeared = np.unique(every, return_index=True)
+        first = appeared[np.searchsorted(everywhere, pairs)]
+    appearance = np.argsort(first)
+    rank = inverse(appearance)
+    # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
+    keys = rank[number] * n_entities + triples[:, asked]
+    del number, first
+    order = np.argsort(keys)
+    answers = keys[order]
+    found = [_look_up(pairs, rank, rows, given, graph) for rows in others]
+    elsewhere = distinct(found)
+    known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
+    removed = elsewhere[~contains(answers, elsewhere)]
+    entity, relation = np.divmod(pairs[appearance], graph.n_relations)
+    return _Part(
+        entity,
+        relation,
+        answers=to_csr(answers, len(pairs), n_entities),
+        known=to_csr(known, len(pairs), n_entities),
+        removed=to_csr(removed, len(pairs), n_entities),
+        instance_triple=order.astype(np.int64, copy=False),
+    )
+
+
+def _look_up(
+    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], given: int, graph: Graph
+) -> Int64:
+    """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
+    # Few of many million triples touch an asked entity: a table look-up drops the rest before
+    # the binary search.
+    touched = np.zeros(graph.n_entities, dtype=bool)
+    touched[pairs // graph.n_relations] = True
+    rows = np.flatnonzero(touched[triples[:, given]])
+    wanted = triples[rows, given].astype(np.int64) * graph.n_relations + triples[rows, 1]
+    at = np.searchsorted(pairs, wanted)
+    at[at == len(pairs)] = 0
+    hit = pairs[at] == wanted
+    keys: Int64 = rank[at[hit]] * graph.n_entities + triples[rows[hit], 2 - given]
+    return keys
+
+
+def _instances(parts: list[_Part]) -> dict[str, Int64]:
+    """How instances, questions and triples of all sides refer to one another."""
+    lengths = np.concatenate([part.answers.lengths for part in parts])
+    n_triples = len(parts[0].instance_triple)
+    rows = [inverse(part.instance_triple) + n_triples * i for i, part in enumerate(parts)]
+    return {
+        "instance_question": np.repeat(np.arange(len(lengths)), lengths),
+        "instance_triple": np.concatenate([part.instance_triple for part in parts]),
+        "triple_rows": np.concatenate(rows),
+    }

@@ -1,0 +1,310 @@
+"""Questions of a split: what is asked, the answers, and what else is known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, contains, inverse, to_keys
+from kgtrec.graph.triples import hash_array
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.candidates import Domain
+
+__all__ = ["Csr", "Questions"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Questions:
+    """Aggregated questions of one split. Made by `Graph.questions`.
+
+    Q questions: the head side first, then the tail side, each in order of first appearance in
+    the split. An instance is one answer of one question; instances stand in the order of
+    ``answers.ids`` ("instance order").
+
+    Attributes
+    ----------
+    graph : Graph
+    split : str
+        The evaluated split.
+    sides : {"head", "tail", "both"}
+    filter_splits : tuple of str
+        Splits whose triples count as known.
+    n_extra_known : int
+        Further known triples: rows of `extra_known`, and triples of the files of `known`.
+    side : ndarray of int64, shape (Q,)
+        0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
+    entity, relation : ndarray of int64, shape (Q,)
+        The given entity and the relation.
+    answers : Csr
+        Entities that answer the question in the evaluated split.
+    known : Csr
+        Entities that answer it in any filter split or further known triple (micro filtering).
+    removed : Csr
+        Entities that answer it in a filter split other than the evaluated one, or in a further
+        known triple, but not in the evaluated split (macro filtering).
+    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]``.
+    triple_rows : ndarray of int64, shape (n_instances,)
+        Instance of each (side, triple): all kept triples in split order with the head asked, then
+        all with the tail asked (of a single side, those alone).
+    kept : ndarray of int64, shape (n,), or None
+        Rows of the split that are evaluated; None: all of them.
+    domain : Domain or None
+        Candidate lists, if the candidates are restricted.
+    outside : ndarray of bool, shape (n_instances,), or None
+        Instances whose answer is not in its list; None if there is no such instance.
+    full_candidates : ndarray of int64, shape (n_instances,), or None
+        Micro candidates of each instance before it was given a list of its own to be ranked
+        among, its answer included; None if it was not.
+    details : dict
+        What else there is to tell of filter and restriction, in plain JSON types.
+    """
+
+    graph: Graph
+    split: str
+    sides: str
+    filter_splits: tuple[str, ...]
+    n_extra_known: int
+    side: Int64
+    entity: Int64
+    relation: Int64
+    answers: Csr
+    known: Csr
+    removed: Csr
+    instance_question: Int64
+    instance_triple: Int64
+    triple_rows: Int64
+    kept: Int64 | None = None
+    domain: Domain | None = None
+    outside: npt.NDArray[np.bool_] | None = None
+    full_candidates: Int64 | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    def __repr__(self) -> str:
+        filtered = "+".join(self.filter_splits) or "raw"
+        return (
+            f"Questions({self.split!r}, sides={self.sides!r}, filter={filtered}: "
+            f"{len(self)} questions, {self.n_instances} instances, {self.n_entities} entities)"
+        )
+
+    @property
+    def n_entities(self) -> int:
+        """Number of entities of the graph, which is the width of a score row."""
+        return self.graph.n_entities
+
+    @property
+    def n_instances(self) -> int:
+        """Number of (question, answer) pairs."""
+        return len(self.answers.ids)
+
+    @property
+    def triples(self) -> npt.NDArray[np.int32]:
+        """The evaluated triples in split order, shape (n, 3)."""
+        rows = self.graph.splits[self.split]
+        return rows if self.kept is None else rows[self.kept]
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ..."""
+        heads = int(np.count_nonzero(self.side == 0))
+        names = [f"head{number}" for number in range(heads)]
+        return names + [f"tail{number}" for number in range(len(self) - heads)]
+
+    @cached_property
+    def candidates(self) -> Int64:
+        """Micro candidates of each instance, its answer included: int64, shape (n_instances,)."""
+        others = self._sizes_without(self.known)[self.instance_question]
+        if self.split in self.filter_splits:
+            return others + 1  # every answer is among the known, and is kept by id
+        answers, known = (to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
+        kept = contains(known, answers)
+        return others + (kept if self.outside is None else kept | self.outside)
+
+    @cached_property
+    def macro_candidates(self) -> Int64:
+        """Macro candidates of each instance's question: int64, shape (n_instances,)."""
+        others = self._sizes_without(self.removed)[self.instance_question]
+        return others if self.outside is None else others + self.outside
+
+    def _sizes_without(self, filtered: Csr) -> Int64:
+        """Candidates of each question less those of a filter: int64, shape (Q,)."""
+        if self.domain is None:
+            return self.n_entities - filtered.lengths
+        question = np.repeat(np.arange(len(self)), filtered.lengths)
+        inside = self.domain.holds(question, filtered.ids, self.n_entities)
+        taken = np.bincount(question[inside], minlength=len(self))
+        return self.domain.sizes(self.n_entities) - taken
+
+    def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
+        """Where the rows of scores of these questions stand among those of the whole split.
+
+        Parameters
+        ----------
+        rows : {"questions", "instances"}
+            What a row of scores stands for; of "questions", equal ones have one row.
+
+        Returns
+        -------
+        positions : ndarray of int64
+            Of this ranking's rows.
+        total : int
+            Rows that the split has with every triple evaluated.
+        """
+        triples = self.graph.splits[self.split]
+        asked = {"head": (0,), "tail": (1,), "both": (0, 1)}[self.sides]
+        if rows == "instances":
+            kept = np.arange(len(triples)) if self.kept is None else self.kept
+            parts = [kept + len(triples) * number for number in range(len(asked))]
+            return np.concatenate(parts), len(triples) * len(asked)
+        parts, total = [], 0
+        for side in asked:
+            given = triples[:, 2 - 2 * side].astype(np.int64)
+            pairs = given * self.graph.n_relations + triples[:, 1]
+            pairs, first = np.unique(pairs, return_index=True)
+            own = self.side == side
+            wanted = self.entity[own] * self.graph.n_relations + self.relation[own]
+            place = inverse(np.argsort(first))[np.searchsorted(pairs, wanted)]
+            parts.append(place + total)
+            total += len(pairs)
+        return np.concatenate(parts), total
+
+    def separate(self) -> Questions:
+        """One question per (side, triple), equal ones apart: each has a single answer.
+
+        Rows of scores are those of ``rows="instances"``. The other answers of an equal question
+        are known to each if the evaluated split is in the filter, so that micro and macro
+        candidates are the same.
+        """
+        from kgtrec.questions.candidates import separate
+
+        return separate(self)
+
+    def restrict(
+        self,
+        *,
+        entities: npt.ArrayLike | None = None,
+        heads: Mapping[int, npt.ArrayLike] | None = None,
+        tails: Mapping[int, npt.ArrayLike] | None = None,
+        type_constraints: str | PathLike[str] | None = None,
+        candidates: Any = None,
+        columns: str = "entities",
+        outside: str = "error",
+        unknown: str = "error",
+    ) -> Questions:
+        """The same questions with their answers ranked among given candidates only.
+
+        Lists by relation or by question meet a list of entities that was given before: what
+        stands in both is a candidate.
+
+        Parameters
+        ----------
+        entities : sequence of int, optional
+            Entities that are candidates of every question. (To leave out triples with other
+            entities as well, give `entities` to `Graph.questions`.)
+        heads, tails : mapping of int to sequence of int, optional
+            Candidates by relation where the head, and where the tail is asked, such as type
+            constraints. Relations without a list keep every entity.
+        type_constraints : path, optional
+            The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
+            ``relation2id.txt`` beside it.
+        candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
+            Candidates of each question, such as its answer and sampled negatives. Results are
+            labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
+            (triples, m), in split order, as OGB has them: every triple and side becomes a question
+            of its own (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
+            with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
+            question.
+        columns : {"entities", "candidates"}
+            What the columns of score rows stand for: every entity, in id order, or (with
+            `candidates`, lists of one length) a question's own candidates as they are listed; with
+            negatives the answer comes first.
+        outside : {"error", "worst"}
+            An answer that is not among its candidates: an error, or ranked behind them all.
+        unknown : {"error", "skip"}
+            A label in a file that the graph lacks: an error, or passed over and counted.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            Unknown ids or labels, a wrong number of lists, or an answer outside (which is named).
+        UsageError
+            More or less than one kind of restriction, or one upon another that it can't meet.
+        """
+        from kgtrec.questions.candidates import restrict
+
+        return restrict(
+            self,
+            {
+                "entities": entities,
+                "heads": heads,
+                "tails": tails,
+                "type_constraints": type_constraints,
+                "candidates": candidates,
+            },
+            columns,
+            outside,
+            unknown,
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a score row: the entities, or the candidates that it holds alone."""
+        return self.n_entities if self.domain is None else self.domain.width
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash (32 hexadecimal digits) of the graph, the questions and both filters."""
+        hasher = hashlib.blake2b(digest_size=16)
+        hasher.update(f"{self.graph.fingerprint} {self.split} {self.sides}".encode())
+        for name in ("side", "entity", "relation"):
+            hash_array(hasher, name, getattr(self, name))
+        for name in ("answers", "known", "removed"):
+            csr: Csr = getattr(self, name)
+            hash_array(hasher, f"{name} offsets", csr.offsets)
+            hash_array(hasher, f"{name} ids", csr.ids)
+        if self.domain is not None:
+            hash_array(hasher, "domain of", self.domain.of)
+            hash_array(hasher, "domain offsets", self.domain.lists.offsets)
+            hash_array(hasher, "domain ids", self.domain.lists.ids)
+        return hasher.hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Where the questions come from, in plain JSON types, for manifests."""
+        graph = self.graph
+        return {
+            "graph_name": graph.name,
+            "split": self.split,
+            "sides": self.sides,
+            "filter_splits": list(self.filter_splits),
+            "extra_known": self.n_extra_known,
+            "restricted": None if self.domain is None else self.domain.kind,
+            "sampled": self.domain is not None and self.domain.sampled,
+            "outside": 0 if self.outside is None else int(self.outside.sum()),
+            "n_questions": len(self),
+            "n_instances": self.n_instances,
+            "n_entities": graph.n_entities,
+            "n_relations": graph.n_relations,
+            **self.details,
+            "triples": {name: len(rows) for name, rows in graph.splits.items()},
+            "duplicates_dropped": dict(graph.duplicates),
+            "graph_hash": graph.fingerprint,
+            "questions_hash": self.fingerprint,
+        }

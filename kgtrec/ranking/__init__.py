@@ -1,0 +1,21 @@
+"""Ranking: questions and blocks of scores in, counts per answer out.
+
+Open `rank` first (one call) or `ranker` (a loop of the user's own), then follow the picture::
+
+    questions ──> row_plan: which row of scores counts which answers
+                     │
+    scores ──blocks──┤    Ranker (ranker): claims rows, refuses or settles NaN
+                     ▼
+                  kernel: shares rows out over threads, one call of the C core a part
+                     │        per target: greater, equal, tied ahead  (micro and macro)
+                     │        per question: the best entities, in trec order
+                     ▼
+                  partial: the same for a range of entities or a part of the rows; merging adds
+                     │        counts up and merges the best
+                     ▼
+                  ranks: int64 counts per answer, and a manifest of how they came about
+                  parquet: the same as a file
+
+Counts are integers and the best entities are totally ordered, so that results have the same bits
+for every number of threads, block size, range of entities and kernel path (see ``csrc/README.md``).
+"""

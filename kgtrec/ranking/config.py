@@ -1,0 +1,38 @@
+"""What this build can do, and what it does here."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from kgtrec._version import __version__
+
+__all__ = ["show_config"]
+
+
+def show_config() -> str:
+    """Version, kernel path in use and why, and threads: a text for bug reports.
+
+    Examples
+    --------
+    >>> print(kgtrec.show_config())  # doctest: +SKIP
+    kgtrec 0.1.0, Python 3.11.7, Linux x86_64
+    kernel path: avx512 (the best of avx512, avx2, scalar that this machine runs)
+    threads: 2 (cores that this process may use)
+    """
+    from kgtrec.ranking.kernel import active_path, available_cores, available_paths
+
+    paths, path, asked = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
+    why = f"the best of {', '.join(paths)} that this machine runs"
+    if asked:
+        why = f"KGTREC_ISA={asked}; there are {', '.join(paths)}"
+    elif path != paths[0]:
+        why = f"forced by the program; there are {', '.join(paths)}"
+    system = f"{platform.system()} {platform.machine()}"
+    return "\n".join(
+        [
+            f"kgtrec {__version__}, Python {platform.python_version()}, {system}",
+            f"kernel path: {path} ({why})",
+            f"threads: {available_cores()} (cores that this process may use)",
+        ]
+    )

@@ -1,0 +1,214 @@
+"""One native ranking: the arrays that the C core writes to, and the threads that share its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec import _core
+from kgtrec._internal.threads import available_cores, share_rows
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+    from kgtrec.ranking.row_plan import RowPlan
+    from kgtrec.scores.sources import Factors
+
+__all__ = [
+    "NativeRanking",
+    "active_path",
+    "available_cores",
+    "available_paths",
+    "share_rows",
+    "whole_number",
+]
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
+_BEST_BYTES = 64 << 20
+_FACTOR_ROWS = 1024
+_MOST_THREADS = 256  # systems refuse to start any number of them
+
+
+class NativeRanking:
+    """State of a ranking in the native core.
+
+    Rows are shared out over threads in contiguous parts. That is legal because a row's results have
+    places of their own; counts are integers and the best entities are totally ordered, so the
+    results have the same bits for every number of threads and every size of block.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (6, n_jobs)
+        Greater, equal, tied ahead, among micro and then among macro candidates.
+    best_ids, best_scores, best_length : ndarray
+        Best entities of every question: (Q, depth) int32 and float, and how many there are.
+    nan_count, nan_entity : ndarray of int64 and int32, shape (n_rows,)
+        NaN scores among a row's macro candidates, and the first of them.
+    job_nan : ndarray of bool, shape (n_jobs,)
+        Filled by the caller: the answer's own score is NaN.
+    """
+
+    def __init__(
+        self, questions: Questions, plan: RowPlan, depth: int, dtype: str, threads: int
+    ) -> None:
+        self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
+        self._domain = questions.domain
+        depth = min(depth, questions.n_entities)
+        kept = np.float64 if dtype == "float64" else np.float32
+        self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
+        self.best_ids = np.zeros((len(questions), depth), dtype=np.int32)
+        self.best_scores = np.zeros((len(questions), depth), dtype=kept)
+        self.best_length = np.zeros(len(questions), dtype=np.int32)
+        self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
+        self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
+        self.job_nan = np.zeros(len(plan.jobs), dtype=bool)
+        position = questions.graph.entities.trec_order
+        domain = questions.domain
+        self._task = _core.Task(
+            plan.question,
+            plan.job_offsets,
+            plan.jobs,
+            questions.known.offsets,
+            questions.known.ids,
+            questions.removed.offsets,
+            questions.removed.ids,
+            position,
+            None if position is None else np.argsort(position).astype(np.int32),
+            questions.n_entities,
+            None if domain is None else domain.of[plan.question],
+            None if domain is None else domain.lists.offsets,
+            None if domain is None else domain.lists.ids,
+            None if domain is None else domain.columns,
+            self.counts,
+            plan.slot,
+            self.best_ids,
+            self.best_scores,
+            self.best_length,
+            self.nan_count,
+            self.nan_entity,
+        )
+
+    def reset(self, start: int, stop: int) -> None:
+        """Forget what an attempt that failed has left in the rows."""
+        jobs = slice(self.plan.job_offsets[start], self.plan.job_offsets[stop])
+        self.counts[:, jobs] = 0
+        self.job_nan[jobs] = False
+        self.nan_count[start:stop] = 0
+
+    def rank_rows(
+        self,
+        block: Array,
+        start: int,
+        *,
+        negate: bool = False,
+        first_entity: int = 0,
+        job_scores: Float64 | None = None,
+    ) -> None:
+        """Rank a block of score rows, of all entities or of a range with given answer scores."""
+
+        def rank_part(low: int, high: int) -> None:
+            _core.rank_rows(
+                self._task,
+                block[low - start : high - start],
+                self.dtype,
+                low,
+                negate=negate,
+                first_entity=first_entity,
+                job_scores=job_scores,
+            )
+
+        share_rows(rank_part, _even_parts(start, start + len(block), self.threads), self.threads)
+
+    def job_scores(
+        self, block: Array, start: int, out: Float64, *, negate: bool, first_entity: int
+    ) -> None:
+        """Scores of the answers that a block of rows holds."""
+        _core.job_scores(
+            self._task, block, self.dtype, start, out, negate=negate, first_entity=first_entity
+        )
+
+    def rank_factors(
+        self,
+        factors: Factors,
+        *,
+        first_entity: int = 0,
+        job_scores: Float64 | None = None,
+        advance: Callable[[int], Any] = int,
+    ) -> None:
+        """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
+        given = np.empty(len(self.plan.jobs)) if job_scores is None else job_scores
+
+        def rank_part(start: int, stop: int) -> None:
+            queries = factors.queries[start:stop]
+            if job_scores is None:
+                _core.factor_job_scores(self._task, queries, *factors.table, start, given)
+            _core.rank_factors(
+                self._task,
+                queries,
+                *factors.table,
+                start,
+                first_entity=first_entity,
+                ids=self._candidates(start),
+                job_scores=given,
+            )
+            advance(stop - start)
+
+        share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
+
+    def factor_job_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
+        """Scores of the answers that a factorised model's range of entities holds."""
+        _core.factor_job_scores(
+            self._task, factors.queries, *factors.table, 0, out, first_entity=first_entity
+        )
+
+    def _candidates(self, row: int) -> npt.NDArray[np.int32] | None:
+        """The restricted candidates that a row, and with it its part, has."""
+        if self._domain is None:
+            return None
+        number = self._domain.of[self.plan.question[row]]
+        return None if number < 0 else self._domain.lists[int(number)]
+
+    def _factor_parts(self, itemsize: int) -> list[tuple[int, int]]:
+        """Rows per call: all of one domain, few enough for their best entities' scratch."""
+        n_rows = self.plan.n_rows
+        best_bytes = (2 * self.best_ids.shape[1] + 64) * 2 * itemsize
+        height = max(8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-n_rows // self.threads)))
+        changes = [0, n_rows]
+        if self._domain is not None:
+            of = self._domain.of[self.plan.question]
+            changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
+        return [
+            (start, min(start + height, high))
+            for low, high in pairwise(changes)
+            for start in range(low, high, height)
+        ]
+
+
+def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
+    """At most n contiguous parts of the rows, as even as they come."""
+    bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
+    return [(low, high) for low, high in pairwise(bounds) if high > low]
+
+
+def active_path() -> str:
+    """Name of the kernel path in use."""
+    return _core.active_path()
+
+
+def available_paths() -> list[str]:
+    """Names of the kernel paths that this build and machine can run, best first."""
+    return _core.available_paths()
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """An argument that must be a whole number from ``least`` on; UsageError if it is not."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
+    return int(value)

@@ -1,0 +1,192 @@
+"""`rank`: every answer of every question, ranked by whatever scores the user has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.progress import progress_bar
+from kgtrec.errors import FileError, InputError
+from kgtrec.ranking.ranker import Ranker
+from kgtrec.scores.sources import Factors, Source, as_source, selected
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["check_shape", "rank", "wanted_rows"]
+
+Array = npt.NDArray[Any]
+
+
+def rank(
+    source: Any,
+    questions: Questions,
+    run_depth: int = 0,
+    threads: int | None = None,
+    *,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    progress: bool | None = None,
+) -> tuple[Ranks, Run]:
+    """Rank every answer of every question by a source of scores.
+
+    Parameters
+    ----------
+    source : object
+        A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
+        a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz``
+        with a factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
+        (which implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable
+        of matrices. Rows in question order, columns in entity-id order. For questions of a part of
+        the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
+        files or `Factors` may also have the rows of all questions of the split.
+    questions : Questions
+    run_depth, threads, rows, higher_is_better, nan
+        As for `Ranker`.
+    progress : bool, optional
+        A progress bar on standard error: None shows one on a terminal, for work that takes a while.
+
+    Returns
+    -------
+    ranks : Ranks
+        Counts per instance: greater, equal, candidates, for micro and macro candidates.
+    run : Run
+        The ``run_depth`` best candidates of every question, in trec order.
+
+    Raises
+    ------
+    InputError
+        Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
+    """
+    if isinstance(source, Mapping):
+        rows = "instances"  # a matrix per side has a row per triple
+    ranker = Ranker(
+        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
+    )
+    found = as_source(source, questions, ranker.batches, ranker.n_rows)
+    found = _wanted_rows(found, ranker)
+    try:
+        if isinstance(found, Factors):
+            ranker.rank_factors(found, progress)
+        else:
+            _rank_blocks(ranker, found, progress)
+    except InputError as error:
+        if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
+            raise
+        place = getattr(found, "place", "") or source
+        raise InputError(f"{place}: {error}") from None
+    return ranker.finish()
+
+
+def _wanted_rows(found: Source | Factors, ranker: Ranker) -> Source | Factors:
+    """Of scores for the whole split, the rows of questions that are a part of it or separate."""
+    given = len(found.queries) if isinstance(found, Factors) else found.n_rows
+    by_entity = isinstance(found, Factors)
+    rows = wanted_rows(ranker.questions, ranker.rows, ranker.n_rows, given, by_entity)
+    return found if rows is None else selected(found, rows)
+
+
+def wanted_rows(
+    questions: Questions, rows: str, n_rows: int, given: int | None, by_entity: bool
+) -> npt.NDArray[np.int64] | None:
+    """Which of the ``given`` rows of scores are those of the ``n_rows`` of a ranking.
+
+    None: they are the same, or no selection fits. ``by_entity``: columns go by entity whatever the
+    questions say, as those of a factorised model do.
+    """
+    separate = bool(questions.details.get("separate"))
+    if given == n_rows or (questions.kept is None and not separate):
+        return None
+    chosen, total = questions.rows_among("instances" if separate else rows)
+    if given == total:
+        return chosen
+    if separate and (by_entity or questions.n_columns == questions.n_entities):
+        chosen, total = questions.rows_among("questions")
+        if given == total:
+            return chosen
+        used, chosen = np.unique(chosen, return_inverse=True)  # of the kept triples alone
+        if given == len(used):
+            return chosen.reshape(-1)
+    return None
+
+
+def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
+    questions, rows = ranker.questions, ranker.rows
+    if found.n_rows is not None and found.n_rows != ranker.n_rows:
+        raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
+    start = 0
+    with progress_bar(ranker.n_rows, "rows", progress) as bar:
+        for block in found.blocks():
+            stop = start + (len(block) if block.ndim else 0)
+            if block.ndim != 2 or block.shape[1] != questions.n_columns:
+                raise InputError(_wrong_columns(questions, block))
+            if stop > ranker.n_rows:
+                raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
+            if stop > start:
+                ranker.update(ranker.batch(start, stop), block)
+            bar.update(stop - start)
+            start = stop
+    if start < ranker.n_rows:
+        raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
+
+
+def check_shape(
+    questions: Questions, rows: str, n_rows: int, shape: tuple[int, int], factors: bool
+) -> None:
+    """InputError if scores, or queries and entities of `Factors`, are not what is ranked."""
+    columns = questions.n_entities if factors else questions.n_columns
+    if factors and shape != (n_rows, columns):
+        raise InputError(
+            f"Factors hold {shape[0]} queries, {shape[1]} entities; "
+            f"expected {n_rows} (one per row of rows={rows!r}) and {columns}"
+        )
+    if shape[0] != n_rows:
+        raise InputError(_wrong_rows(questions, rows, shape[0], n_rows))
+    if shape[1] != columns:
+        raise InputError(_wrong_columns(questions, np.broadcast_to(np.float32(0), shape)))
+
+
+def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:
+    kind = "question" if rows == "questions" else "(triple, side)"
+    sides = "both sides" if questions.sides == "both" else f"{questions.sides} side"
+    text = (
+        f"scores have {more}{found} rows; expected {wanted}, one per {kind} "
+        f"of split {questions.split!r}, {sides}"
+    )
+    other = questions.n_instances if rows == "questions" else len(questions)
+    dropped = questions.graph.duplicates.get(questions.split, 0)
+    if found == other and not more:
+        choice = "instances" if rows == "questions" else "questions"
+        return (
+            f"{text}; {found} is the number of {choice}: if they are that, pass rows={choice!r} "
+            f"(--rows {choice})"
+        )
+    if found == questions.n_entities and not more:
+        return f"{text}; {found} is the number of entities: pass scores.T if they are transposed"
+    if dropped and found - wanted in (dropped, 2 * dropped):
+        return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
+    return (
+        f"{text}; score every question of questions.entity, .relation, .side in that order "
+        "(kgtrec convert --questions lists them)"
+    )
+
+
+def _wrong_columns(questions: Questions, block: Array) -> str:
+    text = (
+        f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per "
+        f"{'entity' if questions.n_columns == questions.n_entities else 'listed candidate'}"
+    )
+    if block.ndim != 2:
+        return (
+            f"a chunk of scores has shape {block.shape}; each must be (rows, {questions.n_columns})"
+        )
+    if len(block) == questions.n_entities:
+        return f"{text}; they look transposed: pass scores.T"
+    return f"{text}; columns go by entity id (graph.entities)"

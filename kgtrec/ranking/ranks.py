@@ -1,0 +1,348 @@
+"""Ranks: what a ranking leaves behind, one row per instance, from which every metric follows."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._version import __version__
+from kgtrec.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+
+__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
+
+_COUNTS = ("greater", "equal", "tied_ahead")
+_INTEGERS = (
+    "triple",
+    "question",
+    "side",
+    "relation",
+    "given",
+    "answer",
+    *_COUNTS,
+    "candidates",
+    *(f"macro_{name}" for name in (*_COUNTS, "candidates")),
+    "answer_popularity",
+    "relation_popularity",
+)
+_FLAGS = ("answer_nan", "macro_answer_nan")
+_COLUMNS = (*_INTEGERS, *_FLAGS)
+
+
+class Ranks:
+    """Counts per instance (one answer of one question), as numpy columns.
+
+    Attributes
+    ----------
+    triple : ndarray of int64, shape (n,)
+        Row of the instance's triple in the evaluated split.
+    question : ndarray of int64
+        Index of its question; `question_ids` names them.
+    side : ndarray of int64
+        0: the head was asked, 1: the tail.
+    relation, given, answer : ndarray of int64
+        Ids of the relation, the given entity and the answer.
+    greater, equal, tied_ahead, candidates : ndarray of int64
+        Among the micro candidates: how many score higher than the answer, how many tie with it, how
+        many of those stand ahead of it in trec order, and how many there are, the answer included.
+    macro_greater, macro_equal, macro_tied_ahead, macro_candidates : ndarray of int64
+        The same among the question-level candidates.
+    answer_nan, macro_answer_nan : ndarray of bool
+        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and it
+        stands in no run. The two differ only where a question has several rows of scores.
+    answer_popularity, relation_popularity : ndarray of int64
+        Triples of all splits in which the answer stands; triples of the evaluated split with the
+        relation: the default popularities of the stratified metrics.
+    full_candidates : ndarray of int64, or None
+        Micro candidates of each instance without its list of sampled ones, the answer included;
+        None if candidates are not sampled.
+    relation_labels : list of str or None
+        Label of every relation id.
+    manifest : dict
+        Where the ranks come from: questions (splits, sizes, hashes, filter), scores (dtype,
+        direction, NaN count), versions. Plain JSON types.
+    """
+
+    triple: Int64
+    question: Int64
+    side: Int64
+    relation: Int64
+    given: Int64
+    answer: Int64
+    greater: Int64
+    equal: Int64
+    tied_ahead: Int64
+    candidates: Int64
+    macro_greater: Int64
+    macro_equal: Int64
+    macro_tied_ahead: Int64
+    macro_candidates: Int64
+    answer_popularity: Int64
+    relation_popularity: Int64
+    answer_nan: npt.NDArray[np.bool_]
+    macro_answer_nan: npt.NDArray[np.bool_]
+
+    def __init__(
+        self,
+        columns: Mapping[str, npt.ArrayLike],
+        manifest: dict[str, Any] | None = None,
+        relation_labels: list[str] | None = None,
+        entity_labels: Sequence[str] | None = None,
+    ) -> None:
+        missing = [name for name in _COLUMNS if name not in columns]
+        if missing:
+            raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
+        for name in _INTEGERS:
+            setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
+        for name in _FLAGS:
+            setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
+        full = columns.get("full_candidates")
+        self.full_candidates = None if full is None else np.ascontiguousarray(full, dtype=np.int64)
+        lengths = {name: len(getattr(self, name)) for name in self._names}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"the columns of ranks differ in length: {lengths}")
+        self.manifest = {} if manifest is None else manifest
+        self.relation_labels = relation_labels
+        self.entity_labels = entity_labels
+
+    def __len__(self) -> int:
+        return len(self.triple)
+
+    def __repr__(self) -> str:
+        among = " among sampled candidates" if self.sampled else ""
+        return f"Ranks({len(self)} instances of {len(np.unique(self.question))} questions{among})"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _COLUMNS if self.full_candidates is None else (*_COLUMNS, "full_candidates")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether each question had its own list of candidates, as sampled ones are."""
+        return bool(self.manifest.get("questions", {}).get("sampled"))
+
+    def rank(self, kind: str = "realistic") -> Float64:
+        """Filtered rank of every instance, float64, shape (n,), from 1 to ``candidates``.
+
+        Parameters
+        ----------
+        kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
+            With g greater and e equal: g + 1, g + 1 + e/2, g + e + 1, and g + 1 + tied_ahead, the
+            rank in trec order.
+        """
+        return _rank(kind, self.greater, self.equal, self.tied_ahead)
+
+    def macro_rank(self, kind: str = "realistic") -> Float64:
+        """As `rank`, among the question-level candidates."""
+        return _rank(kind, self.macro_greater, self.macro_equal, self.macro_tied_ahead)
+
+    def subset(self, rows: npt.NDArray[Any]) -> Ranks:
+        """The instances of a boolean mask or an index array."""
+        columns = {name: getattr(self, name)[rows] for name in self._names}
+        # What was checked of all questions says nothing of some.
+        manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
+        return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
+
+    @property
+    def question_ids(self) -> list[str]:
+        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files."""
+        heads = int(self.manifest.get("questions", {}).get("n_head_questions", 0))
+        names = ("head", "tail")
+        pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
+        return [f"{names[side]}{number - heads * side}" for side, number in pairs]
+
+    def tie_report(self) -> dict[str, Any]:
+        """How far ties matter, over all instances and micro candidates.
+
+        Returns
+        -------
+        dict
+            ``tied_share``: share of instances with a tie; ``mean_equal``, ``max_equal``: tied
+            candidates an instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
+            mrr and hits@k.
+        """
+        if not len(self):
+            return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
+        best, worst = self.rank("optimistic"), self.rank("pessimistic")
+        width = {"mr": float((worst - best).mean()), "mrr": float((1 / best - 1 / worst).mean())}
+        for k in (1, 3, 10):
+            width[f"hits@{k}"] = float(((best <= k) & (worst > k)).mean())
+        return {
+            "tied_share": float((self.equal > 0).mean()),
+            "mean_equal": float(self.equal.mean()),
+            "max_equal": int(self.equal.max()),
+            "width": width,
+        }
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the columns, labels and manifest as one Parquet file, beside and renamed.
+
+        Raises
+        ------
+        FileError
+            The file can't be written.
+        """
+        from kgtrec.ranking.parquet import save_ranks
+
+        save_ranks(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Ranks:
+        """Read what `save` has written.
+
+        Raises
+        ------
+        FileError
+            Missing, cut short, or not a ranks file.
+        """
+        from kgtrec.ranking.parquet import load_ranks
+
+        return load_ranks(path)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ranks]) -> Ranks:
+        """One Ranks of several that share no instance, of the same questions' graph and filter.
+
+        Raises
+        ------
+        UsageError
+            Nothing to join, parts of different evaluations (the message names what differs), or an
+            instance that stands in two parts.
+        """
+        if not parts:
+            raise UsageError("concat needs at least one Ranks")
+        for number, part in enumerate(parts[1:], start=1):
+            _check_same_evaluation(parts[0], part, number)
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in parts[0]._names
+        }
+        joined = cls(
+            columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels
+        )
+        _check_distinct(joined)
+        return joined
+
+
+def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
+    if kind not in RANK_TYPES:
+        raise UsageError(f"rank type {kind!r} is unknown; choose one of {', '.join(RANK_TYPES)}")
+    behind: dict[str, Any] = {
+        "optimistic": 0,
+        "realistic": equal / 2,
+        "pessimistic": equal,
+        "ordinal": tied_ahead,
+    }
+    rank: Float64 = greater + 1.0 + behind[kind]
+    return rank
+
+
+# What must be the same for ranks to be comparable, and to be joined.
+_EVALUATION = (
+    "graph_hash",
+    "split",
+    "filter_splits",
+    "extra_known",
+    "n_entities",
+    "questions_hash",
+)
+
+
+def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
+    ours, theirs = (part.manifest.get("questions", {}) for part in (first, other))
+    for name in _EVALUATION:
+        if ours.get(name) != theirs.get(name):
+            raise UsageError(
+                f"part {number} has {name} {theirs.get(name)!r}, part 0 has {ours.get(name)!r}; "
+                "only ranks of the same graph, split, sides and filter can be joined"
+            )
+    for name in ("dtype", "higher_is_better", "nan"):
+        mine, its = (part.manifest.get("scores", {}).get(name) for part in (first, other))
+        if mine != its:
+            raise UsageError(
+                f"part {number} was scored with {name} {its!r}, part 0 with {mine!r}; rank alike"
+            )
+
+
+def _check_distinct(ranks: Ranks) -> None:
+    keys = ranks.triple * 2 + ranks.side
+    values, counts = np.unique(keys, return_counts=True)
+    if (counts > 1).any():
+        key = int(values[counts > 1][0])
+        side = ("head", "tail")[key % 2]
+        raise UsageError(
+            f"triple {key // 2} with its {side} asked stands in more than one part "
+            f"({int((counts > 1).sum())} such instances); join disjoint parts"
+        )
+
+
+def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads(json.dumps(parts[0].manifest))
+    if "scores" in manifest:
+        counts = [part.manifest["scores"].get("nan_count", 0) for part in parts]
+        manifest["scores"]["nan_count"] = sum(counts)
+    # What was checked of one part says nothing of the whole.
+    manifest.pop("trec_agreement", None)
+    return manifest
+
+
+def assemble_ranks(
+    questions: Questions,
+    counts: Int64,
+    unscored: npt.NDArray[np.bool_],
+    scores: dict[str, Any],
+) -> Ranks:
+    """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
+
+    ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
+    ``scores`` describes the scores for the manifest.
+    """
+    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
+    graph, relation = questions.graph, questions.relation[questions.instance_question]
+    names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
+    columns = dict(zip(names, counts, strict=True))
+    columns["candidates"] = questions.candidates
+    columns["macro_candidates"] = questions.macro_candidates
+    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
+        # An answer without a score stands below every other candidate.
+        worst = columns[f"{prefix}candidates"] - 1
+        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
+        columns[f"{prefix}answer_nan"] = flags
+    columns |= {
+        "triple": questions.instance_triple,
+        "question": question,
+        "side": questions.side[question],
+        "relation": relation,
+        "given": questions.entity[question],
+        "answer": answer,
+        "answer_popularity": graph.entity_counts()[answer],
+        "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
+            relation
+        ],
+    }
+    if questions.full_candidates is not None:
+        columns["full_candidates"] = questions.full_candidates
+    heads = int(np.count_nonzero(questions.side == 0))
+    manifest = {
+        "questions": questions.describe() | {"n_head_questions": heads},
+        "scores": scores,
+        "versions": {
+            "kgtrec": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    return Ranks(columns, manifest, list(graph.relations), graph.entities)

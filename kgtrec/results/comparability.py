@@ -1,0 +1,85 @@
+"""Whether two sets of ranks may stand in one table: what differs in how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+__all__ = ["comparable"]
+
+
+def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
+    """Why numbers of two evaluations can't be held against each other.
+
+    Parameters
+    ----------
+    a, b : Ranks or Result
+        Of any models.
+
+    Returns
+    -------
+    list of str
+        One phrase a reason, `a` before `b`; empty if both answer the same questions among the same
+        candidates.
+    """
+    one, other = _ranks_of(a), _ranks_of(b)
+    ours, theirs = (dict(ranks.manifest.get("questions") or {}) for ranks in (one, other))
+    if not ours or not theirs:
+        return [] if ours == theirs else ["one of them does not say what was asked"]
+    reasons = []
+    for name, tell in _FACTS:
+        ones, others = tell(ours), tell(theirs)
+        if ones != others:
+            reasons.append(f"{name}: {ones} against {others}")
+    if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
+        reasons.append("questions, answers or candidates differ (their hashes do)")
+    if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
+        reasons.append("one of them is a part of the evaluation only")
+    return reasons
+
+
+def _ranks_of(given: Ranks | Result) -> Ranks:
+    from kgtrec.results.result import Result
+
+    return given.ranks if isinstance(given, Result) else given
+
+
+def _graph(facts: Mapping[str, Any]) -> str:
+    name = facts.get("graph_name") or "unnamed"
+    return f"{name} ({str(facts.get('graph_hash', 'unknown'))[:8]})"
+
+
+def _filter(facts: Mapping[str, Any]) -> str:
+    splits = facts.get("filter_splits")
+    if splits is None:
+        return "not recorded"
+    extra = facts.get("extra_known")
+    names = ", ".join(splits) if splits else "unfiltered"
+    return f"{names} and {extra:,} further triples" if extra else names
+
+
+def _candidates(facts: Mapping[str, Any]) -> str:
+    if facts.get("sampled"):
+        return "sampled candidates"
+    kind = facts.get("restricted")
+    return f"candidates restricted by {kind}" if kind else "all candidates"
+
+
+def _kept(facts: Mapping[str, Any]) -> str:
+    subset = facts.get("subset")
+    return f"{subset['triples_kept']:,} triples" if subset else "every triple"
+
+
+_FACTS = (
+    ("candidates", _candidates),
+    ("graph", _graph),
+    ("split", lambda facts: str(facts.get("split"))),
+    ("sides", lambda facts: str(facts.get("sides"))),
+    ("filter", _filter),
+    ("evaluated", _kept),
+    ("answers at the worst rank", lambda facts: str(facts.get("outside", 0))),
+)

@@ -1,0 +1,141 @@
+"""evaluate(): scores and questions to a Result, in one call.
+
+The module is not named after the function: importing it would put the module in its place, as
+``kgtrec.evaluate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure, parse_all, required_depth
+from kgtrec.results.result import Result
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["checked_result", "evaluate"]
+
+COMPARED = ("map_cut_20", "ndcg_cut_20")
+"""Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
+
+
+def evaluate(
+    scores: Any,
+    questions: Questions | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    run_depth: int = 20,
+    threads: int | None = None,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    progress: bool | None = None,
+) -> Result:
+    """Rank every answer and average.
+
+    Parameters
+    ----------
+    scores : score source, or Ranks
+        Anything that `kgtrec.rank` takes: an array (questions, entities), a .npy file or folder
+        of shards, chunks, a callable, `Factors`. Or ranks computed before; then trec_eval
+        measures come natively from the answers' ordinal ranks.
+    questions : Questions
+        From ``graph.questions()``; not needed with `Ranks`.
+    measures : sequence of keys or Measure, optional
+        What to list and print; by default all that papers print. Others stay available by key.
+    run_depth : int, default 20
+        Candidates kept per question, at least 20 and at least what `measures` see. Measures that
+        see a whole run (map, bpref, recip_rank, ...) refer to the run at this depth.
+    threads : int, optional
+        Threads of the native kernel; all cores by default. Results do not depend on it.
+    rows : {"questions", "instances"}
+        What a row of scores stands for, as for `kgtrec.Ranker`.
+    higher_is_better : bool, default True
+    nan : {"error", "worst"}
+        What a NaN score does.
+    progress : bool, optional
+        Progress bar on stderr; by default only on a terminal.
+
+    Returns
+    -------
+    Result
+        ``result[key]``, ``print(result)``, ``result.ranks``, ``result.run``.
+
+    Raises
+    ------
+    UsageError
+        Bad keys (all of them are named), or questions missing.
+    InputError
+        Scores of the wrong shape or dtype, or NaN under ``nan="error"``.
+    KgtrecError
+        pytrec_eval and the native values differ by more than 1e-12.
+    """
+    from kgtrec.ranking.ranks import Ranks
+
+    asked = None if measures is None else parse_all(measures)
+    if isinstance(scores, Ranks):
+        _check_same(scores, questions)
+        return Result(scores, questions=questions, measures=asked)
+    if questions is None:
+        raise UsageError("evaluate needs the questions of the scores; pass graph.questions()")
+    from kgtrec.ranking.kernel import whole_number
+    from kgtrec.ranking.rank import rank
+
+    ranks, run = rank(
+        scores,
+        questions,
+        run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(asked or [])),
+        threads=threads,
+        rows=rows,
+        higher_is_better=higher_is_better,
+        nan=nan,
+        progress=progress,
+    )
+    return checked_result(ranks, run, questions, asked)
+
+
+def checked_result(
+    ranks: Ranks, run: Any, questions: Questions, asked: list[Measure] | None = None
+) -> Result:
+    """Take the trec_eval measures from the run, and hold two of them against the ranks.
+
+    The run must hold at least 20 candidates per question.
+    """
+    from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
+
+    names = dict.fromkeys([*COMPARED, *(m.metric for m in asked or [] if m.is_trec)])
+    values = trec_values(run, questions, list(names))
+    theirs = {name: values[name] for name in COMPARED}
+    ours = native_values(ranks, COMPARED)
+    agreement = compare_values(theirs, ours, run.query_ids)
+    ranks.manifest["trec_agreement"] = dict(agreement)  # so that saved ranks can report it
+    return Result(
+        ranks,
+        run=run,
+        questions=questions,
+        trec_values=values,
+        agreement=agreement,
+        measures=asked,
+    )
+
+
+def _depths(measures: Sequence[Measure]) -> list[int]:
+    depths = [required_depth(m.metric) or 0 for m in measures if m.is_trec]
+    return [*depths, *(required_depth(name) or 0 for name in COMPARED)]
+
+
+def _check_same(ranks: Ranks, questions: Questions | None) -> None:
+    """Ranks of other questions than those given are a mistake that no number would show."""
+    if questions is None:
+        return
+    recorded = [ranks.manifest, *(v for v in ranks.manifest.values() if isinstance(v, dict))]
+    hashes = {part["questions_hash"] for part in recorded if "questions_hash" in part}
+    if hashes and questions.fingerprint not in hashes:
+        raise InputError(
+            f"the ranks belong to other questions (hash {hashes.pop()}) than those given "
+            f"({questions.fingerprint}); pass the questions they were ranked with, or none"
+        )

@@ -1,0 +1,224 @@
+"""The text of a result: what was evaluated, the published table, and what to beware of."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec._internal.table import WIDTH
+from kgtrec.measures import Measure, required_depth
+from kgtrec.results.result import OVER_RELATIONS
+from kgtrec.results.tables import PUBLISHED, QUESTIONWISE
+
+if TYPE_CHECKING:
+    from kgtrec.results.result import Result
+
+__all__ = ["summary", "tie_note", "warnings_of"]
+
+AGREEMENT = 1e-12
+
+
+def summary(result: Result) -> str:
+    """The whole text, at most 80 columns wide."""
+    parts = [_header(result)]
+    if result.measures is None:
+        parts += _published(result)
+    else:
+        parts.append(result.wide_table().to_text())
+    parts.append(_wrapped([_ties(result), *_trec_notes(result)]))
+    warnings = warnings_of(result)
+    if warnings:
+        parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings]))
+    return "\n\n".join(parts)
+
+
+def _published(result: Result) -> list[str]:
+    side = result.sides[-1]
+    return [
+        f"{_sampled(result)}Micro (per instance, realistic ranks)\n"
+        + result.side_table(PUBLISHED).to_text(),
+        f"{_sampled(result)}What ties can do (micro, {side})\n"
+        + result.rank_type_table().to_text(),
+        f"{_sampled(result)}Macro (per question; MRR and Hits of its first answer)\n"
+        + result.side_table(QUESTIONWISE).to_text(),
+        _over_relations(result, side),
+    ]
+
+
+def _sampled(result: Result) -> str:
+    return "SAMPLED candidates: " if result.ranks.sampled else ""
+
+
+def _over_relations(result: Result, side: str) -> str:
+    """Averages that weigh relations, as sentences: "Relations equally: MRR ..., Hits@10 ..."."""
+    groups: dict[str, list[str]] = {}
+    for tail in OVER_RELATIONS:
+        measure = Measure.parse(f"{side}.{tail}")
+        beta = "beta_e {:g}, beta_r {:g}".format(*measure.params) if measure.params else ""
+        name = f"Stratified ({side}, {beta})" if beta else f"Relations equally ({side})"
+        title = measure.title.removeprefix("strat-").partition("(")[0]
+        groups.setdefault(_sampled(result) + name, []).append(f"{title} {result[measure]:.4f}")
+    return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
+
+
+def _header(result: Result) -> str:
+    facts = _facts(result.ranks.manifest)
+    side = result.sides[-1]
+    questions, instances = result.count(side)
+    what = "both sides" if side == "both" else f"{side} side"
+    name = facts.get("graph_name") or facts.get("graph")
+    first = ["kgtrec", str(name) if isinstance(name, str) else "", _split(facts), what]
+    second = [f"{questions:,} questions", f"{instances:,} instances"]
+    if "n_entities" in facts:
+        second.append(f"{facts['n_entities']:,} entities")
+    first.append(_filter(facts))
+    lines = [" · ".join(part for part in first if part), " · ".join(second)]
+    sizes = result.ranks.candidates
+    if facts.get("restricted") and len(sizes):
+        lines.append(
+            f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
+        )
+    return _wrapped([*lines, *_restrictions(facts)])
+
+
+def _restrictions(facts: Mapping[str, Any]) -> list[str]:
+    """What narrows questions and candidates, or widens the filter, a sentence each."""
+    found = []
+    subset = facts.get("subset") or {}
+    if subset:
+        sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
+        found.append(
+            f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
+            f"evaluated, {subset['triples_dropped']:,} are not."
+        )
+    lists = facts.get("lists") or {}
+    kind = facts.get("restricted")
+    if kind in _LISTS:
+        found.append(f"{_LISTS[kind]}{_from_file(lists)}.")
+    if lists.get("questions_without_list"):
+        found.append(
+            f"{lists['questions_without_list']:,} questions have relations without a list, and "
+            "every entity as a candidate."
+        )
+    if lists.get("repeats"):
+        found.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
+    for file in facts.get("known_files") or ():
+        found.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
+    return found
+
+
+_LISTS = {
+    "relations": "Candidates by relation and side",
+    "candidates": "A list of candidates for each question",
+}
+
+
+def _from_file(facts: Mapping[str, Any]) -> str:
+    place = f", from {facts['file']}" if "file" in facts else ""
+    skipped = facts.get("unknown")
+    return place + (f" ({skipped:,} with labels that the graph lacks)" if skipped else "")
+
+
+def _split(facts: Mapping[str, Any]) -> str:
+    return f"split {facts['split']}" if "split" in facts else ""
+
+
+def _filter(facts: Mapping[str, Any]) -> str:
+    splits = facts.get("filter_splits")
+    if splits is None:
+        return "filter not recorded"
+    return f"filter {', '.join(splits)}" if len(splits) else "unfiltered"
+
+
+def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest, with what it nests one level down lifted up."""
+    facts: dict[str, Any] = {}
+    for value in manifest.values():
+        if isinstance(value, Mapping):
+            facts.update(value)
+    return facts | dict(manifest)
+
+
+def tie_note(result: Result) -> str:
+    """The tie report as a paragraph."""
+    return _wrapped([_ties(result)])
+
+
+def _ties(result: Result) -> str:
+    report = result.ranks.tie_report()
+    if not report["max_equal"]:
+        return "Ties: none; every rank type gives the same values."
+    names = {"mrr": "MRR", "hits@10": "Hits@10", "mr": "MR"}
+    widths = [f"{name} by {report['width'][key]:.4g}" for key, name in names.items()]
+    share = f"{100 * report['tied_share']:.3g} %"
+    return (
+        f"Ties: {share} of the instances are tied, with {report['mean_equal']:.4g} other "
+        f"candidates on average over all instances and {report['max_equal']:,} at most; "
+        f"they can move {', '.join(widths)}."
+    )
+
+
+def _trec_notes(result: Result) -> list[str]:
+    """Where the trec_eval values come from, and that both computations agree."""
+    asked = result.measures or [Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE]
+    shown = {m.metric: m.title for m in asked if m.is_trec}
+    notes = []
+    if result.agreement:
+        notes.append(
+            "MAP@20 and nDCG@20: pytrec_eval and native values agree to "
+            f"{AGREEMENT:.0e} (largest difference {max(result.agreement.values()):.2g})."
+        )
+    unchecked = [title for name, title in shown.items() if name not in result.agreement]
+    if unchecked and result.run is None:
+        notes.append(
+            f"{', '.join(unchecked)}: native, from the answers' ordinal ranks; no run was at "
+            "hand to compare with pytrec_eval."
+        )
+    whole = [name for name in shown if required_depth(name) is None]
+    if whole and result.run is not None:
+        notes.append(
+            f"{', '.join(whole)}: of the run, which holds the {result.run.depth:,} best "
+            "candidates of every question; answers below them count as not retrieved."
+        )
+    return notes
+
+
+def warnings_of(result: Result) -> list[str]:
+    """What makes its numbers other than people take them for, a sentence each."""
+    facts = _facts(result.ranks.manifest)
+    found = []
+    outside = int(facts.get("outside") or 0)  # these have no score either, and their own sentence
+    unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
+    nan_count = int(facts.get("nan_count") or 0)
+    lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
+    lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
+    if lost:
+        found.append("; ".join(lost) + ".")
+    splits = facts.get("filter_splits")
+    if splits is not None and not len(splits):
+        found.append("unfiltered: other known answers count as wrong candidates.")
+    elif splits is not None:
+        missing = [name for name in facts.get("triples", ()) if name not in splits]
+        if missing:
+            found.append(
+                f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
+            )
+    if outside:
+        found.append(
+            f"{outside:,} answers were not among their candidates and count at the worst rank."
+        )
+    if facts.get("sampled"):
+        found.append("sampled candidates: not comparable with full ranking.")
+    one = "amri" in " ".join(map(str, result.measures or ("amri",)))
+    if one and (result.ranks.candidates <= 1).all():
+        found.append("AMRI is undefined (nan): every instance has one candidate only.")
+    return found
+
+
+def _wrapped(lines: list[str]) -> str:
+    return "\n".join(
+        textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines
+    )

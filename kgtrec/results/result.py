@@ -1,0 +1,311 @@
+"""Result: every number that follows from ranks and a run, computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Table, dump_json
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import RANK_TYPES, Measure, parse_all
+from kgtrec.measures.calculator import Calculator
+from kgtrec.results import tables
+
+if TYPE_CHECKING:
+    import pandas
+
+    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.questions import Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.triple_labels import TripleLabels
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["Result"]
+
+Floats = NDArray[np.float64]
+
+MICRO = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "gmr", "igmr", "amr", "amri")
+MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
+         "realistic.macro.hits@3", "realistic.macro.hits@10", "expected.macro.mrr",
+         "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
+                  "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
+
+
+class Result(Mapping[str, float]):
+    """Numbers of one evaluation, by key: ``result["both.realistic.micro.mrr"]``.
+
+    Any key that `Measure.parse` reads is computed on demand and kept. Iterating gives the keys
+    that were asked for, or else every key of the default selection. Where candidates were sampled,
+    keys begin with ``sampled.`` and tables say so; keys without it are understood.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        One row per instance.
+    run : Run, optional
+        The best candidates of every question, for trec_eval measures through pytrec_eval.
+    questions : Questions, optional
+        The questions of the run.
+    trec_values : dict of str to float64 array (questions,), optional
+        trec_eval measures already at hand, per question in ascending question number. Others
+        come from `run`, or without one natively from the ranks.
+    agreement : dict of str to float, optional
+        Largest difference per measure between pytrec_eval's and the native values.
+    measures : sequence of keys or Measure, optional
+        What to list and print instead of the default selection.
+
+    Attributes
+    ----------
+    ranks : Ranks
+    run : Run or None
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        *,
+        run: Run | None = None,
+        questions: Questions | None = None,
+        trec_values: Mapping[str, Floats] | None = None,
+        agreement: Mapping[str, float] | None = None,
+        measures: Sequence[str | Measure] | None = None,
+    ) -> None:
+        self.ranks = ranks
+        self.run = run
+        self.agreement: Mapping[str, float] = agreement or _recorded_agreement(ranks)
+        self.measures = None if measures is None else parse_all(measures)
+        self._questions = questions
+        self._trec = dict(trec_values or {})
+        self._calculator = Calculator(ranks, self.per_question)
+        self._values: dict[Measure, float] = {}
+        for measure in self.measures or ():
+            self[measure]  # an impossible wish is an error now, not when it is printed
+
+    def __getitem__(self, key: str | Measure) -> float:
+        """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
+
+        Raises
+        ------
+        UsageError
+            The key is no measure, or its side was not asked.
+        """
+        if isinstance(key, str) and key.startswith(tables.SAMPLED):
+            key = key.removeprefix(tables.SAMPLED)
+            if not self.ranks.sampled:
+                raise UsageError(f"no candidates were sampled here; ask for {key!r}")
+        measure = Measure.parse(key)
+        if measure not in self._values:
+            self._values[measure] = self._calculator.value(measure)
+        return self._values[measure]
+
+    def get(self, key: str | Measure, default: Any = None) -> Any:
+        """The value, or `default` if the key is no measure or is out of reach."""
+        try:
+            return self[key]
+        except (UsageError, InputError):
+            return default
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self[key]  # type: ignore[index]
+        except (UsageError, InputError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.label + measure.key for measure in self._listed())
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def __repr__(self) -> str:
+        questions, instances = self._calculator.count(self.sides[-1])
+        return f"<Result: {questions:,} questions, {instances:,} instances>"
+
+    def __str__(self) -> str:
+        from kgtrec.results.report import summary
+
+        return summary(self)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Sides that can be asked for: ("head", "tail", "both") or the only one evaluated."""
+        return self._calculator.sides
+
+    @property
+    def label(self) -> str:
+        """What keys begin with: "sampled." if candidates were sampled, else nothing."""
+        return tables.SAMPLED if self.ranks.sampled else ""
+
+    def count(self, side: str) -> tuple[int, int]:
+        """Number of questions and of instances on a side."""
+        return self._calculator.count(side)
+
+    def to_dict(self) -> dict[str, float]:
+        """Key -> value, for the listed keys."""
+        return {self.label + measure.key: self[measure] for measure in self._listed()}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; NaN becomes null."""
+        return dump_json(self.to_dict())
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas frame: key, side, rank_type, averaging, metric, value."""
+        return self.long_table().to_frame()
+
+    def to_csv(self) -> str:
+        """One line per key, in full precision; columns as in `to_frame`."""
+        return self.long_table().to_csv()
+
+    def to_markdown(self) -> str:
+        """The published selection, a row per side."""
+        return self.wide_table().to_markdown()
+
+    def to_latex(self) -> str:
+        """The published selection, a row per side, as a LaTeX ``tabular``."""
+        return self.wide_table().to_latex()
+
+    def long_table(self) -> Table:
+        """One row per listed key."""
+        return tables.long_table(self, self._listed())
+
+    def wide_table(self) -> Table:
+        """A row per side, a column per published metric; a row per key if keys were asked for."""
+        return tables.wide_table(self)
+
+    def side_table(self, tails: Sequence[str]) -> Table:
+        """A row per side; `tails` are keys without their side."""
+        return tables.side_table(self, tails)
+
+    def rank_type_table(self) -> Table:
+        """A row per rank type: what ties alone can do to the metrics that papers print."""
+        tails = ("mrr", "hits@1", "hits@10", "mr", "amr")
+        return self.rank_types([f"{self.sides[-1]}.micro.{tail}" for tail in tails])
+
+    def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
+        """All rank types side by side, a row each; ``ranks.tie_report()`` says what they differ by.
+
+        A scorer that gives many candidates the same score (a constant, a sigmoid that is 1 to the
+        last bit) looks perfect by optimistic ranks, and random by realistic ones.
+
+        Parameters
+        ----------
+        measures : sequence of keys or Measure, optional
+            Columns; the keys' own rank types give way to the row's. By default MRR, Hits@1, 3, 10,
+            MR, GMR, median and AMRI of all instances.
+
+        Raises
+        ------
+        UsageError
+            A measure of trec_eval, which has no rank type, or a side that was not asked.
+        """
+        return tables.by_rank_type(self, measures)
+
+    def slice(
+        self,
+        by: str | Iterable[str] = "relation",
+        measures: Sequence[str | Measure] | None = None,
+        *,
+        graph: Graph | None = None,
+        labels: TripleLabels | None = None,
+    ) -> Table:
+        """The same metrics for parts of the instances.
+
+        Parameters
+        ----------
+        by : {"relation", "category", "side", "quartile", "label"}, or several
+            What makes the parts: "category,side" gives a row for every category on every side.
+            Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
+            triples of the graph the answer stands in, among all entities (Q1: the rarest).
+        measures : sequence of keys or Measure, optional
+            Columns; by default the metrics that papers print. By side, the keys' own sides give
+            way to the row's.
+        graph : Graph, optional
+            The graph that the ranks were made on; categories and quartiles need it.
+        labels : path or sequence of str, optional
+            A file of lines head, relation, tail, label (tab-separated), or a label for each triple
+            of the evaluated split. Evaluated triples without a line are "(no label)".
+
+        Returns
+        -------
+        Table
+            The names of the part, its numbers of questions and instances (by relation alone: of
+            instances), and the measures. Relations and labels come largest first. By quartile, also
+            the least and largest popularity in it. Parts without an instance have no row.
+
+        Raises
+        ------
+        UsageError
+            No such slices, a graph or labels are missing or others, or a measure of whole questions
+            where their answers fall into several parts.
+        InputError
+            Labels that cannot be used; the line is named.
+        """
+        if by == "side":
+            return tables.by_side(self, None if measures is None else parse_all(measures))
+        if by == "relation":
+            keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
+            return tables.by_relation(self, self._calculator, parse_all(keys))
+        from kgtrec.results.slices import sliced
+
+        return tables.labelled(self, sliced(self, by, measures, graph=graph, labels=labels))
+
+    def _listed(self) -> list[Measure]:
+        if self.measures is not None:
+            return self.measures
+        tails = [f"{kind}.micro.{metric}" for kind in RANK_TYPES for metric in MICRO]
+        tails += [*MACRO, *OVER_RELATIONS]
+        return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
+
+    def per_question(self, name: str) -> Floats:
+        """A trec_eval measure per question: given, or from the run, or natively from the ranks.
+
+        Returns
+        -------
+        float64 array (questions,)
+            In ascending question number.
+
+        Raises
+        ------
+        UsageError
+            No trec_eval measure, or out of reach.
+        """
+        if name not in self._trec:
+            self._trec.update(self._from_run(name))
+        values = np.asarray(self._trec[name], np.float64)
+        expected = self.count(self.sides[-1])[0]
+        if len(values) != expected:
+            raise InputError(
+                f"{name} has {len(values)} values, but the ranks hold {expected} questions; "
+                "give values for the same questions, in ascending question number"
+            )
+        return values
+
+    def _from_run(self, name: str) -> Mapping[str, Floats]:
+        """From the run; natively from the ranks where there is none, or none deep enough."""
+        from kgtrec.trec.measures.agreement import native_values, trec_values
+
+        reason = "only ranks are at hand, no run"
+        if self.run is not None and self._questions is not None:
+            try:
+                return trec_values(self.run, self._questions, [name])
+            except UsageError as error:
+                reason = str(error)
+        try:
+            return native_values(self.ranks, [name])
+        except UsageError as error:
+            raise UsageError(
+                f"{name} is out of reach: {reason}, and {error}; ask for it in "
+                "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
+                "kgtrec eval"
+            ) from None
+
+
+def _recorded_agreement(ranks: Ranks) -> Mapping[str, float]:
+    """What an evaluation left in the manifest of ranks that were saved and loaded again."""
+    found = ranks.manifest.get("trec_agreement")
+    return found if isinstance(found, dict) else {}

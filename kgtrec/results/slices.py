@@ -1,0 +1,270 @@
+"""The same metrics for parts of the instances: by category, side, quartile, label, and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
+from kgtrec.graph.statistics.checks import check_graph
+from kgtrec.graph.statistics.popularity import entity_popularity
+from kgtrec.measures import Measure, parse_all
+from kgtrec.results.result import Result
+from kgtrec.results.tables import BY_RELATION
+from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+
+__all__ = ["DIMENSIONS", "parse_by", "sliced"]
+
+Ints = NDArray[np.int64]
+
+DIMENSIONS = {
+    "relation": "the relation",
+    "category": "1-1, 1-N, N-1 or N-N by the graph's train split",
+    "side": "which entity of the triple is asked for",
+    "quartile": "of the answer's popularity among all entities, Q1 the rarest",
+    "label": "a label per triple, from a file",
+}
+"""What instances can be sliced by, and what it means."""
+
+QUARTILES = ("Q1", "Q2", "Q3", "Q4")
+WHOLE = {"relation", "category", "side"}
+"""Dimensions that never part the answers of a question."""
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """One dimension: the place of every instance's group in `names`, which stand in row order."""
+
+    code: Ints
+    names: Sequence[str]
+    notes: Sequence[tuple[int, ...]] | None = None  # further columns of a group
+
+
+def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
+    """The dimensions that are meant: "category,side" or a list of names; the side goes last.
+
+    Raises
+    ------
+    UsageError
+        An unknown name, none, or one that is named twice.
+    """
+    names = by.split(",") if isinstance(by, str) else list(by)
+    names = [name.strip() if isinstance(name, str) else name for name in names]
+    for name in names:
+        if name not in DIMENSIONS:
+            raise UsageError(
+                f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
+                "'quartile' or 'label', or by several: 'category,side'"
+            )
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
+    return tuple(sorted(names, key=lambda name: name == "side"))
+
+
+def sliced(
+    result: Result,
+    by: str | Iterable[str],
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    graph: Graph | None = None,
+    labels: TripleLabels | None = None,
+) -> Table:
+    """See `Result.slice`, which takes the same arguments."""
+    dimensions = parse_by(by)
+    asked = parse_all(measures or [f"{result.sides[-1]}.{tail}" for tail in BY_RELATION])
+    for measure in asked:
+        result[measure]  # refuses what cannot be had, with the reason
+    parts = [_GROUPED[name](result, graph, labels) for name in dimensions if name != "side"]
+    if not WHOLE.issuperset(dimensions):
+        _check_whole_questions(result, asked, dimensions, parts)
+    sides = result.sides if "side" in dimensions else None
+    if sides is not None:
+        # A measure of each side makes one column: the side is the row's.
+        asked = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in asked))
+    rows = [
+        row
+        for names, notes, members in _groups(parts, len(result.ranks))
+        for row in _rows(result, names, notes, members, asked, sides)
+    ]
+    return _table(dimensions, parts, asked, rows)
+
+
+def _table(
+    dimensions: Sequence[str], parts: Sequence[_Groups], asked: Sequence[Measure], rows: Any
+) -> Table:
+    keys = [measure.key for measure in asked]
+    if "side" in dimensions:
+        keys = [key.partition(".")[2] for key in keys]
+    notes = ("from", "to") if any(part.notes for part in parts) else ()
+    counts = (*notes, "questions", "instances")
+    names = len(dimensions)
+    titles = [measure.title for measure in asked]
+    titles = [key if titles.count(t) > 1 else t for t, key in zip(titles, keys, strict=True)]
+    return Table(
+        (*dimensions, *counts, *titles),
+        (*dimensions, *counts, *keys),
+        (*(0,) * (names + len(counts)), *(measure.digits for measure in asked)),
+        rows,
+        names,
+    )
+
+
+def _groups(
+    parts: Sequence[_Groups], n: int
+) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Ints]]:
+    """Names, notes and instances of every group that has any, in the order of the names."""
+    code = np.zeros(n, np.int64)
+    for part in parts:
+        code = code * len(part.names) + part.code
+    order = np.argsort(code, kind="stable")
+    found, starts = np.unique(code[order], return_index=True)
+    for number, members in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        names: list[str] = []
+        notes: tuple[int, ...] = ()
+        for part in reversed(parts):
+            number, place = divmod(number, len(part.names))
+            names.insert(0, part.names[place])
+            notes = (*(part.notes[place] if part.notes else ()), *notes)
+        yield tuple(names), notes, members
+
+
+def _rows(
+    result: Result,
+    names: tuple[str, ...],
+    notes: tuple[int, ...],
+    members: Ints,
+    asked: Sequence[Measure],
+    sides: Sequence[str] | None,
+) -> Iterable[tuple[Cell, ...]]:
+    part = _part(result, members, [m.metric for m in asked if m.is_trec])
+    if sides is None:
+        own = {measure.side for measure in asked}
+        side = own.pop() if len(own) == 1 else result.sides[-1]
+        yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in asked))
+        return
+    for side in sides:
+        if _present(part, side) is not None:
+            values = (_value(part, replace(measure, side=side)) for measure in asked)
+            yield (*names, side, *notes, *_count(part, side), *values)
+
+
+def _part(result: Result, members: Ints, trec: Iterable[str]) -> Result:
+    """The result of some instances, in the order of their rows."""
+    ranks = result.ranks
+    rows = np.sort(members)
+    kept = np.searchsorted(np.unique(ranks.question), np.unique(ranks.question[rows]))
+    values = {name: result.per_question(name)[kept] for name in trec}
+    return Result(ranks.subset(rows), trec_values=values)
+
+
+def _present(part: Result, side: str) -> str | None:
+    """The side to ask a part for: a part of a single side is what it has of both."""
+    if side in part.sides:
+        return side
+    return part.sides[-1] if side == "both" else None
+
+
+def _value(part: Result, measure: Measure) -> float:
+    """NaN where the part has no instance on the measure's side."""
+    side = _present(part, measure.side)
+    return float("nan") if side is None else part[replace(measure, side=side)]
+
+
+def _count(part: Result, side: str) -> tuple[int, int]:
+    present = _present(part, side)
+    return (0, 0) if present is None else part.count(present)
+
+
+def _check_whole_questions(
+    result: Result,
+    asked: Sequence[Measure],
+    dimensions: Sequence[str],
+    parts: Sequence[_Groups],
+) -> None:
+    """A question whose answers fall into several groups has a value in none of them."""
+    whole = [measure for measure in asked if measure.averaging == "macro"]
+    question = result.ranks.question
+    pairs = np.unique(np.stack([question, *(part.code for part in parts)]), axis=1)
+    torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+    if whole and torn:
+        raise UsageError(
+            f"{whole[0]} is about whole questions, and {torn:,} questions have answers in several "
+            f"groups by {','.join(dimensions)}; take micro measures, or slice by relation, "
+            "category or side"
+        )
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+Grouper = Callable[[Result, "Graph | None", "TripleLabels | None"], _Groups]
+
+
+def _by_relation(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+    found, code = np.unique(result.ranks.relation, return_inverse=True)
+    texts = result.ranks.relation_labels
+    names = [str(r) if texts is None else texts[r] for r in found.tolist()]
+    return _largest_first(code, names)
+
+
+def _by_category(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+    graph = _needed(result, graph, "category")
+    if "train" not in graph.splits:
+        raise UsageError("relation categories follow from the train split, which this graph lacks")
+    code = relation_categories(graph).code[result.ranks.relation]
+    return _Groups(code, (*CATEGORIES, UNSEEN))
+
+
+def _by_quartile(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+    """Equal numbers of entities: the quarter of all entities to which the answer belongs."""
+    graph = _needed(result, graph, "quartile")
+    counts = entity_popularity(graph)
+    quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
+    held = [counts[quartile == number] for number in range(len(QUARTILES))]
+    notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
+    return _Groups(quartile[result.ranks.answer].astype(np.int64), QUARTILES, notes)
+
+
+def _by_label(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+    if labels is None:
+        raise UsageError(
+            "slices by label need the labels: labels= in Python, --labels FILE on the command line "
+            "(head<TAB>relation<TAB>tail<TAB>label)"
+        )
+    code, names = triple_labels(result.ranks, labels)
+    return _largest_first(code, names)
+
+
+def _needed(result: Result, graph: Graph | None, what: str) -> Graph:
+    if graph is None:
+        raise UsageError(
+            f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
+            "--graph DIR on the command line"
+        )
+    check_graph(result.ranks, graph)
+    return graph
+
+
+def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
+    """Groups by size, then by name; what has no label last."""
+    size = np.bincount(code, minlength=len(names))
+    order = sorted(range(len(names)), key=lambda i: (names[i] == UNLABELLED, -size[i], names[i]))
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
+    return _Groups(place[code], [names[i] for i in order])
+
+
+_GROUPED: dict[str, Grouper] = {
+    "relation": _by_relation,
+    "category": _by_category,
+    "quartile": _by_quartile,
+    "label": _by_label,
+}

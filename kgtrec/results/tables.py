@@ -1,0 +1,150 @@
+"""Tables of a result: its keys, its sides, its rank types and its relations, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.measures import RANK_TYPES, Measure, parse_all
+
+if TYPE_CHECKING:
+    from kgtrec.measures.calculator import Calculator
+    from kgtrec.results.result import Result
+
+__all__ = [
+    "BY_RELATION",
+    "PUBLISHED",
+    "QUESTIONWISE",
+    "SAMPLED",
+    "by_rank_type",
+    "by_relation",
+    "by_side",
+    "labelled",
+    "long_table",
+    "side_table",
+    "wide_table",
+]
+
+PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1",
+             "realistic.micro.hits@3", "realistic.micro.hits@10", "realistic.micro.amr",
+             "realistic.micro.amri")  # fmt: skip
+QUESTIONWISE = ("realistic.macro.mrr", "realistic.macro.hits@1", "realistic.macro.hits@10",
+                "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # 80 columns
+BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
+BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
+               "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
+SAMPLED = "sampled."
+
+
+def long_table(result: Result, measures: Sequence[Measure]) -> Table:
+    """One row per measure: its key, the parts of the key, and the value."""
+    columns = ("key", "side", "rank_type", "averaging", "metric", "value")
+    rows = []
+    for measure in measures:
+        metric = measure.key.partition(f"{measure.averaging}.")[2]
+        key, kind = result.label + measure.key, measure.rank_type or ""
+        parts = (key, measure.side, kind, measure.averaging)
+        rows.append((*parts, metric, result[measure]))
+    return Table(columns, columns, (4,) * len(columns), rows)
+
+
+def wide_table(result: Result) -> Table:
+    """A row per side, a column per published metric; a row per key if keys were asked for."""
+    if result.measures is not None:
+        rows: list[tuple[Cell, ...]] = [
+            (result.label + measure.key, f"{result[measure]:.{measure.digits}f}")
+            for measure in result.measures
+        ]
+        return Table(("key", "value"), ("key", "value"), (0, 0), rows)
+    macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
+    table = side_table(result, (*PUBLISHED, *macro))
+    titles = [
+        f"macro {title}" if ".realistic.macro." in key else title
+        for title, key in zip(table.titles, table.keys, strict=True)
+    ]
+    return Table(titles, table.keys, table.digits, table.rows)
+
+
+def side_table(result: Result, tails: Sequence[str]) -> Table:
+    """A row per side; `tails` are keys without their side."""
+    measures = [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in tails]
+    rows: list[tuple[Cell, ...]] = [
+        (side, *(result[f"{side}.{tail}"] for tail in tails)) for side in result.sides
+    ]
+    return labelled(result, _table("side", (), measures, rows))
+
+
+def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:
+    """A row per rank type; see `Result.rank_types`."""
+    asked = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
+    for measure in asked:
+        if measure.rank_type is None:
+            raise UsageError(f"{measure} sees the order of the run and has no rank types")
+    rows: list[tuple[Cell, ...]] = [
+        (kind, *(result[replace(measure, rank_type=kind)] for measure in asked))
+        for kind in RANK_TYPES
+    ]
+    table = _table("ranks", (), asked, rows)
+    keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in asked]
+    return labelled(result, replace(table, keys=("ranks", *keys)))
+
+
+def by_side(result: Result, asked: Sequence[Measure] | None) -> Table:
+    """A row per side with its numbers of questions and instances."""
+    tails = [m.key.partition(".")[2] for m in asked] if asked else list(BY_SIDE)
+    measured = side_table(result, list(dict.fromkeys(tails)))
+    rows = [(row[0], *result.count(str(row[0])), *row[1:]) for row in measured.rows]
+    keys = [key.removeprefix(result.label).partition(".")[2] for key in measured.keys[1:]]
+    table = Table(
+        ("side", "questions", "instances", *measured.titles[1:]),
+        ("side", "questions", "instances", *keys),
+        (0, 0, 0, *measured.digits[1:]),
+        rows,
+    )
+    return labelled(result, table)
+
+
+def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measure]) -> Table:
+    """A row per relation, largest first."""
+    sides = {measure.side for measure in measures}
+    if len(sides) > 1:
+        raise UsageError(
+            f"slices by relation are of one side, not of {' and '.join(sorted(sides))}; "
+            "ask for each in turn"
+        )
+    for measure in measures:
+        result[measure]  # refuses what cannot be had, with the reason
+    relation, count = calculator.relations(sides.pop())
+    labels = result.ranks.relation_labels
+    names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
+    columns = [calculator.per_relation(measure).tolist() for measure in measures]
+    found = zip(names, count.tolist(), *columns, strict=True)
+    rows = sorted(found, key=lambda row: (-row[1], row[0]))
+    return labelled(result, _table("relation", ("count",), measures, rows))
+
+
+def labelled(result: Result, table: Table) -> Table:
+    """A table that says so, in its first heading, if the result's candidates were sampled."""
+    if not result.ranks.sampled:
+        return table
+    titles = (f"sampled {table.titles[0]}", *table.titles[1:])
+    keys = [f"{SAMPLED}{key}" if "." in key else key for key in table.keys]
+    return replace(table, titles=titles, keys=keys)
+
+
+def _table(
+    name: str,
+    counts: tuple[str, ...],
+    measures: Sequence[Measure],
+    rows: Sequence[tuple[Cell, ...]],
+) -> Table:
+    return Table(
+        (name, *counts, *(measure.title for measure in measures)),
+        (name, *counts, *(measure.key for measure in measures)),
+        (0, *(0 for _ in counts), *(measure.digits for measure in measures)),
+        rows,
+    )

@@ -1,0 +1,148 @@
+"""Labels that users give to evaluated triples: a TSV file, or one label per triple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import FileError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["UNLABELLED", "TripleLabels", "triple_labels"]
+
+UNLABELLED = "(no label)"
+WANTED = "each line must be head<TAB>relation<TAB>tail<TAB>label"
+
+TripleLabels = str | PathLike[str] | Sequence[str]
+Triple = tuple[str, str, str]
+
+
+def triple_labels(ranks: Ranks, given: TripleLabels) -> tuple[NDArray[np.int64], list[str]]:
+    """The label of every instance's triple.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    given : path, or sequence of str
+        A file of lines ``head<TAB>relation<TAB>tail<TAB>label``, in which triples may stand that
+        were not evaluated (their lines are passed over); or a label for each triple of the
+        evaluated split, in its order.
+
+    Returns
+    -------
+    code : int64 array (n,)
+        Place of each instance's label in `names`.
+    names : list of str
+        Labels in use, ascending; `UNLABELLED` last, for evaluated triples without a line.
+
+    Raises
+    ------
+    FileError
+        Missing, not four columns, an empty label, two labels for one triple, or not one line
+        about an evaluated triple. The line is named.
+    InputError
+        A sequence that is too short or holds something else than text.
+    UsageError
+        A file, but the ranks carry no labels of entities and relations.
+    """
+    if isinstance(given, (str, PathLike)):
+        labels = _from_file(ranks, Path(given))
+    else:
+        labels = _from_sequence(ranks, given)
+    names = sorted({label for label in labels if label is not None})
+    places: dict[str | None, int] = {name: i for i, name in enumerate(names)}
+    places[None] = len(names)
+    code = np.array([places[label] for label in labels], np.int64)
+    return code, names + [UNLABELLED] * bool((code == len(names)).any())
+
+
+def _from_sequence(ranks: Ranks, given: Sequence[str]) -> list[str | None]:
+    needed = int(ranks.triple.max(initial=-1)) + 1
+    if len(given) < needed:
+        raise InputError(
+            f"{len(given)} labels for a split of at least {needed} triples; give one for each "
+            "triple, in the order of the split"
+        )
+    for row, label in enumerate(given):
+        if not isinstance(label, str) or not label:
+            raise InputError(f"label {row} is {label!r}; labels are text, not empty")
+    return [str(given[row]) for row in ranks.triple.tolist()]
+
+
+def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
+    triples = _labelled_triples(ranks)
+    wanted = set(triples)
+    found: dict[Triple, tuple[str, int]] = {}
+    first: tuple[Triple, int] | None = None
+    for number, triple, label in _lines(path):
+        first = first or (triple, number)
+        if triple not in wanted:
+            continue
+        known, line = found.setdefault(triple, (label, number))
+        if known != label:
+            raise FileError(
+                path,
+                number,
+                found=f"{' '.join(triple)!r} is labelled {label!r}, in line {line} {known!r}",
+                mend="keep one label per triple",
+            )
+    if not found:
+        raise _no_match(path, first, triples)
+    return [found[triple][0] if triple in found else None for triple in triples]
+
+
+def _no_match(path: Path, first: tuple[Triple, int] | None, triples: list[Triple]) -> FileError:
+    if first is None:
+        return FileError(path, found="no line: the file is empty", mend=WANTED)
+    return FileError(
+        path,
+        first[1],
+        found=f"not one of its triples was evaluated; here stands {' '.join(first[0])!r}",
+        mend=f"write head, relation, tail and label, as in {' '.join(triples[0])!r}",
+    )
+
+
+def _labelled_triples(ranks: Ranks) -> list[Triple]:
+    """(head, relation, tail) of every instance, in labels."""
+    relations, entities = ranks.relation_labels, ranks.entity_labels
+    if relations is None or entities is None:
+        raise UsageError(
+            "these ranks carry no labels of entities and relations, by which lines of a file could "
+            "be found; give a sequence with a label for each triple of the evaluated split"
+        )
+    ends: list[NDArray[Any]] = [
+        np.where(ranks.side == side, ranks.answer, ranks.given) for side in (0, 1)
+    ]
+    used = np.unique(ends).tolist()
+    label = {number: str(entities[number]) for number in used}
+    rows = zip(ends[0].tolist(), ranks.relation.tolist(), ends[1].tolist(), strict=True)
+    return [(label[head], relations[relation], label[tail]) for head, relation, tail in rows]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
+    """Number, triple and label of every line; spaces around the label are dropped."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        mend = "name a file of lines head<TAB>relation<TAB>tail<TAB>label"
+        raise FileError(path, found=f"cannot be read ({reason})", mend=mend) from None
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    while lines and not lines[-1].rstrip(b"\r"):
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        cells = line.removesuffix(b"\r").decode("utf-8", "surrogateescape").split("\t")
+        if len(cells) != 4:
+            shown = "\t".join(cells)[:200]
+            found = f"{len(cells)} columns in {shown!r}" if shown else "an empty line"
+            raise FileError(path, number, found=found, mend=WANTED)
+        if not cells[3].strip():
+            raise FileError(path, number, found="an empty label", mend=WANTED)
+        yield number, (cells[0], cells[1], cells[2]), cells[3].strip()

@@ -1,0 +1,162 @@
+"""Scores in files: a ``.npy`` matrix, a folder of ``.npy`` shards, an ``.npz`` with `Factors`.
+
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.scores.sources import Factors, JoinedSource, MatrixSource, Source
+
+__all__ = ["check_factor_names", "load_matrix", "load_scores"]
+
+_MAGIC = b"\x93NUMPY"
+_FACTORS = ("queries", "entities", "bias", "metric")
+_SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
+
+
+def load_scores(path: str | PathLike[str]) -> Source | Factors:
+    """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model.
+
+    Shards are joined in the order of their names, numbers in them counted as numbers: ``2.npy``
+    comes before ``10.npy``. Hidden files are passed over.
+
+    Raises
+    ------
+    FileError
+        The path does not exist or cannot be read, or holds something else.
+    """
+    path = Path(path)
+    try:
+        os.stat(path)
+        if path.is_dir():
+            return _load_shards(path)
+        if path.suffix == ".npz":
+            return _load_factors(path)
+        return _load_matrix(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
+    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else."""
+    path = Path(path)
+    try:
+        os.stat(path)
+        return _load_matrix(path).matrix
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _load_shards(folder: Path) -> JoinedSource:
+    names = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    shards = sorted((name for name in names if name.endswith(".npy")), key=_by_number)
+    if not shards:
+        raise FileError(folder, found="no .npy shard in this folder", mend="name another folder")
+    return JoinedSource([_load_matrix(folder / name) for name in shards])
+
+
+def _by_number(name: str) -> tuple[list[str | int], str]:
+    """Sort key in which numbers count as numbers; texts and numbers alternate."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
+
+
+def _load_matrix(path: Path) -> MatrixSource:
+    """A ``.npy`` file, memory-mapped."""
+    if path.suffix != ".npy":
+        raise FileError(path, found=_kind(path), mend="save the scores with numpy.save as .npy")
+    with open(path, "rb") as file:
+        start = file.read(len(_MAGIC))
+    if start and not _MAGIC.startswith(start):
+        raise FileError(
+            path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", mend=_SAVE_AGAIN
+        )
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise FileError(
+            path,
+            found=f"not a readable .npy array ({reason})",
+            mend=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
+        ) from None
+    try:
+        return MatrixSource(matrix, str(path))
+    except InputError as error:
+        found, mend = str(error).split("; ", 1)
+        raise FileError(path, found=found, mend=mend) from None
+
+
+def _kind(path: Path) -> str:
+    if path.suffix == ".parquet":
+        return "a Parquet file is no score matrix (saved ranks are for Ranks.load or kgtrec report)"
+    return (
+        f"a file {'named ' + path.suffix if path.suffix else 'without suffix'} is no score matrix"
+    )
+
+
+def check_factor_names(path: Path, names: Iterable[str]) -> None:
+    """FileError if an archive lacks an array of a factorised model, or holds another one."""
+    arrays = set(names)
+    if not {"queries", "entities"} <= arrays:
+        raise FileError(
+            path,
+            found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
+            mend="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
+            "or save a score matrix as .npy",
+        )
+    unknown = sorted(arrays - set(_FACTORS))
+    if unknown:  # a bias under another name would be lost without a word
+        raise FileError(
+            path,
+            found=f"arrays of unknown meaning: {', '.join(map(repr, unknown))}",
+            mend=f"leave them out; a factorised model has {', '.join(_FACTORS)}",
+        )
+
+
+def _load_factors(path: Path) -> Factors:
+    arrays = _read_archive(path)
+    check_factor_names(path, arrays)
+    metric = str(arrays["metric"]) if "metric" in arrays else "dot"
+    try:
+        return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
+    except (InputError, UsageError) as error:
+        raise FileError(
+            path, found=str(error), mend="mend the arrays and save them again"
+        ) from None
+
+
+def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        if error.errno is not None:
+            raise _unreadable(path, error) from None
+        reason = " ".join(str(error).split())
+    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+        reason = " ".join(str(error).split())
+    raise FileError(
+        path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> FileError:
+    mend = "check the path and its permissions"
+    if error.errno == errno.ENOMEM:
+        mend = "hand over a folder of smaller shards, or raise the limit on memory (ulimit -v)"
+    elif error.errno == errno.ENOENT:
+        mend = "check the name and the working folder"
+    return FileError(path, found=error.strerror or str(error), mend=mend)

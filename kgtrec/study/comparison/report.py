@@ -1,0 +1,249 @@
+"""Several systems, one measure: values with intervals, every pair tested, and what follows.
+
+Puts `kgtrec.study.comparison.bootstrap` and `kgtrec.study.comparison.significance` into tables and
+a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
+from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
+
+__all__ = ["Comparison", "compare"]
+
+Floats = NDArray[np.float64]
+
+TEST_NAMES = {
+    "randomisation": "paired randomisation test",
+    "t": "paired t-test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "bootstrap": "paired bootstrap test",
+}
+CORRECTION_NAMES = {
+    "holm": "Holm's correction",
+    "bh": "Benjamini and Hochberg's correction",
+    "bonferroni": "Bonferroni's correction",
+    "none": "no correction for the number of pairs",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems by one measure.
+
+    Attributes
+    ----------
+    samples : Samples
+    resampled : Resampled
+        Draws of the questions, the same for all systems.
+    tests : PairTests
+    effects : Effects
+    confidence, level : float
+        Of the intervals, and of what counts as significant.
+    """
+
+    samples: Samples
+    resampled: Resampled
+    tests: PairTests
+    effects: Effects
+    confidence: float = 0.95
+    level: float = 0.05
+
+    @property
+    def order(self) -> list[int]:
+        """Systems, best first; equal ones in the order given."""
+        sign = 1.0 if self.samples.higher_is_better else -1.0
+        return np.argsort(-sign * self.resampled.estimate, kind="stable").tolist()
+
+    def intervals(self) -> Floats:
+        """Ends of the systems' intervals, float64 (2, s)."""
+        return self.resampled.interval(self.confidence)
+
+    def difference_intervals(self) -> Floats:
+        """Ends of the intervals of the pairs' differences, float64 (2, p), not corrected."""
+        return self.resampled.difference_interval(self.tests.pairs, self.confidence)
+
+    def value_table(self) -> Table:
+        """A row per system, best first: value, interval, and whom it significantly beats."""
+        titles = ("", "system", self.samples.title, *self._ends(), "better than")
+        keys = ("letter", "system", "value", "low", "high", "better_than")
+        digits = (0, 0, *(self.samples.digits,) * 3, 0)
+        low, high = self.intervals().tolist()
+        letters, beaten = self._letters(), self._beaten()
+        rows: list[tuple[Cell, ...]] = [
+            (letters[i], self.samples.systems[i], float(self.resampled.estimate[i]), low[i],
+             high[i], beaten[i])
+            for i in self.order
+        ]  # fmt: skip
+        return Table(titles, keys, digits, rows, 2)
+
+    def pair_table(self) -> Table:
+        """A row per pair, the better system first: difference, interval, p, effect sizes."""
+        place = {system: rank for rank, system in enumerate(self.order)}
+        low, high = self.difference_intervals()
+        names, found = self.samples.systems, []
+        for k, (i, j) in enumerate(self.tests.pairs.tolist()):
+            turned = place[i] > place[j]
+            sign = -1.0 if turned else 1.0
+            ends = sorted((sign * float(low[k]), sign * float(high[k])))
+            first, second = (j, i) if turned else (i, j)
+            share = float(self.effects.superiority[k])
+            found.append(
+                (place[first], place[second], names[first], names[second],
+                 sign * float(self.effects.difference[k]), *ends, float(self.tests.p[k]),
+                 float(self.tests.corrected[k]), sign * float(self.effects.d_z[k]),
+                 1 - share if turned else share)
+            )  # fmt: skip
+        digits = self.samples.digits
+        titles = ("system", "against", "difference", *self._ends(), "p", self._p_title(), "d_z",
+                  "wins")  # fmt: skip
+        keys = ("system", "against", "difference", "low", "high", "p", "p.corrected", "d_z",
+                "superiority")  # fmt: skip
+        rows = [row[2:] for row in sorted(found, key=lambda row: row[:2])]
+        return Table(titles, keys, (0, 0, digits, digits, digits, 5, 5, 3, 3), rows, 2)
+
+    def latex(self) -> str:
+        """The values as a LaTeX ``tabular``; superscripts name the systems that are beaten."""
+        table, rows = self.value_table(), []
+        for letter, name, value, low, high, beaten in table.rows:
+            mark = f"\0{beaten}\0" if beaten else ""
+            digits = self.samples.digits
+            ends = f"[{low:.{digits}f}, {high:.{digits}f}]"
+            rows.append((letter, name, f"{value:.{digits}f}{mark}", ends))
+        interval = f"{self.confidence:.0%} interval"
+        plain = Table(("", "system", self.samples.title, interval), ("", "", "", ""), (0,) * 4,
+                      rows, 2)  # fmt: skip
+        note = (
+            f"% Superscripts: significantly better than these systems ({self.method()}, "
+            f"p < {self.level:g}).\n"
+        )
+        return note + re.sub("\0(.*?)\0", r"$^{\\mathrm{\1}}$", plain.to_latex())
+
+    def method(self) -> str:
+        """How was tested: "paired t-test over 20,466 instances, Holm's correction"."""
+        return (
+            f"{TEST_NAMES[self.tests.test]} over {len(self.tests.samples):,} "
+            f"{self.tests.samples.unit}, {CORRECTION_NAMES[self.tests.correction]}"
+        )
+
+    def sentence(self) -> str:
+        """What can be concluded, and what cannot."""
+        better = self.tests.better(self.level)
+        names, order = self.samples.systems, self.order
+        n_pairs, told = len(self.tests.pairs), int(better.sum())
+        best = order[0]
+        tied = [names[i] for i in order[1:] if not better[best, i]]
+        head = f"{self.samples.name}: "
+        if n_pairs == 1:
+            first, second = names[best], names[order[1]]
+            p = float(self.tests.corrected[0])
+            if told:
+                head += f"{first} is better than {second}"
+            else:
+                head += f"{first} and {second} cannot be told apart"
+            return f"{head} ({self.method()}: p = {p:.4g})."
+        if not tied:
+            head += f"{names[best]} is better than every other system"
+        elif len(tied) == len(order) - 1:
+            head += f"{names[best]} comes first, but is not significantly better than any other"
+        else:
+            head += f"{names[best]} comes first, and is not told apart from {_listed(tied)}"
+        pairs = f"{told} of {n_pairs} pairs differ at p < {self.level:g}"
+        return f"{head}; {pairs} ({self.method()})."
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything, for JSON."""
+        values = self.value_table()
+        kept = [dict(zip(values.keys, row, strict=True)) for row in values.rows]
+        pairs = self.pair_table()
+        return {
+            "measure": self.samples.name,
+            "unit": self.samples.unit,
+            "items": len(self.samples),
+            "questions": self.samples.n_clusters,
+            "higher_is_better": self.samples.higher_is_better,
+            "test": self.tests.test,
+            "tested_over": self.tests.samples.unit,
+            "correction": self.tests.correction,
+            "confidence": self.confidence,
+            "level": self.level,
+            "systems": kept,
+            "pairs": [dict(zip(pairs.keys, row, strict=True)) for row in pairs.rows],
+            "conclusion": self.sentence(),
+        }
+
+    def _ends(self) -> tuple[str, str]:
+        return f"{self.confidence:.0%} from", "to"
+
+    def _p_title(self) -> str:
+        return {"none": "p as it is", "bh": "p (BH)"}.get(
+            self.tests.correction, f"p ({self.tests.correction.capitalize()})"
+        )
+
+    def _letters(self) -> dict[int, str]:
+        """a, b, ... by place; numbers where these run out."""
+        many = len(self.order) > 26
+        return {i: str(k + 1) if many else chr(97 + k) for k, i in enumerate(self.order)}
+
+    def _beaten(self) -> dict[int, str]:
+        better, letters = self.tests.better(self.level), self._letters()
+        between = "," if len(letters) > 26 else ""
+        return {i: between.join(letters[j] for j in self.order if better[i, j]) for i in letters}
+
+
+def compare(
+    samples: Samples,
+    test: str = "randomisation",
+    correction: str = "holm",
+    *,
+    clustered: bool = False,
+    permutations: int = PERMUTATIONS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    confidence: float = 0.95,
+    level: float = 0.05,
+) -> Comparison:
+    """Compare systems by one measure.
+
+    Parameters
+    ----------
+    samples : Samples
+    test, correction, permutations
+        See `kgtrec.study.comparison.significance.pairwise`.
+    clustered : bool
+        Test over questions where items are instances: sound where instances of a question depend on
+        each other, at some loss of power. Intervals draw whole questions in either case.
+    draws : int
+        Of the bootstrap.
+    seed : int
+    confidence, level : float
+        Of intervals; of what counts as significant.
+
+    Raises
+    ------
+    UsageError
+        As for `pairwise` and `resample`; or a level outside (0, 1).
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} is not between 0 and 1; 0.05 is usual")
+    resampled = resample(samples, draws, seed)
+    tests = pairwise(
+        samples.by_cluster() if clustered else samples, test, correction,
+        permutations=permutations, seed=seed, resampled=resampled,
+    )  # fmt: skip
+    return Comparison(samples, resampled, tests, effects(samples), confidence, level)
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    shown = names if len(names) <= most else names[: most - 1]
+    text = ", ".join(shown)
+    return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} others"

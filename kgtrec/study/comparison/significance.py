@@ -1,0 +1,322 @@
+"""Is one system better than another, or is it the questions? Paired tests of all pairs of systems.
+
+============== ==============================================================================
+t              Student's paired t-test, two-tailed, n - 1 degrees of freedom
+wilcoxon       Wilcoxon's signed-rank test; zeros dropped, ties at their mean rank; exact up to
+               `EXACT` differences that are not zero, else normal with the variance of ties
+randomisation  the sign of every item's difference is random if the systems are alike
+               (Fisher's test); p = (b + 1) / (B + 1) of B random signs (Phipson and Smyth 2010)
+bootstrap      questions are drawn anew; p = (b + 1) / (B + 1), b draws whose difference lies
+               further from the observed one than that lies from 0
+============== ==============================================================================
+
+Micro samples are the instances, macro samples the questions (Zhou et al. 2022, section 5). Tests
+over instances take these as independent, and those of one question are not quite:
+`Samples.by_cluster` makes questions of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec import _core
+from kgtrec.errors import UsageError
+from kgtrec.ranking.kernel import available_cores, share_rows
+from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
+from kgtrec.study.comparison.samples import Samples
+
+__all__ = ["CORRECTIONS", "TESTS", "Effects", "PairTests", "corrected", "effects", "pairs_of",
+           "pairwise"]  # fmt: skip
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
+CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+PERMUTATIONS = 100_000
+EXACT = 50
+
+_PART = 4096  # permutations of one call
+_ROUNDING = 1e-12  # of the largest difference: closer ones tie
+
+
+@dataclass(frozen=True, eq=False)
+class PairTests:
+    """A test of every pair of systems by one measure.
+
+    Attributes
+    ----------
+    samples : Samples
+        What was tested.
+    test, correction : str
+    pairs : ndarray of int64, shape (p, 2)
+        Places of both systems.
+    statistic : ndarray of float64, shape (p,)
+        t of ``t``; of the others the mean difference, first less second, over items; of
+        ``wilcoxon`` the sum of the ranks of positive differences less that of negative ones.
+    p, corrected : ndarray of float64, shape (p,)
+        Two-sided; and corrected for the number of pairs.
+    """
+
+    samples: Samples
+    test: str
+    correction: str
+    pairs: Ints
+    statistic: Floats
+    p: Floats
+    corrected: Floats
+
+    def better(self, level: float = 0.05) -> NDArray[np.bool_]:
+        """Whether each system is significantly better than each other, bool (s, s)."""
+        found = np.zeros((len(self.samples.systems),) * 2, bool)
+        gap = self.samples.sign * self.samples.values.mean(axis=0)
+        for (i, j), p in zip(self.pairs.tolist(), self.corrected.tolist(), strict=True):
+            if p < level and gap[i] != gap[j]:
+                found[(i, j) if gap[i] > gap[j] else (j, i)] = True
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """How large the difference of every pair is, whatever its p-value.
+
+    Attributes
+    ----------
+    difference : ndarray of float64, shape (p,)
+        Value of the first system less that of the second.
+    d_z : ndarray of float64, shape (p,)
+        Mean difference over items, in standard deviations of the differences (Cohen 1988), above
+        0 where the first is better; 0 where all are 0, and infinite where they are alike
+        otherwise.
+    superiority : ndarray of float64, shape (p,)
+        Share of items on which the first system is better, half of the ties counted; 0.5 is none.
+    """
+
+    difference: Floats
+    d_z: Floats
+    superiority: Floats
+
+
+def pairs_of(n_systems: int) -> Ints:
+    """All pairs i < j, int64 (n (n - 1) / 2, 2)."""
+    return np.array(list(combinations(range(n_systems), 2)), np.int64).reshape(-1, 2)
+
+
+def pairwise(
+    samples: Samples,
+    test: str = "randomisation",
+    correction: str = "holm",
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    threads: int | None = None,
+    resampled: Resampled | None = None,
+) -> PairTests:
+    """Test every pair of systems.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of two items at least.
+    test : {"randomisation", "t", "wilcoxon", "bootstrap"}
+    correction : {"holm", "bh", "bonferroni", "none"}
+        See `corrected`.
+    permutations : int
+        Of the randomisation test.
+    seed : int
+        Of the randomisation test and the bootstrap; the same seed gives the same p-values.
+    threads : int, optional
+        Of the randomisation test. Any number gives the same p-values.
+    resampled : Resampled, optional
+        Draws for the bootstrap that are at hand.
+
+    Raises
+    ------
+    UsageError
+        No such test or correction, or one item only.
+    """
+    if test not in TESTS:
+        raise UsageError(f"test {test!r} is unknown; choose one of {', '.join(TESTS)}")
+    if len(samples) < 2:
+        raise UsageError(f"{samples.name}: one of the {samples.unit} proves nothing; give more")
+    pairs = pairs_of(len(samples.systems))
+    if test == "t":
+        statistic, p = _t_tests(samples.values, pairs)
+    elif test == "wilcoxon":
+        statistic, p = _wilcoxon_tests(samples.values, pairs)
+    elif test == "bootstrap":
+        statistic, p = _bootstrap_tests(resampled or resample(samples, DRAWS, seed), pairs)
+    else:
+        statistic = _mean_differences(samples.values, pairs)
+        p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
+    return PairTests(samples, test, correction, pairs, statistic, p, corrected(p, correction))
+
+
+def corrected(p: Floats, method: str = "holm") -> Floats:
+    """p-values of several tests, so that they may be read together.
+
+    Parameters
+    ----------
+    p : ndarray of float64, shape (m,)
+    method : {"holm", "bh", "bonferroni", "none"}
+        Holm (1979) and Bonferroni bound the chance of any false finding, Benjamini and Hochberg
+        (1995) the expected share of false ones among the findings.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        At least as large as `p`, at most 1.
+    """
+    if method not in CORRECTIONS:
+        raise UsageError(f"correction {method!r} is unknown; choose {', '.join(CORRECTIONS)}")
+    p = np.asarray(p, np.float64)
+    m = len(p)
+    if method == "none" or not m:
+        return p.copy()
+    if method == "bonferroni":
+        return np.minimum(p * m, 1.0)
+    order = np.argsort(p, kind="stable")
+    if method == "holm":
+        stepped = np.maximum.accumulate(p[order] * (m - np.arange(m)))
+    else:
+        stepped = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
+    found = np.empty(m)
+    found[order] = np.minimum(stepped, 1.0)
+    return found
+
+
+def effects(samples: Samples) -> Effects:
+    """Sizes of the differences of all pairs."""
+    values = samples.means()
+    found = []
+    for i, j in pairs_of(len(samples.systems)).tolist():
+        gap = samples.sign * (samples.values[:, i] - samples.values[:, j])
+        mean, deviation = gap.mean(), gap.std(ddof=1) if len(gap) > 1 else 0.0
+        if deviation <= _ROUNDING * np.abs(gap).max():
+            d_z = np.copysign(np.inf, mean) if mean else 0.0
+        else:
+            d_z = mean / deviation
+        close = np.abs(gap) <= _ROUNDING * np.abs(gap).max()
+        superiority = np.where(close, 0.5, gap > 0).mean()
+        found.append((values[i] - values[j], d_z, superiority))
+    columns = np.array(found, np.float64).reshape(-1, 3).T
+    return Effects(*np.ascontiguousarray(columns))
+
+
+def _mean_differences(values: Floats, pairs: Ints) -> Floats:
+    return np.array([(values[:, i] - values[:, j]).mean() for i, j in pairs.tolist()])
+
+
+def _t_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
+    from scipy.special import stdtr
+
+    n, found = len(values), []
+    for i, j in pairs.tolist():
+        gap = values[:, i] - values[:, j]
+        mean, error = gap.mean(), gap.std(ddof=1) / np.sqrt(n)
+        if error == 0:
+            found.append(np.copysign(np.inf, mean) if mean else 0.0)
+        else:
+            found.append(mean / error)
+    t = np.array(found)
+    return t, 2 * stdtr(n - 1, -np.abs(t))
+
+
+def _wilcoxon_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
+    found = [_wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
+    statistic, p = np.array(found).reshape(-1, 2).T
+    return statistic, p
+
+
+def _wilcoxon(gap: Floats) -> tuple[float, float]:
+    """Signed rank sum and p of one pair."""
+    from scipy.special import ndtr
+
+    size = np.abs(gap)
+    step = _ROUNDING * size.max()
+    size, positive = size[size > step], gap[size > step] > 0
+    if not len(size):
+        return 0.0, 1.0
+    twice, counts = _twice_ranks(size, step)
+    signed = int(twice[positive].sum() - twice[~positive].sum())
+    if len(size) <= EXACT:
+        return signed / 2, _exact_tail(twice, abs(signed))
+    n = float(len(size))
+    variance = n * (n + 1) * (2 * n + 1) / 6 - float((counts**3.0 - counts).sum()) / 12
+    return signed / 2, float(2 * ndtr(-abs(signed) / 2 / np.sqrt(variance)))
+
+
+def _twice_ranks(size: Floats, step: float) -> tuple[Ints, Ints]:
+    """Twice the rank of each size, ties at the mean; and how many each tie holds."""
+    order = np.argsort(size, kind="stable")
+    group = np.cumsum(np.diff(size[order], prepend=-1.0) > step) - 1
+    counts = np.bincount(group)
+    last = np.cumsum(counts)
+    twice = np.empty(len(size), np.int64)
+    twice[order] = (2 * last - counts + 1)[group]
+    return twice, counts
+
+
+def _exact_tail(twice: Ints, least: int) -> float:
+    """Probability that the sum of ranks under random signs is as far from 0: by counting all."""
+    ways = np.ones(1)
+    for rank in twice.tolist():
+        longer = np.zeros(len(ways) + rank)
+        longer[: len(ways)] = ways
+        longer[rank:] += ways
+        ways = longer / 2
+    # ways[u]: probability that the positive ranks sum to u / 2, of a total of (len - 1) / 2.
+    signed = 2 * np.arange(len(ways)) - (len(ways) - 1)
+    return min(1.0, float(ways[np.abs(signed) >= least].sum()))
+
+
+def _randomisation_tests(
+    values: Floats, pairs: Ints, permutations: int, seed: int, threads: int | None
+) -> Floats:
+    """p of every pair under the same random signs.
+
+    The sum of a pair's differences is that of one system's values less that of the other's, so one
+    column a system serves all pairs. Values are taken relative to the first system: where systems
+    agree, these are exactly 0, and such rows have no part in it. A sum is off by less than
+    (rows + 3) roundings of the sum of the sizes; what is as near as that to the observed sum ties
+    with it, and ties count against a difference.
+    """
+    if permutations < 1:
+        raise UsageError(f"permutations={permutations!r}; the randomisation test needs some")
+    relative = values - values[:, :1]
+    relative = np.ascontiguousarray(relative[(relative != 0).any(axis=1), 1:])
+    if not len(relative):
+        return np.ones(len(pairs))
+    first, second = (pairs[:, k] for k in (0, 1))
+
+    def gaps(sums: Floats) -> Floats:
+        whole = np.concatenate([np.zeros((len(sums), 1)), sums], axis=1)
+        return np.asarray(whole[:, first] - whole[:, second])
+
+    size = np.concatenate([[0.0], np.abs(relative).sum(axis=0)])
+    slack = (len(relative) + 3) * np.finfo(np.float64).eps * (size[first] + size[second])
+    least = np.abs(gaps(relative.sum(axis=0, keepdims=True))[0]) - slack
+    starts = range(0, permutations, _PART)
+    beyond = np.zeros((len(starts), len(pairs)), np.int64)
+
+    def count(start: int, stop: int) -> None:
+        sums = np.empty((stop - start, relative.shape[1]))
+        _core.sign_sums(relative, seed, start, sums)
+        beyond[start // _PART] = (np.abs(gaps(sums)) >= least).sum(axis=0)
+
+    parts = [(start, min(start + _PART, permutations)) for start in starts]
+    share_rows(count, parts, available_cores() if threads is None else threads)
+    return (beyond.sum(axis=0) + 1) / (permutations + 1)
+
+
+def _bootstrap_tests(resampled: Resampled, pairs: Ints) -> tuple[Floats, Floats]:
+    first, second = (pairs[:, k] for k in (0, 1))
+    observed = resampled.estimate[first] - resampled.estimate[second]
+    drawn = resampled.draws[:, first] - resampled.draws[:, second]
+    slack = _ROUNDING * np.abs(resampled.estimate).max()
+    beyond = (np.abs(drawn - observed) >= np.abs(observed) - slack).sum(axis=0)
+    return observed, (beyond + 1) / (len(drawn) + 1)

@@ -1,0 +1,344 @@
+"""How stable a ranking of systems is: fewer test triples, deeper pools (Zhou et al. 2022).
+
+`data_sensitivity` discards test triples at random and asks whether systems keep their order (their
+section 5.1, Figure 7). `depth_curves` asks the same of labels that grow with the depth of a pool
+(section 4.2, Figures 4 and 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure, parse_all
+from kgtrec.ranking.kernel import available_cores, share_rows
+from kgtrec.study.comparison.rank_correlation import tau_ap, tau_b
+from kgtrec.study.comparison.samples import align_ranks
+from kgtrec.study.comparison.subsets import SubsetValues, subset_values
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["MEASURES", "SHARES", "DepthCurves", "Sensitivity", "data_sensitivity", "depth_curves"]
+
+Floats = NDArray[np.float64]
+
+SHARES = (0.01, *(percent / 100 for percent in range(5, 100, 5)))
+REPEATS = 50
+MEASURES = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10", "both.realistic.macro.mrr",
+            "both.realistic.macro.hits@10", "both.macro.map_cut_20",
+            "both.macro.ndcg_cut_20")  # fmt: skip
+
+_TOGETHER = 64  # subsets whose weights are in memory at once,
+_WEIGHTS = 4_000_000  # unless they are more than this
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Correlation of rankings of systems on parts of the test set with that on all of it.
+
+    Attributes
+    ----------
+    measures, titles : tuple of str, length m
+    systems : tuple of str
+    shares : ndarray of float64, shape (S,)
+        Part of the triples that is kept.
+    tau : ndarray of float64, shape (m, S, repeats)
+        tau-b to the ranking on all triples; NaN where a subset ties all systems.
+    triples : int
+    seed : int
+    """
+
+    measures: tuple[str, ...]
+    titles: tuple[str, ...]
+    systems: tuple[str, ...]
+    shares: Floats
+    tau: Floats
+    triples: int
+    seed: int
+
+    def mean(self) -> Floats:
+        """Mean tau over the repeats, float64 (m, S); subsets that tie all systems left out."""
+        return _over_repeats(self.tau, np.nanmean)
+
+    def spread(self, confidence: float = 0.95) -> Floats:
+        """Range of the middle repeats, float64 (2, m, S)."""
+        tails = ((1 - confidence) / 2, (1 + confidence) / 2)
+        return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in tails])
+
+    def table(self) -> Table:
+        """A row per share, a column per measure: the mean tau over the repeats."""
+        rows: list[tuple[Cell, ...]] = [
+            (f"{share:.0%}", max(1, round(share * self.triples)), *column)
+            for share, column in zip(self.shares.tolist(), self.mean().T.tolist(), strict=True)
+        ]
+        digits = (0, 0, *(4,) * len(self.measures))
+        keys = ("share", "triples", *self.measures)
+        return Table(("share", "triples", *self.titles), keys, digits, rows)
+
+    def spread_table(self) -> Table:
+        """A row per measure and share: the mean tau, and the range of the middle 95 %."""
+        low, high = self.spread()
+        rows: list[tuple[Cell, ...]] = [
+            (name, f"{share:.0%}", max(1, round(share * self.triples)),
+             *map(float, (self.mean()[k, at], low[k, at], high[k, at])))
+            for k, name in enumerate(self.measures)
+            for at, share in enumerate(self.shares.tolist())
+        ]  # fmt: skip
+        titles = ("measure", "share", "triples", "tau-b", "low", "high")
+        keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
+        return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
+
+
+def _over_repeats(tau: Floats, summary: object, *more: float) -> Floats:
+    """A summary of the finite ones; NaN without a warning where there is none."""
+    found = np.full(tau.shape[:-1], np.nan)
+    some = np.isfinite(tau).any(axis=-1)
+    if some.any():
+        found[some] = summary(tau[some], *more, axis=-1)  # type: ignore[operator]
+    return found
+
+
+def data_sensitivity(
+    ranks: Mapping[str, Ranks],
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = False,
+) -> Sensitivity:
+    """Does the ranking of systems survive if fewer triples are tested?
+
+    Nothing is scored again: see `kgtrec.study.comparison.subsets`. All measures see the same
+    subsets.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+        By the names of the systems, three at least; see `align_ranks`.
+    measures : sequence of keys or Measure, optional
+        By default micro MRR and Hits@10, macro MRR and Hits@10, MAP@20 and nDCG@20: the paper's.
+    shares : sequence of float
+        Parts of the triples to keep, each in (0, 1).
+    repeats : int
+        Random subsets of each size; the paper takes 50.
+    seed : int
+        The same seed chooses the same triples, for any number of threads.
+    threads : int, optional
+        By default, the cores that this process may use.
+    progress : bool, optional
+        A bar on standard error; None: on a terminal.
+
+    Raises
+    ------
+    UsageError
+        Fewer than three systems, a share outside (0, 1), or a measure that cannot be had.
+    InputError
+        Systems that cannot be compared.
+    """
+    asked = parse_all(measures or MEASURES)
+    sizes = _checked(len(ranks), shares, repeats)
+    aligned = align_ranks(ranks)
+    valued = subset_values(aligned, asked)
+    n_triples = valued.n_triples
+    full = valued.of(np.ones((1, n_triples), bool))
+    tau = np.empty((len(asked), len(sizes) * repeats))
+    instances = max(map(len, aligned.values()))
+    together = max(1, min(_TOGETHER, _WEIGHTS // instances))
+    starts = range(0, tau.shape[1], together)
+    with progress_bar(len(starts), "blocks of subsets", progress) as bar:
+
+        def fill(first: int, stop: int) -> None:
+            kept = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
+            _fill_tau(valued, full, kept, tau[:, first:stop])
+            bar.update()
+
+        parts = [(first, min(first + together, tau.shape[1])) for first in starts]
+        share_rows(fill, parts, available_cores() if threads is None else threads)
+    return Sensitivity(
+        tuple(measure.key for measure in asked),
+        tuple(_title(measure) for measure in asked),
+        tuple(ranks),
+        sizes,
+        tau.reshape(len(asked), len(sizes), repeats),
+        n_triples,
+        seed,
+    )
+
+
+def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:
+    """The shares as an array."""
+    if n_systems < 3:
+        raise UsageError(
+            f"{n_systems} systems have no ranking to speak of; data sensitivity needs 3 or more"
+        )
+    sizes = np.asarray(shares, np.float64)
+    if sizes.ndim != 1 or not len(sizes) or not ((sizes > 0) & (sizes < 1)).all():
+        raise UsageError(f"shares {list(shares)!r} must lie between 0 and 1, as in 0.05")
+    if repeats < 1:
+        raise UsageError(f"repeats={repeats!r}; repeat at least once")
+    return sizes
+
+
+def _subsets(
+    n_triples: int, sizes: Floats, repeats: int, numbers: range, seed: int
+) -> NDArray[np.bool_]:
+    """The subsets of these numbers, each from a generator of its own; bool (len, triples)."""
+    kept = np.zeros((len(numbers), n_triples), bool)
+    for row, number in zip(kept, numbers, strict=True):
+        size = max(1, round(float(sizes[number // repeats]) * n_triples))
+        row[np.random.default_rng([seed, number]).permutation(n_triples)[:size]] = True
+    return kept
+
+
+def _fill_tau(valued: SubsetValues, full: Floats, kept: NDArray[np.bool_], out: Floats) -> None:
+    for line, values, whole in zip(out, valued.of(kept), full, strict=True):
+        there = np.isfinite(values).all(axis=1)
+        line[:] = np.nan
+        line[there] = tau_b(values[there], whole)
+
+
+def _title(measure: Measure) -> str:
+    averaging = measure.averaging
+    plain = measure.is_trec or averaging == "stratified"
+    return measure.title if plain else f"{averaging} {measure.title}"
+
+
+@dataclass(frozen=True, eq=False)
+class DepthCurves:
+    """Correlation of rankings of systems at every depth of a pool with that at one of them.
+
+    Attributes
+    ----------
+    measures : tuple of str, length m
+    depths : tuple of int, length d
+    reference : int
+        The depth that all are compared with.
+    tau, tau_ap : ndarray of float64, shape (m, d)
+    systems : tuple of str, length s
+        Empty where values alone were given.
+    values : ndarray of float64, shape (m, d, s), or None
+    interval, interval_ap : ndarray of float64, shape (2, m, d), or None
+        Ends of the intervals of `tau` and `tau_ap` over questions; None where values alone are
+        known, see `kgtrec.study.pooling.depths`.
+    confidence : float
+        Of the intervals.
+    """
+
+    measures: tuple[str, ...]
+    depths: tuple[int, ...]
+    reference: int
+    tau: Floats
+    tau_ap: Floats
+    systems: tuple[str, ...] = ()
+    values: Floats | None = None
+    interval: Floats | None = None
+    interval_ap: Floats | None = None
+    confidence: float = 0.95
+
+    def least_alike(self) -> str:
+        """A sentence: where the rankings differ most from that of the reference."""
+        if not np.isfinite(self.tau).any():
+            return f"At depth {self.reference} all systems tie, so that there is no ranking."
+        k, at = np.unravel_index(np.nanargmin(self.tau), self.tau.shape)
+        return (
+            f"Least like depth {self.reference}: {self.measures[k]} at depth {self.depths[at]}, "
+            f"{self.tau[k, at]:.4f}."
+        )
+
+    def values_by_name(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Measure, then depth, then system, to the value; empty where `values` is None."""
+        return {
+            name: {
+                str(depth): dict(zip(self.systems, row, strict=True))
+                for depth, row in zip(self.depths, rows, strict=True)
+            }
+            for name, rows in zip(self.measures, () if self.values is None
+                                  else self.values.tolist(), strict=False)
+        }  # fmt: skip
+
+    def interval_table(self) -> Table:
+        """A row per measure and depth: tau-b and tau-AP, with intervals.
+
+        Raises
+        ------
+        UsageError
+            There are none.
+        """
+        if self.interval is None or self.interval_ap is None:
+            raise UsageError("these curves have no intervals; take table()")
+        rows: list[tuple[Cell, ...]] = []
+        for k, name in enumerate(self.measures):
+            for at, depth in enumerate(self.depths):
+                kendall, top_heavy = self.interval[:, k, at], self.interval_ap[:, k, at]
+                cells = self.tau[k, at], *kendall, self.tau_ap[k, at], *top_heavy
+                rows.append((name, str(depth), *map(float, cells)))
+        titles = ("measure", "depth", "tau-b", "low", "high", "tau-AP", "low", "high")
+        ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
+        return Table(titles, ("measure", "depth", *ends), (0, 0, *(4,) * 6), rows, 2)
+
+    def table(self) -> Table:
+        """A row per depth, a column per measure: tau-b."""
+        rows: list[tuple[Cell, ...]] = [
+            (str(depth), *column)
+            for depth, column in zip(self.depths, self.tau.T.tolist(), strict=True)
+        ]
+        digits = (0, *(4,) * len(self.measures))
+        return Table(("depth", *self.measures), ("depth", *self.measures), digits, rows)
+
+
+def depth_curves(
+    values: Mapping[str, ArrayLike],
+    depths: Sequence[int],
+    reference: int | None = None,
+    *,
+    lower_is_better: Sequence[str] = (),
+) -> DepthCurves:
+    """How the ranking of systems changes as a pool grows deeper.
+
+    Parameters
+    ----------
+    values : mapping of str to array-like of float, shape (depths, s)
+        By the name of a measure: the systems' values with the labels of each depth.
+    depths : sequence of int
+        Ascending; 0 for the labels before pooling.
+    reference : int, optional
+        One of the depths; by default the first.
+    lower_is_better : sequence of str
+        Measures such as MR, of which tau-AP must know the better end.
+
+    Raises
+    ------
+    InputError
+        Values of other shapes.
+    UsageError
+        The reference is none of the depths.
+    """
+    depths = tuple(int(depth) for depth in depths)
+    chosen = depths[0] if reference is None else reference
+    if chosen not in depths:
+        raise UsageError(
+            f"reference {chosen!r} is none of the depths {', '.join(map(str, depths))}"
+        )
+    kendall, top_heavy = [], []
+    for name, given in values.items():
+        rows = np.asarray(given, np.float64)
+        if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
+            raise InputError(
+                f"{name} has values of shape {rows.shape}; expected a row for each of the "
+                f"{len(depths)} depths and a column for each of two or more systems"
+            )
+        rows = -rows if name in lower_is_better else rows
+        whole = rows[depths.index(chosen)]
+        kendall.append(tau_b(rows, whole))
+        top_heavy.append(tau_ap(rows, whole))
+    return DepthCurves(tuple(values), depths, chosen, np.array(kendall), np.array(top_heavy))

@@ -1,0 +1,258 @@
+"""A comparison in sentences: what was seen, what it means at each sparsity, what to make of it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+from kgtrec._internal.table import WIDTH, Table
+from kgtrec.study.openworld.metrics import title_of
+
+if TYPE_CHECKING:
+    from kgtrec.study.openworld.compare import Comparison
+    from kgtrec.study.openworld.projection import Outlook
+
+__all__ = ["ASSUMPTIONS", "advice", "outlook_table", "verdict"]
+
+TWO_SIDED = 1.959963984540054  # standard errors of a 95 % interval
+FRAGILE = 0.1
+"""The paper's own simulations let models differ this much in correlation (Figure 2): a difference
+that less than this explains says little about strength, however many questions there are."""
+MISFIT = 0.05
+PARAGRAPHS = 3
+"""More sparsities than this are shown as a table."""
+FEW = 50
+"""The normal approximation of Theorem 4.2 asks for more questions than this."""
+
+ASSUMPTIONS = (
+    "a model predicts every true answer of a question with the same probability, its strength, "
+    "and no false one; answers that are predicted come first, in random order (section 4)",
+    "answers are missing independently of each other and of what the models predict; a known "
+    "exception is a graph that was completed with the help of a similar model (section 4.3)",
+    "of a question that shows n answers, n / (1 - sparsity) are true; the sparsity is that of the "
+    "test set, not of the graph (appendix A.3), and cannot be measured from the graph itself",
+)
+
+
+def verdict(comparison: Comparison) -> str:
+    """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
+
+    The most careful answer over the sparsities: too close where the probability of the other order
+    passes the level somewhere; fragile where a correlation weaker than 0.1 would explain the whole
+    difference.
+    """
+    if comparison.difference == 0:
+        return "equal"
+    if any(comparison.p_of(outlook) > comparison.level for outlook in comparison.outlooks):
+        return "too close"
+    if not all(outlook.fits for outlook in comparison.outlooks):
+        return "model does not fit"
+    if any(abs(outlook.rho) < FRAGILE for outlook in comparison.outlooks):
+        return "fragile"
+    return "trust"
+
+
+def outlook_table(comparison: Comparison) -> Table:
+    """One row per sparsity: strengths, what complete labels would show, probability, questions."""
+    first, second = comparison.names
+    title = title_of(comparison.metric)
+    digits = 4
+    rows = [
+        (
+            f"{100 * o.sparsity:.3g} %",
+            *o.strengths,
+            *o.full,
+            o.full_difference,
+            comparison.p_of(o),
+            o.rho,
+        )
+        for o in comparison.outlooks
+    ]
+    return Table(
+        ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
+         "difference", "P(wrong)", "rho"),
+        ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
+         "full_difference", "p_wrong", "explaining_rho"),
+        (0, 3, 3, digits, digits, digits, digits, 3),
+        rows,
+    )  # fmt: skip
+
+
+def advice(comparison: Comparison) -> str:
+    """The whole text, at most 80 columns wide."""
+    parts = [_seen(comparison)]
+    if len(comparison.outlooks) > PARAGRAPHS:
+        parts.append(outlook_table(comparison).to_text())
+    else:
+        parts += [_outlook(comparison, outlook) for outlook in comparison.outlooks]
+    parts.append(_fill(f"Verdict: {_verdict(comparison)}"))
+    doubts = _doubts(comparison)
+    if doubts:
+        parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
+    listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
+    parts.append("What this rests on (Yang et al. 2022):\n" + listed)
+    return "\n\n".join(parts)
+
+
+def _seen(found: Comparison) -> str:
+    title = title_of(found.metric)
+    lines = [
+        f"{title}, averaged inside each question first, then over {found.n_questions:,} questions "
+        f"that show {found.answers_seen:.3g} answers each on average",
+        *(f"  {name}: {value:.4f}" for name, value in zip(found.names, found.values, strict=True)),
+        f"  difference: {found.difference:+.4f}{_plus_minus(found)}",
+    ]
+    return "\n".join(_fill(line) for line in lines)
+
+
+def _plus_minus(found: Comparison) -> str:
+    if math.isnan(found.paired_error):
+        return ""
+    return f" (standard error {found.paired_error:.4f}, question by question)"
+
+
+def _outlook(found: Comparison, at: Outlook) -> str:
+    first, second = found.names
+    title = title_of(found.metric)
+    lines = [f"If {100 * at.sparsity:.3g} % of the true answers are missing:"]
+    if not at.fits:
+        lines.append(
+            f"  No strength explains these values: even a perfect model would score "
+            f"{at.ceiling:.4f} here. {_ceiling_advice(found)}"
+        )
+    else:
+        lines.append(
+            f"  Strengths: {first} {at.strengths[0]:.3f}, {second} {at.strengths[1]:.3f} (1 is "
+            f"perfect, and would score {at.ceiling:.4f})."
+        )
+        reach = TWO_SIDED * at.full_error
+        lines.append(
+            f"  With complete labels: {title} {at.full[0]:.4f} and {at.full[1]:.4f}, a difference "
+            f"of {at.full_difference:+.4f} (95 % interval {at.full_difference - reach:+.4f} to "
+            f"{at.full_difference + reach:+.4f})."
+        )
+    lines += [f"  {text}" for text in (_probability(found, at), _needed(found, at)) if text]
+    if not math.isnan(at.rho) and found.difference:
+        better, other = (second, first) if found.difference > 0 else (first, second)
+        lines.append(
+            f"  {better} would be no stronger than {other} if missing and predicted answers had "
+            f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
+            "cannot tell."
+        )
+    return "\n".join(_fill(line) for line in lines)
+
+
+def _probability(found: Comparison, at: Outlook) -> str:
+    if found.difference == 0:
+        return ""
+    model = f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models"
+    model += " erred independently"
+    if math.isnan(found.p_data):
+        return f"Probability that complete labels order them the other way: {model}."
+    return (
+        "Probability that complete labels order them the other way: "
+        f"{_percent(found.p_data)} by the questions' own differences ({model})."
+    )
+
+
+def _needed(found: Comparison, at: Outlook) -> str:
+    if found.difference == 0:
+        return "No number of questions tells equal values apart."
+    count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
+    enough = "enough" if count <= found.n_questions else "not enough"
+    return (
+        f"Questions needed for {_percent(found.level)}: {math.ceil(count):,} (there are "
+        f"{found.n_questions:,}: {enough})."
+    )
+
+
+def _verdict(found: Comparison) -> str:
+    first, second = found.names
+    better, other = (second, first) if found.difference > 0 else (first, second)
+    kind = verdict(found)
+    if kind == "equal":
+        return "the two values are equal; nothing here tells the models apart."
+    worst = max(found.p_of(outlook) for outlook in found.outlooks)
+    if kind == "too close":
+        return (
+            f"too close to call. The order may be wrong with a probability of up to "
+            f"{_percent(worst)}, more than {_percent(found.level)}."
+        )
+    sure = f"that {better} is ahead is no accident of the questions ({_percent(worst)} or less)"
+    if kind == "model does not fit":
+        return (
+            f"{sure}, but at some of these sparsities the paper's model does not fit, so nothing "
+            f"follows there about complete labels. {_ceiling_advice(found)}"
+        )
+    if kind == "fragile":
+        least = min((o.rho for o in found.outlooks if not math.isnan(o.rho)), key=abs)
+        return (
+            f"{sure}, but it need not mean a stronger model: a correlation of {least:.3f} between "
+            f"missing and predicted answers would explain the whole difference, and the paper "
+            f"reckons with ±{FRAGILE}. Look at a less top-heavy metric too (-m log_mrr)."
+        )
+    return (
+        f"{sure}, and only a correlation beyond ±{FRAGILE} between missing and predicted answers "
+        f"would make {better} no stronger than {other}."
+    )
+
+
+def _doubts(found: Comparison) -> list[str]:
+    """Where the paper's model does not describe what was seen."""
+    doubts = []
+    if found.sampled:
+        doubts.append(
+            "these ranks are among sampled candidates: values, strengths and ceilings are not "
+            "those of full ranking."
+        )
+    if found.n_questions <= FEW:
+        doubts.append(
+            f"with {found.n_questions} questions the normal approximation is rough; the paper asks "
+            f"for more than {FEW}."
+        )
+    misses = [
+        (name, *pair, outlook.sparsity)
+        for outlook in found.outlooks
+        if outlook.fits
+        for name, pair in zip(found.names, outlook.control, strict=True)
+        if abs(pair[0] - pair[1]) > MISFIT
+    ]
+    if misses:
+        name, expected, seen, sparsity = max(misses, key=lambda miss: abs(miss[1] - miss[2]))
+        doubts.append(
+            "the paper's model does not describe these models well: fitted to "
+            f"{title_of(found.metric)}, it expects Hits@10 {expected:.3f} of {name} at sparsity "
+            f"{sparsity:.4g}, and it is {seen:.3f}. Take strengths and complete-label values as "
+            "rough; the probability from the questions' own differences does not depend on them."
+        )
+    if math.isnan(found.p_data):
+        doubts.append(
+            "values alone do not show how far the models agree question by question, and all "
+            "questions are taken to have the same number of answers; ranks files tell more."
+        )
+    return doubts
+
+
+def _ceiling_advice(found: Comparison) -> str:
+    return (
+        f"Either less than {100 * found.highest_sparsity:.3g} % is missing, or recorded answers "
+        "are easier to predict than missing ones (a negative correlation)."
+    )
+
+
+def _percent(share: float) -> str:
+    if share == 0:
+        return "less than 1e-300"
+    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
+
+
+def _fill(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )

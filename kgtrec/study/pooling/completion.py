@@ -1,0 +1,335 @@
+"""From a pool and judgements to qrels and to a complete test split, at any pooling depth.
+
+Seeds are true. A pooled triple is what a judge says; where no judge has spoken, a rule may; where
+none has, it is unjudged. What was never pooled is unjudged as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+from kgtrec.graph.graph import Graph
+from kgtrec.study.pooling.pool import Pool
+from kgtrec.study.pooling.seed_questions import Key, SeedQuestions, question_key
+from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
+
+__all__ = ["FALSE", "TRUE", "UNKNOWN", "Completion", "Qrels", "complete", "depth_table"]
+
+Ints = npt.NDArray[np.int64]
+
+TRUE, FALSE, UNKNOWN = 1, 0, -1
+"""Labels: true; false; pooled, but nobody has decided (trec_eval's -1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """Judgements by question.
+
+    Attributes
+    ----------
+    ids : list of str
+        Names of the questions.
+    offsets : int64 array (n_questions + 1,)
+    entities : int64 array (n,)
+        Of each question ascending.
+    labels : int64 array (n,)
+        1, 0, or -1 for pooled and not decided.
+    nameless : int
+        Questions that were left out, because runs have no name for them.
+    """
+
+    graph: Graph
+    ids: list[str]
+    offsets: Ints
+    entities: Ints
+    labels: Ints
+    nameless: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def answered(self) -> npt.NDArray[np.bool_]:
+        """Whether each question has an answer, label 1; shape (n_questions,)."""
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return np.bincount(owner[self.labels == TRUE], minlength=len(self)) > 0
+
+    def of_answered(self) -> Qrels:
+        """Without questions that have no answer, of which no estimate can be made."""
+        keep = self.answered
+        rows = np.repeat(keep, np.diff(self.offsets))
+        lengths = np.diff(self.offsets)[keep]
+        return replace(
+            self,
+            ids=[name for name, kept in zip(self.ids, keep.tolist(), strict=True) if kept],
+            offsets=np.concatenate(([0], np.cumsum(lengths))),
+            entities=self.entities[rows],
+            labels=self.labels[rows],
+        )
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write lines ``question 0 entity label``.
+
+        Raises
+        ------
+        FileError
+            The target cannot be written.
+        """
+        names = self.graph.entities.docnos[self.entities]
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets)).tolist()
+        with atomic_write(path) as out:
+            for question, name, label in zip(owner, names, self.labels.tolist(), strict=True):
+                line = f"{self.ids[question]} 0 {name} {label}\n"
+                out.write(line.encode("utf-8", "surrogateescape"))
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Labelled triples: the seeds, then those of a pool.
+
+    Attributes
+    ----------
+    seeds : SeedQuestions
+    depth : int
+        Of the pool; 0 for the seeds alone.
+    triples : int64 array (n, 3)
+        The seeds in their order, then the pooled ones in that of the pool.
+    labels : int64 array (n,)
+        1 true, 0 false, -1 not decided.
+    by_rule : bool array (n,)
+        Labelled false by a rule, and by no judge.
+    overruled : int
+        Triples that a rule calls false and a judge true (true counts).
+    doubted : int
+        Seeds that a judge calls false (they stay true).
+    unused : int
+        Judged triples that are neither seeds nor pooled to this depth.
+    drawn : bool array (n,), optional
+        Of a pool of which a sample is to be judged: the triples in the sample, seeds among them.
+    """
+
+    seeds: SeedQuestions
+    depth: int
+    triples: Ints
+    labels: Ints
+    by_rule: npt.NDArray[np.bool_]
+    overruled: int
+    doubted: int
+    unused: int
+    drawn: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    @cached_property
+    def sample(self) -> Completion:
+        """Labels of the drawn triples alone, all others being pooled and not judged: for infAP.
+
+        A seed that was not drawn counts as not judged, too. It would be taken for one of the
+        sample, and make true triples look more frequent than they are.
+
+        Raises
+        ------
+        UsageError
+            The pool was not sampled.
+        """
+        if self.drawn is None:
+            raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
+        return replace(self, labels=np.where(self.drawn, self.labels, UNKNOWN))
+
+    def of(self, label: int) -> Ints:
+        """Triples with a label, shape (m, 3)."""
+        return self.triples[self.labels == label]
+
+    @property
+    def split(self) -> npt.NDArray[np.int32]:
+        """The complete test split: seeds, and pooled triples that are true; int32 (m, 3)."""
+        return self.of(TRUE).astype(np.int32)
+
+    @property
+    def reverse(self) -> list[Key]:
+        """Questions of the complete split that no seed asks, so that nothing was pooled for them.
+
+        A pooled (h', r, t) that is true answers the seed's (?, r, t), and asks (h', r, ?) anew.
+        """
+        asked = set(self.seeds.keys)
+        new = [question_key(row, side) for side in (0, 1) for row in self.split.tolist()]
+        return [key for key in dict.fromkeys(new) if key not in asked]
+
+    def qrels(self, reverse: bool = False) -> Qrels:
+        """The labels by question, as runs name them.
+
+        Parameters
+        ----------
+        reverse : bool
+            Also for questions that only pooled true triples ask; see `reverse`. Those for which
+            runs have no name are left out and counted.
+        """
+        return self._made_qrels(self.reverse) if reverse else self._seed_qrels
+
+    @cached_property
+    def _seed_qrels(self) -> Qrels:
+        return self._made_qrels([])
+
+    def _made_qrels(self, more: Sequence[Key]) -> Qrels:
+        """Of the seeds' questions, and of more."""
+        keys = [*self.seeds.keys, *more]
+        named = [key for key in keys if key in self.seeds.names]
+        number = {key: i for i, key in enumerate(named)}
+        rows = sorted(
+            (number[key], row[2] if side else row[0], label)
+            for row, label in zip(self.triples.tolist(), self.labels.tolist(), strict=True)
+            for side in (0, 1)
+            if (key := question_key(row, side)) in number
+        )
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        offsets = np.searchsorted(table[:, 0], np.arange(len(named) + 1)).astype(np.int64)
+        return Qrels(
+            graph=self.seeds.graph,
+            ids=[self.seeds.names[key] for key in named],
+            offsets=offsets,
+            entities=table[:, 1],
+            labels=table[:, 2],
+            nameless=len(keys) - len(named),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Sizes, by name."""
+        true, false = (int((self.labels == label).sum()) for label in (TRUE, FALSE))
+        drawn = {} if self.drawn is None else {"drawn": int(self.drawn.sum())}
+        return {
+            "triples": len(self),
+            "true": true,
+            "seeds": len(self.seeds.seeds),
+            "added": true - len(self.seeds.seeds),
+            "false": false,
+            "false by rule": int(self.by_rule.sum()),
+            "undecided": len(self) - true - false,
+            **drawn,
+            "questions": len(self.seeds) + len(self.reverse),
+            "never pooled": len(self.reverse),
+        }
+
+
+def complete(
+    seeds: SeedQuestions,
+    pool: Pool,
+    judgements: Judgements,
+    rules: Sequence[str] | None = None,
+    depth: int | None = None,
+) -> Completion:
+    """Label the triples of a pool.
+
+    Parameters
+    ----------
+    seeds : SeedQuestions
+        Those that the pool was made for.
+    pool : Pool
+    judgements : Judgements
+    rules : sequence of str, optional
+        A rule's name, or "", for each pooled triple; see `kgtrec.study.pooling.automatic_labels`.
+    depth : int, optional
+        Of the pool to be used; all of it by default, 0 for none.
+
+    Raises
+    ------
+    UsageError
+        A depth that the pool does not have, or as many rules as triples are missing.
+    """
+    depth = pool.depth if depth is None else depth
+    if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
+        raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
+    if rules is not None and len(rules) != len(pool):
+        raise UsageError(f"{len(rules)} rules for {len(pool)} pooled triples; give one for each")
+    kept = pool.smallest <= depth
+    pooled = pool.triples[kept]
+    fired = np.array([bool(rule) for rule in rules or [""] * len(pool)], bool)[kept]
+    said = judgements.of(pooled)
+    labels = np.where(said >= 0, said, UNKNOWN)
+    by_rule = fired & (said < 0)
+    labels[by_rule] = FALSE
+    own = seeds.seeds.astype(np.int64)
+    return Completion(
+        seeds=seeds,
+        depth=depth,
+        triples=np.concatenate([own, pooled]),
+        labels=np.concatenate([np.full(len(own), TRUE), labels]),
+        by_rule=np.concatenate([np.zeros(len(own), bool), by_rule]),
+        overruled=int((fired & (said == TRUE)).sum()),
+        doubted=int((judgements.of(own) == FALSE).sum()),
+        unused=len(judgements) - int((said > -2).sum()) - int((judgements.of(own) > -2).sum()),
+        drawn=_drawn(seeds, pool, kept),
+    )
+
+
+def _drawn(
+    seeds: SeedQuestions, pool: Pool, kept: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_] | None:
+    """Which seeds, and which of the pooled triples that are kept, are in the pool's sample."""
+    if pool.draw is None:
+        return None
+    return np.concatenate(
+        [pool.draw.takes(lines_of_triples(seeds.graph, seeds.seeds)), pool.drawn[kept]]
+    )
+
+
+def depth_table(completions: Sequence[Completion]) -> Table:
+    """A row per completion: what the labels are at its depth."""
+    rows: list[tuple[Cell, ...]] = []
+    keys: tuple[str, ...] = ()
+    for one in completions:
+        counts: dict[str, Any] = one.counts()
+        keys = tuple(counts)
+        rows.append((str(one.depth), *counts.values()))
+    titles = ("depth", *keys)
+    names = tuple(key.replace(" ", "_") for key in titles)
+    return Table(titles, names, (0,) * len(titles), rows)
+
+
+def remarks(completion: Completion, judgements: Judgements) -> list[str]:
+    """Sentences on what should be known about a completion, as far as there is anything."""
+    counts = completion.counts()
+    found = []
+    if judgements.repeated:
+        found.append(f"{judgements.repeated:,} judgements were repeated, with the same label")
+    if judgements.blank:
+        found.append(f"{judgements.blank:,} blank labels were taken for what was asked")
+    if counts["undecided"]:
+        found.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
+    if completion.drawn is not None:
+        found += _sample_remarks(completion, completion.drawn)
+    if completion.unused:
+        found.append(f"{completion.unused:,} judged triples are neither seeds nor pooled so deep")
+    if completion.overruled:
+        found.append(f"{completion.overruled:,} triples that a rule calls false are judged true")
+    if completion.doubted:
+        found.append(f"{completion.doubted:,} seeds are judged false, and stay true")
+    if counts["never pooled"]:
+        found.append(
+            f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
+            "split are asked by added triples only: nothing was ever pooled for them"
+        )
+    return found
+
+
+def _sample_remarks(completion: Completion, drawn: npt.NDArray[np.bool_]) -> list[str]:
+    found = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
+    if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
+        found[0] += f", {open_:,} of them without a label, as if they had not been drawn"
+    qrels = completion.sample.qrels()
+    if lost := len(qrels) - int(qrels.answered.sum()):
+        found.append(
+            f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP leaves "
+            "them out; a larger sample has fewer"
+        )
+    return found

@@ -1,0 +1,181 @@
+"""How systems rank with the labels of each depth of a pool, from runs and the whole pool's qrels.
+
+With fewer systems' favourites judged, other systems may lead: Zhou et al. (2022), section 4.2.
+What was pooled below a depth is not judged at that depth; all other judgements, the test set's own
+answers, stay. The runs are the same at every depth.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
+from kgtrec.study.comparison.rank_correlation import over_questions
+from kgtrec.study.comparison.run_samples import samples_of_runs
+from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.stability import DepthCurves, depth_curves
+
+if TYPE_CHECKING:
+    from kgtrec.study.pooling.pool import Pool
+
+__all__ = ["curves_of_runs", "depths_of", "with_intervals"]
+
+Floats = NDArray[np.float64]
+Qrels = Mapping[str, Mapping[str, int]]
+Path = str | os.PathLike[str]
+
+
+def depths_of(pool: Pool) -> dict[str, dict[str, int]]:
+    """Question, then candidate, to the smallest depth at which the pool holds it."""
+    found: dict[str, dict[str, int]] = {}
+    labels = pool.graph.entities
+    for triple, depth, asked, questions in zip(
+        pool.triples.tolist(), pool.smallest.tolist(), pool.asked.tolist(), pool.questions,
+        strict=True,
+    ):  # fmt: skip
+        sides = [side for side in (0, 1) if asked[side]]
+        for side, question in zip(sides, questions.split(","), strict=True):
+            candidate = labels[triple[0] if side == 0 else triple[2]]
+            known = found.setdefault(question, {})
+            known[candidate] = min(depth, known.get(candidate, depth))
+    return found
+
+
+def curves_of_runs(
+    qrels: Path | Qrels,
+    runs: Mapping[str, Path],
+    depth_of: Mapping[str, Mapping[str, int]],
+    measures: Sequence[str],
+    *,
+    reference: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> DepthCurves:
+    """Rank systems with the labels of every depth of a pool.
+
+    Parameters
+    ----------
+    qrels : path, or mapping of query to mapping of document to relevance
+        Judgements of the whole pool.
+    runs : mapping of str to path-like
+        By the names of the systems, three at least.
+    depth_of : mapping of query to mapping of document to int
+        Of what was pooled; see `depths_of`.
+    measures : sequence of str
+        trec_eval's; see `samples_of_runs`.
+    reference : int, optional
+        Depth that all are compared with; by default the first at which anything is judged: 0, the
+        labels before pooling, unless these are empty.
+    draws, seed, confidence
+        Of the intervals, from drawing the questions anew, the same ones at every depth.
+
+    Returns
+    -------
+    DepthCurves
+        With intervals.
+
+    Raises
+    ------
+    UsageError
+        Fewer than three runs, unknown measures, or a reference deeper than the pool.
+    InputError
+        No judgement is of a pooled document.
+    """
+    from kgtrec.trec import read_qrels, read_run
+
+    if len(runs) < 3:
+        raise UsageError(f"{len(runs)} runs have no ranking to speak of; give 3 or more")
+    judged = qrels if isinstance(qrels, Mapping) else read_qrels(qrels)
+    shared = sum(d in judged.get(query, {}) for query, row in depth_of.items() for d in row)
+    if not shared:
+        raise InputError(
+            "no pooled document is judged in the qrels; name the qrels that were made with this "
+            "pool (kgtrec complete --pool POOL --qrels QRELS)"
+        )
+    loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
+    deepest = max(depth for row in depth_of.values() for depth in row.values())
+    queries, found = sorted(judged), {}
+    for depth in range(deepest + 1):
+        reduced = _reduced(judged, depth_of, depth)
+        there = np.array([bool(reduced[query]) for query in queries])
+        if there.any():
+            samples, _ = samples_of_runs(reduced, loaded, measures)
+            found[depth] = [_over_all(one, there) for one in samples]
+    return with_intervals(
+        list(found.values()), list(found), reference, draws, seed, confidence
+    )  # fmt: skip
+
+
+def with_intervals(
+    samples: Sequence[Sequence[Samples]],
+    depths: Sequence[int],
+    reference: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> DepthCurves:
+    """Depth curves with intervals over questions.
+
+    Parameters
+    ----------
+    samples : sequence of sequences of Samples
+        Of every depth the same measures of the same systems.
+    depths : sequence of int
+        Ascending.
+    reference : int, optional
+        As for `kgtrec.study.comparison.stability.depth_curves`.
+    draws, seed, confidence
+        Of the intervals.
+    """
+    drawn = [[resample(one, draws, seed) for one in row] for row in samples]
+    names = [one.name for one in samples[0]]
+    lower = [one.name for one in samples[0] if not one.higher_is_better]
+    values = {
+        name: np.array([row[k].estimate for row in drawn]) for k, name in enumerate(names)
+    }  # fmt: skip
+    curves = depth_curves(values, depths, reference, lower_is_better=lower)
+    at = curves.depths.index(curves.reference)
+    ends = [
+        [_ends(drawn[at][k], row[k], name not in lower, confidence) for row in drawn]
+        for k, name in enumerate(names)
+    ]
+    interval, interval_ap = np.moveaxis(np.array(ends), (2, 3), (0, 1))
+    return replace(
+        curves, systems=samples[0][0].systems, values=np.array(list(values.values())),
+        interval=interval, interval_ap=interval_ap, confidence=confidence,
+    )  # fmt: skip
+
+
+def _ends(
+    whole: Resampled, one: Resampled, higher: bool, confidence: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    found = over_questions(whole, one, x_higher=higher, y_higher=higher, confidence=confidence)
+    return found.tau_interval, found.tau_ap_interval
+
+
+def _reduced(
+    judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int
+) -> dict[str, dict[str, int]]:
+    """The judgements without those of documents that are pooled deeper."""
+    found = {}
+    for query, row in judged.items():
+        own = depth_of.get(query, {})
+        found[query] = {document: r for document, r in row.items() if own.get(document, 0) <= depth}
+    return found
+
+
+def _over_all(samples: Samples, there: NDArray[np.bool_]) -> Samples:
+    """With a 0 for each query that has no judgement at this depth, so that all depths pair."""
+    if there.all():
+        return samples
+    values = np.zeros((len(there), samples.values.shape[1]))
+    values[there] = samples.values
+    return replace(samples, values=values, cluster=np.arange(len(there)))

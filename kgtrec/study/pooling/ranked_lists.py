@@ -1,0 +1,270 @@
+"""What runs say about the questions of seed triples: their lists, without what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import contains, to_keys
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.study.pooling.seed_questions import SeedQuestions
+from kgtrec.trec.files.run import Run
+
+__all__ = ["RankedLists", "doubts", "is_scores", "run_lists", "system_names"]
+
+Int64 = npt.NDArray[np.int64]
+
+PLACES = ("filtered", "raw")
+_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
+
+
+def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
+    """A short name for each run or file of scores: its own without endings, or the whole path if
+    another has it.
+
+    Raises
+    ------
+    UsageError
+        A file is given twice, or a name holds a comma or white space other than blanks, which a
+        pool file could not tell from its separators.
+    """
+    files = [fspath(path) for path in paths]
+    twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice; name each run once")
+    stems = []
+    for file in files:
+        stem = Path(file).name
+        while Path(stem).suffix in _SUFFIXES:
+            stem = Path(stem).stem
+        stems.append(stem)
+    names = [
+        stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)
+    ]
+    bad = next((name for name in names if set(name) & set(",\t\r\n")), None)
+    if bad is not None:
+        raise UsageError(f"the name of run {bad!r} has a comma or tab in it; rename the file")
+    return names
+
+
+def is_scores(path: str | PathLike[str]) -> bool:
+    """Whether a path is one of scores, by its look: ``.npy``, ``.npz``, or a folder."""
+    return Path(path).suffix in (".npy", ".npz") or Path(path).is_dir()
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """Candidates of every seed question in a run, best first, known entities left out.
+
+    Attributes
+    ----------
+    name : str
+        Of the system.
+    offsets : int64 array (Q + 1,)
+        Question i has the entries from ``offsets[i]`` up to before ``offsets[i + 1]``.
+    entities : int32 array (n,)
+        The answers of the seeds stay in, all else that is known is out.
+    scores : float array (n,)
+    places : int64 array (n,)
+        From 1. "filtered": among these candidates. "raw": in the run as it is, known ones counted.
+    kind : {"filtered", "raw"}
+    missing : int
+        Seed questions that the run does not hold.
+    known : int
+        Candidates that were left out because they are known.
+    unfiltered : int
+        Of these, candidates that other splits than the seeds' know: 0 for a run that was filtered
+        when it was made.
+    found : int
+        Answers of the seeds that are in their lists.
+    from_scores : bool
+        They were ranked for the purpose, see `kgtrec.study.pooling.score_lists`: as deep as is
+        asked, and filtered as their places say.
+    """
+
+    name: str
+    offsets: Int64
+    entities: npt.NDArray[np.int32]
+    scores: npt.NDArray[Any]
+    places: Int64
+    kind: str
+    missing: int
+    known: int
+    unfiltered: int
+    found: int
+    from_scores: bool = False
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def owner(self) -> Int64:
+        """Question of every entry, shape (n,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def shorter_than(self, depth: int) -> int:
+        """Questions of the run whose list ends before this depth."""
+        if self.from_scores:  # what is missing from raw places is known
+            return 0
+        deepest = np.zeros(len(self), np.int64)
+        np.maximum.at(deepest, self.owner, self.places)
+        return int((deepest < depth).sum()) - self.missing
+
+    def to_run(self, seeds: SeedQuestions) -> Run:
+        """The lists as a run, with the questions' names."""
+        docnos = seeds.graph.entities.docnos
+        depth = int(np.diff(self.offsets).max(initial=0))
+        return Run(seeds.ids, self.offsets, self.entities, self.scores, docnos, depth)
+
+
+def run_lists(
+    run: Run | str | PathLike[str],
+    seeds: SeedQuestions,
+    name: str,
+    *,
+    places: str = "filtered",
+    threads: int | None = None,
+) -> RankedLists:
+    """Lists of a run for the seeds' questions.
+
+    Parameters
+    ----------
+    run : Run or path
+        Any TREC run file; candidates are put into trec_eval's order.
+    seeds : SeedQuestions
+    name : str
+        Of the system.
+    places : {"filtered", "raw"}
+        Whether a candidate's place counts known candidates that stand above it. (They are left out
+        in both cases.)
+    threads : int, optional
+
+    Raises
+    ------
+    FileError
+        The file is missing or malformed.
+    InputError
+        A candidate that is no entity of the graph, or not one seed question is in the run.
+    UsageError
+        An unknown kind of places.
+    """
+    if places not in PLACES:
+        raise UsageError(f"places={places!r} is unknown; choose one of {', '.join(PLACES)}")
+    graph = seeds.graph
+    number = {text: i for i, text in enumerate(seeds.ids)}
+    where = name if isinstance(run, Run) else run
+    queries, owner, entities, scores = _entries(run, number, graph.entities, where, threads)
+    present = np.unique(owner)
+    if not len(present):
+        raise InputError(
+            f"{where}: not one of the {len(seeds):,} seed questions ({seeds.ids[0]!r}, ...) is in "
+            f"this run ({', '.join(map(repr, queries[:1]))}, ...); give the list of its questions "
+            "(--questions)"
+        )
+    starts = np.searchsorted(owner, np.arange(len(seeds) + 1))
+    raw = np.arange(len(owner)) - starts[owner] + 1
+    keys = owner * graph.n_entities + entities
+    known = contains(to_keys(seeds.questions.removed, graph.n_entities), keys)
+    answers = contains(to_keys(seeds.questions.answers, graph.n_entities), keys)
+    kept = ~known
+    offsets = np.searchsorted(owner[kept], np.arange(len(seeds) + 1)).astype(np.int64)
+    filtered = np.arange(offsets[-1]) - offsets[owner[kept]] + 1
+    return RankedLists(
+        name,
+        offsets,
+        entities[kept].astype(np.int32),
+        scores[kept],
+        filtered if places == "filtered" else raw[kept],
+        places,
+        missing=len(seeds) - len(present),
+        known=int(known.sum()),
+        unfiltered=int(contains(to_keys(seeds.elsewhere, graph.n_entities), keys).sum()),
+        found=int(answers.sum()),
+    )
+
+
+def _entries(
+    run: Run | str | PathLike[str],
+    number: Mapping[str, int],
+    labels: Labels,
+    where: str | PathLike[str],
+    threads: int | None,
+) -> tuple[Sequence[str], Int64, Int64, npt.NDArray[Any]]:
+    """Names of all queries; question, entity and score of every candidate, in trec_eval's order."""
+    if isinstance(run, Run):
+        if run.docnos != labels.docnos:
+            raise InputError(
+                f"run {where} is of {len(run.docnos):,} other entities than the graph's "
+                f"{len(labels):,}; give the graph that it was made on"
+            )
+        queries, offsets = run.query_ids, run.offsets
+    else:
+        from kgtrec.trec.files.read import read_run_columns
+
+        if is_scores(run) or Path(run).suffix == ".parquet":
+            raise FileError(
+                run,
+                found="scores or ranks, where a TREC run belongs",
+                mend="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --run RUN",
+            )
+        columns = read_run_columns(run, threads=threads)
+        queries, offsets = columns.queries, columns.offsets
+    question = np.array([number.get(text, -1) for text in queries], np.int64)
+    every = np.repeat(question, np.diff(offsets))
+    rows = np.flatnonzero(every >= 0)
+    if isinstance(run, Run):
+        order = np.argsort(every[rows], kind="stable")
+        rows = rows[order]
+        return queries, every[rows], run.documents[rows].astype(np.int64), run.scores[rows]
+    scores = columns.scores[rows]
+    entities = _entities(columns.documents, rows, labels, where)
+    position = labels.trec_order
+    name_order = entities if position is None else position[entities].astype(np.int64)
+    order = np.lexsort((-name_order, -scores, every[rows]))
+    return queries, every[rows][order], entities[order], scores[order]
+
+
+def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike[str]) -> Int64:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = documents.take(pa.array(rows))
+    found = pc.index_in(names, value_set=labels.docnos.to_arrow()).fill_null(-1)
+    ids: Int64 = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    if (ids < 0).any():
+        first = names[int(np.argmax(ids < 0))].as_py()
+        raise FileError(
+            where,
+            found=f"{int((ids < 0).sum()):,} candidates are no entities of the graph, the first is "
+            f"{text_of(first)!r}",
+            mend="give the graph that the run was made on",
+        )
+    return ids
+
+
+def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
+    """Sentences on what looks wrong in lists that are looked at down to a depth."""
+    answers = seeds.questions.n_instances
+    found = []
+    for one in lists:
+        if one.missing:
+            found.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
+        if short := one.shorter_than(depth):
+            found.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
+        if one.found < 0.1 * answers:
+            what = "a weak or very short run, or one whose questions are numbered otherwise "
+            what += "(--questions)"
+            if one.from_scores:
+                what = "a weak model, or scores whose rows or columns stand in another order"
+            found.append(
+                f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
+            )
+    return found

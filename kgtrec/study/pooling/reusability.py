@@ -1,0 +1,213 @@
+"""Is a new system treated fairly by a pool that it had no part in? Leave one system out, and see.
+
+The judgements that only one system brought into the pool are taken away, as if it had come later;
+then all systems are valued again. If the left-out system falls, the pool punishes newcomers
+(Zobel 1998; Buckley et al. 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.comparison.rank_correlation import tau_b
+
+if TYPE_CHECKING:
+    from kgtrec.study.pooling.pool import Pool
+
+__all__ = ["Reuse", "contributors_of", "leave_one_out"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Qrels = Mapping[str, Mapping[str, int]]
+Run = Mapping[str, Mapping[str, float]]
+Contributors = Mapping[str, Mapping[str, frozenset[str]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Reuse:
+    """What each system loses when its own contributions to the pool are not judged.
+
+    Attributes
+    ----------
+    measure : str
+    systems : tuple of str, length s
+    contributors : tuple of str
+        Those systems that took part in the pool; the others lose nothing.
+    full, left_out : ndarray of float64, shape (s,)
+        Value with all judgements, and without those that only this system brought.
+    place, place_left_out : ndarray of int64, shape (s,)
+        Place among all systems (1: the best) with all judgements, and without those.
+    judged, relevant : ndarray of int64, shape (s,)
+        Judgements that only this system brought, and how many of them are relevant.
+    tau : ndarray of float64, shape (s,)
+        tau-b of the rankings of all systems with and without these judgements.
+    """
+
+    measure: str
+    systems: tuple[str, ...]
+    contributors: tuple[str, ...]
+    full: Floats
+    left_out: Floats
+    place: Ints
+    place_left_out: Ints
+    judged: Ints
+    relevant: Ints
+    tau: Floats
+
+    def table(self) -> Table:
+        """A row per system, the best first."""
+        rows: list[tuple[Cell, ...]] = []
+        for i in np.argsort(-self.full, kind="stable").tolist():
+            change = float(self.left_out[i] - self.full[i])
+            rows.append(
+                (self.systems[i], float(self.full[i]), float(self.left_out[i]), change,
+                 int(self.place[i]), int(self.place_left_out[i]), int(self.judged[i]),
+                 int(self.relevant[i]), float(self.tau[i]))
+            )  # fmt: skip
+        titles = ("system", "all judged", "left out", "change", "place", "then", "own", "relevant",
+                  "tau-b")  # fmt: skip
+        keys = ("system", "full", "left_out", "change", "place", "place_left_out", "judged",
+                "relevant", "tau_b")  # fmt: skip
+        return Table(titles, keys, (0, 4, 4, 4, 0, 0, 0, 0, 4), rows)
+
+    def sentence(self) -> str:
+        """What the test says."""
+        took_part = [i for i, name in enumerate(self.systems) if name in self.contributors]
+        fallen = [i for i in took_part if self.place_left_out[i] > self.place[i]]
+        change = np.abs((self.left_out - self.full)[took_part])
+        largest = took_part[int(change.argmax())]
+        head = (
+            f"{self.measure}: left out of the pool, {len(fallen)} of {len(took_part)} systems "
+            "would stand lower"
+        )
+        if fallen:
+            moved = max(int(self.place_left_out[i] - self.place[i]) for i in fallen)
+            head += f" (by up to {moved} place{'s' * (moved > 1)})"
+        return (
+            f"{head}; the largest change is {self.left_out[largest] - self.full[largest]:+.4f} "
+            f"({self.systems[largest]})."
+        )
+
+
+def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
+    """Question, then candidate, to the systems that put it into the pool, by names."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    labels = pool.graph.entities
+    for triple, places, asked, questions in zip(
+        pool.triples.tolist(), pool.places, pool.asked.tolist(), pool.questions, strict=True
+    ):
+        brought = frozenset(pool.systems[i] for i in np.flatnonzero(places > 0).tolist())
+        sides = [side for side in (0, 1) if asked[side]]
+        for side, question in zip(sides, questions.split(","), strict=True):
+            candidate = labels[triple[0] if side == 0 else triple[2]]
+            known = found.setdefault(question, {})
+            known[candidate] = known.get(candidate, frozenset()) | brought
+    return found
+
+
+def leave_one_out(
+    qrels: Qrels, runs: Mapping[str, Run], contributors: Contributors, measure: str
+) -> Reuse:
+    """Value every system with and without the judgements that it alone brought into the pool.
+
+    Parameters
+    ----------
+    qrels : mapping of query to mapping of document to relevance
+        All judgements. Those of documents that no system brought (the test set's own answers)
+        always stay.
+    runs : mapping of system to its run, query to document to score
+    contributors : mapping of query to mapping of document to systems
+        Of the pooled documents; see `contributors_of`.
+    measure : str
+        One of trec_eval's; higher is better.
+
+    Returns
+    -------
+    Reuse
+
+    Raises
+    ------
+    UsageError
+        Fewer than two runs, or not one measure.
+    InputError
+        No contributor has a run.
+    """
+    from kgtrec.trec.measures.names import resolve
+
+    if len(runs) < 2:
+        raise UsageError(f"{len(runs)} run; leaving one out needs two or more")
+    columns = resolve([measure])
+    if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
+        raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
+    name = columns[0].name
+    alone = _brought_alone(qrels, contributors)
+    took_part = _took_part(runs, contributors)
+    queries = sorted(qrels)
+    full = {system: _valued(qrels, run, queries, name) for system, run in runs.items()}
+    rows = []
+    for number, system in enumerate(runs):
+        dropped = alone.get(system, {})
+        found = {other: dict(values) for other, values in full.items()}
+        reduced = {
+            query: {d: r for d, r in qrels[query].items() if d not in documents}
+            for query, documents in dropped.items()
+        }
+        for other, run in runs.items():
+            found[other].update(_valued(reduced, run, list(reduced), name))
+        before, after = ([float(np.mean(list(v.values()))) for v in each.values()]
+                         for each in (full, found))  # fmt: skip
+        brought = [qrels[query][d] for query, documents in dropped.items() for d in documents]
+        rows.append(
+            (before[number], after[number], _place(before, number), _place(after, number),
+             len(brought), sum(r > 0 for r in brought), float(tau_b(before, after)))
+        )  # fmt: skip
+    whole, left, place, then, judged, relevant, tau = map(np.array, zip(*rows, strict=True))
+    return Reuse(name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau)
+
+
+def _took_part(runs: Mapping[str, Run], contributors: Contributors) -> tuple[str, ...]:
+    """The runs that are systems of the pool, one at least."""
+    pooled_by = {one for row in contributors.values() for some in row.values() for one in some}
+    took_part = tuple(system for system in runs if system in pooled_by)
+    if not took_part:
+        raise InputError(
+            f"none of the runs {', '.join(runs)} took part in the pool, whose systems are "
+            f"{', '.join(sorted(pooled_by))}; name the runs as the pool does"
+        )
+    return took_part
+
+
+def _place(values: list[float], number: int) -> int:
+    return 1 + sum(value > values[number] for value in values)
+
+
+def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
+    """System, then query, to the judged documents that no other system brought."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for query, documents in contributors.items():
+        judged = qrels.get(query, {})
+        for document, systems in documents.items():
+            if len(systems) == 1 and judged.get(document, -1) >= 0:
+                (system,) = systems
+                found.setdefault(system, {}).setdefault(query, set()).add(document)
+    return found
+
+
+def _valued(qrels: Qrels, run: Run, queries: list[str], name: str) -> dict[str, float]:
+    """Value of each query; 0 for one without a judgement or a run."""
+    from kgtrec.trec import evaluate
+
+    found: dict[str, float] = dict.fromkeys(queries, 0.0)
+    asked = {query: qrels[query] for query in queries if qrels[query] and query in run}
+    if asked:
+        listed = {query: run[query] for query in asked}
+        values = evaluate(asked, listed, [name])
+        found.update({query: row[name] for query, row in values.items()})
+    return found

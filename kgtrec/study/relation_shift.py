@@ -1,0 +1,283 @@
+"""Relation distributions: ratios (Zhou et al. 2022, Eq. 1), divergence, and what they do to means.
+
+A micro metric is a mean over relations, weighted by how many triples each has: other weights, those
+of another test set, give the metric that the model would have had with its relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.statistics.checks import triples_of
+from kgtrec.measures import Measure, Metric, parse_all
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+    from kgtrec.results.result import Result
+
+__all__ = [
+    "coverage_note",
+    "kl_divergence",
+    "read_relation_counts",
+    "relation_ratios",
+    "reweighted",
+    "reweighted_mean",
+    "reweighted_table",
+    "split_divergences",
+]
+
+Floats = NDArray[np.float64]
+
+USUAL = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
+
+
+def relation_ratios(counts: ArrayLike) -> Floats:
+    """Share of each relation, n_p / N (Eq. 1): float64 array, sum 1.
+
+    Parameters
+    ----------
+    counts : array_like (n_relations,)
+        Triples of each relation, such as ``graph.relation_counts("test")``.
+
+    Raises
+    ------
+    InputError
+        Not one number at least 0 per relation, or all 0.
+    """
+    numbers = _counts("counts", counts)
+    total = numbers.sum()
+    if not total > 0:
+        raise InputError("the counts of all relations are 0, which makes no ratios")
+    return np.asarray(numbers / total)
+
+
+def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0) -> float:
+    """KL(reference || other) of two relation distributions, in nats, at least 0.
+
+    Parameters
+    ----------
+    reference, other : array_like (n_relations,)
+        Triples of each relation. The published values take the set that was drawn from as the
+        reference: the original test set, or the whole graph.
+    smoothing : float
+        Added to every count of both, so that relations that are missing somewhere have a share.
+        The published values add 1 over all relations of the graph.
+
+    Returns
+    -------
+    float
+        Infinite without smoothing where the reference has a relation that the other lacks.
+
+    Raises
+    ------
+    InputError
+        Counts of different lengths, negative, or all 0; a negative smoothing.
+    """
+    if not smoothing >= 0:
+        raise InputError(f"smoothing {smoothing!r} is negative; the papers add 1")
+    p, q = (
+        relation_ratios(_counts(name, counts) + smoothing)
+        for name, counts in (("reference", reference), ("other", other))
+    )
+    if len(p) != len(q):
+        raise InputError(
+            f"reference counts {len(p)} relations and other {len(q)}; count all relations of one "
+            "graph in both"
+        )
+    held = p > 0
+    with np.errstate(divide="ignore"):
+        return float(np.sum(p[held] * np.log(p[held] / q[held])))
+
+
+def split_divergences(graph: Graph) -> Table:
+    """KL(row || column) between the relation distributions of the splits and of the whole graph."""
+    sets = {name: graph.relation_counts(name) for name in graph.splits}
+    sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(kl_divergence(counts, other) for other in sets.values()))
+        for name, counts in sets.items()
+    ]
+    return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
+
+
+def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
+    """Relation label -> distinct triples, from a file of triples (head, relation, tail; TSV).
+
+    Raises
+    ------
+    FileError
+        Missing, empty, or a bad line (the first one is named).
+    """
+    from kgtrec.graph.labels import Labels
+    from kgtrec.graph.triples import drop_duplicates
+    from kgtrec.graph.tsv import load_triples
+
+    if not Path(path).is_file():
+        from kgtrec.errors import FileError
+
+        raise FileError(path, found="no such file", mend="name a file of triples, such as test.txt")
+    triples, entities, relations = load_triples({"given": Path(path)}, progress=False)
+    distinct = drop_duplicates(triples["given"], len(entities), len(relations))
+    labels = Labels.from_arrow(relations)
+    counts = np.bincount(distinct[:, 1], minlength=len(relations)).tolist()
+    return dict(zip(labels, counts, strict=True))
+
+
+# --- other ratios ---------------------------------------------------------------------------------
+
+
+def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
+    """sum of ratio(p) * value(p) over the relations p that have a value.
+
+    Parameters
+    ----------
+    values : array_like (n_relations,)
+        A micro metric per relation; NaN where there is none.
+    counts : array_like (n_relations,)
+        Triples of each relation in the set whose ratios are taken. Relations without a value drop
+        out, and the rest is renormalised.
+
+    Raises
+    ------
+    InputError
+        Lengths differ, or no relation has both a value and a count.
+    """
+    numbers, weights = np.asarray(values, np.float64), _counts("counts", counts)
+    if numbers.shape != weights.shape:
+        raise InputError(
+            f"{numbers.shape} values and {weights.shape} counts; give one per relation"
+        )
+    held = ~np.isnan(numbers)
+    total = float(weights[held].sum())
+    if not total > 0:
+        raise InputError(
+            "no relation has both a value and a count: these sets share no relation, or their "
+            "relations are labelled differently"
+        )
+    return float(np.sum(weights[held] * numbers[held]) / total)
+
+
+def reweighted(
+    result: Result, measure: str | Measure, counts: ArrayLike | Mapping[str, float]
+) -> float:
+    """A micro metric with the relation ratios of another set of triples (Zhou et al., Table 4).
+
+    Parameters
+    ----------
+    result : Result
+    measure : key or Measure
+        A micro average of a metric that is a mean over instances: MR, MRR, Hits@k, ...
+    counts : array_like (n_relations,), or mapping of relation label to number
+        Triples of each relation in the other set: ``graph.relation_counts("valid")``, or
+        `read_relation_counts` of a file. Relations that either set lacks drop out, and the rest
+        is renormalised. The set's own counts give the metric itself.
+
+    Returns
+    -------
+    float
+        In the range of the metric.
+
+    Raises
+    ------
+    UsageError
+        The measure is no such mean.
+    InputError
+        The sets share no relation.
+    """
+    asked = Measure.parse(measure)
+    if asked.averaging != "micro" or asked.is_trec or asked.row[0].finish is not Metric.finish:
+        raise UsageError(
+            f"{asked} is no mean over instances, so it has no relation ratios; take a micro "
+            "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"
+        )
+    rows = result.slice("relation", [asked]).rows
+    found = {str(row[0]): float(row[-1]) for row in rows}
+    given = _by_label(result, counts)
+    weights = [given.get(name, 0.0) for name in found]
+    return reweighted_mean(list(found.values()), weights)
+
+
+def reweighted_table(
+    result: Result,
+    counts: ArrayLike | Mapping[str, float],
+    measures: Sequence[str | Measure] | None = None,
+) -> Table:
+    """A row per measure: with the relation ratios of `counts`, and with its own.
+
+    Parameters
+    ----------
+    result, counts
+        As in `reweighted`.
+    measures : sequence of keys or Measure, optional
+        Micro averages; by default MR, MRR and Hits@1, 3, 10.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `reweighted`.
+    """
+    side = result.sides[-1]
+    asked = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
+    rows: list[tuple[Cell, ...]] = [
+        (result.label + measure.key, result[measure], reweighted(result, measure, counts))
+        for measure in asked
+    ]
+    heads = ("measure", "own ratios", "given ratios")
+    return Table(heads, ("measure", "own", "given"), (0, 4, 4), rows)
+
+
+def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
+    """A sentence on the relations that only one of two sets has; None if there is none."""
+    ranks = result.ranks
+    labels = ranks.relation_labels
+    evaluated = {str(r) if labels is None else labels[r] for r in np.unique(ranks.relation)}
+    given = {name for name, count in counts.items() if count > 0}
+    parts = []
+    if foreign := given - evaluated:
+        triples = sum(counts[name] for name in foreign)
+        parts.append(
+            f"{len(foreign):,} given relations ({triples:,.10g} of {sum(counts.values()):,.10g} "
+            "triples) were not evaluated and drop out"
+        )
+    if unweighted := evaluated - given:
+        held = [label in unweighted for label in labels] if labels else None
+        instances = int(np.asarray(held)[ranks.relation].sum()) if held else 0
+        parts.append(
+            f"{len(unweighted):,} evaluated relations ({instances:,} of {len(ranks):,} instances) "
+            "have no given triple and count nothing"
+        )
+    return "; ".join(parts) or None
+
+
+def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mapping[str, float]:
+    if isinstance(counts, Mapping):
+        return counts
+    numbers = _counts("counts", counts)
+    labels = result.ranks.relation_labels or [str(i) for i in range(len(numbers))]
+    if len(labels) != len(numbers):
+        raise InputError(
+            f"counts hold {len(numbers)} numbers for {len(labels)} relations; give one for each "
+            "relation of the graph, or a mapping of labels to numbers"
+        )
+    return dict(zip(labels, numbers.tolist(), strict=True))
+
+
+def _counts(name: str, given: ArrayLike) -> Floats:
+    try:
+        numbers = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} are {given!r}; give the number of triples per relation") from None
+    if numbers.ndim != 1 or not len(numbers):
+        raise InputError(f"{name} have shape {numbers.shape}; give one number per relation")
+    wrong = numbers[~((numbers >= 0) & np.isfinite(numbers))]
+    if len(wrong):
+        raise InputError(f"{name} hold {wrong[0]:g}; numbers of triples are 0 or more")
+    return numbers

@@ -1,0 +1,267 @@
+"""What sampled candidates say of full ranking: an unbiased mean rank, and bounds on every metric.
+
+Of an answer's n other candidates, k were drawn without replacement, each question by itself. How
+many of those drawn score above the answer is hypergeometric, so that inverting its distribution
+bounds how many of all n do. Where candidates were drawn otherwise (by type, by popularity, hard
+ones only) nothing follows from them, and these bounds do not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["RankBounds", "count_bounds", "full_bounds", "rank_bounds"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+_TERMS_AT_A_TIME = 1 << 21
+
+CUTOFFS = (1, 3, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class RankBounds:
+    """Ranks among all candidates, as far as sampled ones tell.
+
+    Attributes
+    ----------
+    estimate : ndarray of float64, shape (n_instances,)
+        1 + (greater + equal / 2) · n / k, unbiased for the realistic rank; NaN where k = 0.
+    low, high : ndarray of int64, shape (n_instances,)
+        The rank, wherever in its ties, lies between these with the given probability.
+    level : float
+        That probability, of each instance alone.
+    """
+
+    estimate: Float64
+    low: Int64
+    high: Int64
+    level: float
+
+
+def count_bounds(
+    seen: npt.ArrayLike, drawn: npt.ArrayLike, population: npt.ArrayLike, miss: float
+) -> tuple[Int64, Int64]:
+    """Bounds on how many of a population are special, from how many of those drawn are.
+
+    Parameters
+    ----------
+    seen, drawn, population : array-like of int
+        Special ones among those drawn without replacement, number drawn, size of the population;
+        0 <= seen <= drawn <= population.
+    miss : float
+        Probability with which either bound may fail, each by itself (exactly inverted tails of the
+        hypergeometric distribution, so at most that).
+
+    Returns
+    -------
+    low, high : ndarray of int64
+    """
+    if not 0 < miss < 1:
+        raise UsageError(f"miss={miss!r} is no probability between 0 and 1")
+    cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
+                                           (seen, drawn, population))))  # fmt: skip
+    flat = cases.reshape(3, -1)
+    if ((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).any():
+        raise UsageError("seen, drawn and population must ascend from 0 on")
+    different, where = np.unique(flat, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    g, k, n = different
+    high = _most(g, k, n, miss)[where]
+    low = (n - _most(k - g, k, n, miss))[where]  # those that are not special, the other way round
+    return low.reshape(cases.shape[1:]), high.reshape(cases.shape[1:])
+
+
+def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
+    """The largest number of special ones under which seeing so few is likelier than `miss`."""
+    low, high = seen.copy(), population - drawn + seen
+    while (low < high).any():
+        middle = low + (high - low + 1) // 2
+        likely = _at_most(seen, drawn, population, middle) > miss
+        low, high = np.where(likely, middle, low), np.where(likely, high, middle - 1)
+    return low
+
+
+def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
+    """P(no more than `seen` of those drawn are special)."""
+    flip = 2 * seen > drawn  # the other tail has fewer terms
+    seen = np.where(flip, drawn - seen - 1, seen)
+    special = np.where(flip, population - special, special)
+    found = np.empty(len(seen))
+    order = np.argsort(seen)  # a block is as wide as its longest row: like ones together
+    start = 0
+    while start < len(order):
+        height = max(1, _TERMS_AT_A_TIME // (max(int(seen[order[-1]]), 0) + 1))
+        rows = order[start : start + height]
+        found[rows] = _lower_tail(seen[rows], drawn[rows], population[rows], special[rows])
+        start += height
+    return np.where(flip, 1 - found, found)
+
+
+def _lower_tail(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
+    """The sum of the hypergeometric probabilities up to `seen`, from logarithms of their ratios."""
+    from scipy.special import gammaln
+
+    def log_choose(n: Int64, k: Int64) -> Float64:
+        found: Float64 = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+        return found
+
+    others = population - special
+    least = np.maximum(0, drawn - others)
+    first = log_choose(special, least) + log_choose(others, drawn - least)
+    first = first - log_choose(population, drawn)
+    count = np.maximum(0, np.minimum(seen, np.minimum(special, drawn)) - least + 1)
+    j = least[:, None] + np.arange(1, max(1, int(count.max(initial=0))))
+    above = (special[:, None] - j + 1.0) * (drawn[:, None] - j + 1.0)
+    below = j * (others[:, None] - drawn[:, None] + j + 0.0)
+    used = np.arange(1, j.shape[1] + 1) < count[:, None]
+    steps = np.log(np.where(used, above, 1.0)) - np.log(np.where(used, below, 1.0))
+    terms = np.where(used, np.exp(first[:, None] + np.cumsum(steps, axis=1)), 0.0)
+    total: Float64 = np.where(count > 0, np.exp(first) + terms.sum(axis=1), 0.0)
+    return np.minimum(total, 1.0)
+
+
+def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
+    """Bounds on each instance's rank among all candidates, from its rank among sampled ones.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Ranked among candidates that were drawn evenly, without replacement.
+    level : float
+        Probability that an instance's rank lies within its bounds, both ends included.
+
+    Raises
+    ------
+    UsageError
+        Ranks among all candidates, or ranks that do not tell how many those are.
+    """
+    drawn, population = _sizes(ranks)
+    _check_level(level)
+    low = count_bounds(ranks.greater, drawn, population, (1 - level) / 2)[0]
+    high = count_bounds(ranks.greater + ranks.equal, drawn, population, (1 - level) / 2)[1]
+    return RankBounds(_estimate(ranks), low + 1, high + 1, level)
+
+
+def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
+    """What the published metrics would be among all candidates, as far as sampled ones tell.
+
+    MR, AMR and AMRI: an unbiased estimate, and its normal interval from the sampling variance,
+    where instances of one question count as wholly dependent. MRR and Hits@k have no unbiased
+    estimate from a sample; their bounds hold for every size: with one-sided bounds L and U on each
+    rank that fail with probability d at most, E f(L) ≥ (1 - d) f(rank) and
+    E f(U) ≤ (1 - d) f(rank) + d, and Hoeffding's inequality takes means for expectations.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        As for `rank_bounds`.
+    level : float
+        Probability of each interval by itself.
+
+    Returns
+    -------
+    Table
+        Columns measure, sampled (the value among sampled candidates), estimate (NaN for MRR and
+        Hits@k), low, high.
+    """
+    drawn, population = _sizes(ranks)
+    _check_level(level)
+    expected = (population.mean() + 2) / 2
+    mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
+    reach = _normal_quantile((1 + level) / 2) * error
+    low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
+    sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
+    rows: list[tuple[Cell, ...]] = [
+        ("MR", sampled, mean, low, high),
+        ("AMR", sampled / own, mean / expected, low / expected, high / expected),
+        ("AMRI", *(
+            1 - (value - 1) / (chance - 1) if chance > 1 else float("nan")
+            for value, chance in ((sampled, own), (mean, expected), (high, expected),
+                                  (low, expected))
+        )),
+    ]  # fmt: skip
+    exact = (drawn == population).all()
+    miss = 0.0 if exact else (1 - level) / 10
+    tail = miss or 0.5  # bounds of a whole population are itself at every level
+    least = count_bounds(ranks.greater, drawn, population, tail)[0] + 1
+    most = count_bounds(ranks.greater + ranks.equal, drawn, population, tail)[1] + 1
+    slack = _hoeffding(ranks, drawn < population, level)
+    for name, f in _decreasing():
+        top = min(1.0, (float(f(least).mean()) + slack) / (1 - miss))
+        bottom = max(0.0, (float(f(most).mean()) - slack - miss) / (1 - miss))
+        rows.append((name, float(f(ranks.rank()).mean()), float("nan"), bottom, top))
+    names = ("measure", "sampled", "estimate", "low", "high")
+    return Table(names, names, (4,) * len(names), rows)
+
+
+def _decreasing() -> list[tuple[str, Callable[[npt.NDArray[np.number]], Float64]]]:
+    found: list[tuple[str, Callable[..., Float64]]] = [("MRR", lambda rank: 1 / rank)]
+    for k in CUTOFFS:
+        found.append((f"Hits@{k}", lambda rank, k=k: (rank <= k).astype(np.float64)))
+    return found
+
+
+def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
+    """Other candidates of each instance that were drawn, and that there are."""
+    if ranks.full_candidates is None:
+        raise UsageError(
+            "these ranks are not among sampled candidates, so there is nothing to bound; bounds "
+            "are for questions restricted to candidates of their own"
+        )
+    return ranks.candidates - 1, ranks.full_candidates - 1
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} is no probability between 0 and 1, such as 0.95")
+
+
+def _estimate(ranks: Ranks) -> Float64:
+    drawn, population = _sizes(ranks)
+    above = ranks.greater + ranks.equal / 2
+    scale = np.divide(population, drawn, out=np.full(len(ranks), np.nan), where=drawn > 0)
+    whole = population == 0
+    return 1 + np.where(whole, 0.0, above * scale)
+
+
+def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
+    """Of the mean of the estimates, by simple random sampling without replacement."""
+    above, squares = ranks.greater + ranks.equal / 2, ranks.greater + ranks.equal / 4
+    share = np.divide(above, drawn, out=np.zeros(len(ranks)), where=drawn > 0)
+    spread = (squares - above * share) / np.maximum(drawn - 1, 1)
+    # None or all of a few drawn lie above: that leaves more doubt than a variance of 0 says.
+    careful = (above + 0.5) / (drawn + 1)
+    spread = np.maximum(spread, careful * (1 - careful))
+    unseen = np.where(population > 0, 1 - drawn / np.maximum(population, 1), 0.0)
+    deviation = population * np.sqrt(unseen * spread / np.maximum(drawn, 1))
+    per_question = np.bincount(_questions(ranks), deviation)
+    return float(np.sqrt((per_question**2).sum()) / len(ranks))
+
+
+def _hoeffding(ranks: Ranks, uncertain: npt.NDArray[np.bool_], level: float) -> float:
+    shares = np.bincount(_questions(ranks), uncertain) / len(ranks)
+    return float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
+
+
+def _questions(ranks: Ranks) -> Int64:
+    numbers: Int64 = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def _normal_quantile(probability: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(probability))

@@ -1,0 +1,272 @@
+"""Beta curves and grids of stratified metrics (Mohamed et al. 2020, section 5, Figures 2-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.statistics.checks import SplitNames, check_graph, named_splits
+from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
+from kgtrec.measures import RANK_TYPES, stratified_grid
+from kgtrec.measures.sample import SIDES, require_side, sides_present
+from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import Graph
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["BetaGrid", "beta_curve", "beta_grid", "betas", "recounted"]
+
+Floats = NDArray[np.float64]
+RankFunction = Callable[[Floats], Any]
+Metrics = str | Iterable[str] | Mapping[str, RankFunction]
+
+POINTS = 21
+
+
+def betas(points: int = POINTS) -> Floats:
+    """Equally spaced exponents from -1 to 1; float64 array (points,), at least 2."""
+    if points < 2:
+        raise UsageError(
+            f"{points} points make no curve; take at least 2, the papers' plots have 21"
+        )
+    return np.round(np.linspace(-1, 1, points), 12) + 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class BetaGrid:
+    """Stratified metrics over exponents of entity and relation popularity.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    beta_e, beta_r : float64 arrays (e,) and (r,)
+        A curve has one of them of length 1.
+    values : float64 array (metrics, e, r)
+    side, rank_type : str
+    counted_on : tuple of str
+        What the popularity of entities, and of relations, was counted on.
+    sampled : bool
+        Whether candidates were sampled; tables and captions say so.
+    """
+
+    metrics: tuple[str, ...]
+    beta_e: Floats
+    beta_r: Floats
+    values: Floats
+    side: str
+    rank_type: str
+    counted_on: tuple[str, str]
+    sampled: bool = False
+
+    def __getitem__(self, metric: str) -> Floats:
+        """The grid of one metric, float64 (e, r)."""
+        if metric not in self.metrics:
+            raise UsageError(f"no {metric!r} in this grid, only {', '.join(self.metrics)}")
+        return self.values[self.metrics.index(metric)]
+
+    def caption(self) -> str:
+        """What was averaged, in two lines."""
+        entities, relations = self.counted_on
+        side = "both sides" if self.side == "both" else f"{self.side} side"
+        sampled = "sampled candidates, " if self.sampled else ""
+        return (
+            f"{sampled}{self.rank_type} ranks, {side}\n"
+            f"(entities counted on {entities}, relations on {relations})"
+        )
+
+    def table(self) -> Table:
+        """A row per pair of exponents, a column per metric."""
+        points = 100 * np.concatenate([self.beta_e, self.beta_r])
+        digits = 2 if np.allclose(points, np.round(points), atol=1e-9) else 4
+        rows: list[tuple[Cell, ...]] = [
+            (float(e), float(r), *self.values[:, i, j].tolist())
+            for i, e in enumerate(self.beta_e)
+            for j, r in enumerate(self.beta_r)
+        ]
+        label = "sampled" if self.sampled else ""
+        columns = ("beta_e", "beta_r", *(f"{label}.{name}".lstrip(".") for name in self.metrics))
+        names = (f"strat-{name}" for name in self.metrics)
+        titles = (f"{label} beta_e".lstrip(), "beta_r", *names)
+        decimals = (2 if name == "mr" else 4 for name in self.metrics)
+        return Table(titles, columns, (digits, digits, *decimals), rows, names=2)
+
+
+def beta_grid(
+    ranks: Ranks,
+    beta_e: ArrayLike | None = None,
+    beta_r: ArrayLike | None = None,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    rank_type: str = "realistic",
+    side: str = "both",
+) -> BetaGrid:
+    """Stratified metrics at every pair of exponents.
+
+    A positive exponent favours what is rare. (beta_e, beta_r) = (0, -1) is the micro average
+    (Lemma 1) and (0, 0) the mean over relations (Lemma 2).
+
+    Parameters
+    ----------
+    ranks : Ranks
+        With the popularities to weigh by: `recounted` gives others than the default.
+    beta_e, beta_r : array_like of float, optional
+        Exponents for entities and for relations, in [-1, 1]. Default: 21 from -1 to 1.
+    metrics : str, iterable of str, or mapping of name to function
+        Metrics with a stratified average ("mr", "mrr", "hits@k", ...), or any functions f of
+        the rank: called with a float64 array of ranks, they return as many numbers.
+    rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
+    side : {"head", "tail", "both"}
+
+    Raises
+    ------
+    UsageError, InputError
+        As `stratified_grid`; InputError where a function does not return a finite number per rank.
+    """
+    e, r = (betas() if given is None else np.atleast_1d(given) for given in (beta_e, beta_r))
+    if isinstance(metrics, Mapping):
+        names = tuple(metrics)
+        values = _of_functions(ranks, e, r, metrics, rank_type, side)
+    else:
+        names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        values = stratified_grid(ranks, e, r, names, rank_type, side)
+    return BetaGrid(
+        names,
+        np.asarray(e, np.float64),
+        np.asarray(r, np.float64),
+        values,
+        side,
+        rank_type,
+        Strata.of(ranks, side).counted_on,
+        ranks.sampled,
+    )
+
+
+def beta_curve(
+    ranks: Ranks,
+    vary: str = "beta_e",
+    at: float = 0.0,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    points: ArrayLike | None = None,
+    rank_type: str = "realistic",
+    side: str = "both",
+) -> BetaGrid:
+    """Stratified metrics against one exponent, the other fixed (Figures 2-4).
+
+    Parameters
+    ----------
+    ranks : Ranks
+    vary : {"beta_e", "beta_r"}
+        The exponent on the horizontal axis.
+    at : float
+        The other one, in [-1, 1]; the figures fix it at 0.
+    metrics, rank_type, side
+        As in `beta_grid`.
+    points : array_like of float, optional
+        Values of the varied exponent. Default: 21 from -1 to 1.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `beta_grid`; UsageError also if `vary` is neither exponent.
+    """
+    if vary not in ("beta_e", "beta_r"):
+        raise UsageError(f"vary={vary!r}; a curve varies 'beta_e' or 'beta_r'")
+    axis = betas() if points is None else points
+    e, r = (axis, [at]) if vary == "beta_e" else ([at], axis)
+    return beta_grid(ranks, e, r, metrics, rank_type=rank_type, side=side)
+
+
+def _of_functions(
+    ranks: Ranks,
+    beta_e: NDArray[Any],
+    beta_r: NDArray[Any],
+    functions: Mapping[str, RankFunction],
+    rank_type: str,
+    side: str,
+) -> Floats:
+    """As `stratified_grid`, of functions of the rank."""
+    if side not in SIDES or rank_type not in RANK_TYPES:
+        raise UsageError(
+            f"side={side!r}, rank_type={rank_type!r}; a side is one of {', '.join(SIDES)}, a rank "
+            f"type one of {', '.join(RANK_TYPES)}"
+        )
+    require_side(f"a grid of {' and '.join(functions)}", side, sides_present(ranks))
+    stratified_grid(
+        ranks, beta_e, beta_r, [], "realistic", side
+    )  # refuses exponents, with the reason
+    values = np.empty((len(functions), len(ranks)))
+    for line, (name, function) in zip(values, functions.items(), strict=True):
+        line[:] = _applied(ranks, name, function, rank_type)
+    e, r = (np.ascontiguousarray(given, np.float64) for given in (beta_e, beta_r))
+    return stratified_means(values, Strata.of(ranks, side), e, r)
+
+
+def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Floats:
+    """f of every instance's rank; expected: its mean over the ranks that the tie allows."""
+    expected = rank_type == "expected"
+    last = int((ranks.greater + ranks.equal).max()) + 1
+    at = np.arange(1.0, last + 1) if expected else ranks.rank(rank_type)
+    values = np.asarray(function(at))
+    if values.shape != at.shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        raise InputError(
+            f"{name} of {len(at)} ranks gives {values.dtype} of shape {values.shape}, or numbers "
+            "that are not finite; it is to give one finite number per rank, as lambda r: 1 / r does"
+        )
+    if not expected:
+        return values.astype(np.float64)
+    # Few ties are different, so that each is summed once and in full precision.
+    ties, place = np.unique([ranks.greater, ranks.equal], axis=1, return_inverse=True)
+    bounds = np.stack([ties[0], ties.sum(axis=0) + 1], axis=1).ravel()
+    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), bounds)[::2]
+    return np.asarray((sums / (ties[1] + 1))[place.ravel()])
+
+
+# --- popularity -----------------------------------------------------------------------------------
+
+
+def recounted(
+    ranks: Ranks, graph: Graph, entities: SplitNames = None, relations: SplitNames = None
+) -> Ranks:
+    """The same ranks with popularities counted on chosen splits.
+
+    Whatever is stratified follows them: `beta_grid`, and the keys of a `Result` of these ranks.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    graph : Graph
+        The graph that they were made on.
+    entities, relations : str or iterable of str, optional
+        Splits ("train", "train,valid", "all") on which the triples of entities, of relations, are
+        counted. None leaves what the ranks hold: by default entities over all splits, and
+        relations over the evaluated one.
+
+    Returns
+    -------
+    Ranks
+        A copy; its manifest says what was counted on, under "popularity".
+
+    Raises
+    ------
+    UsageError
+        Another graph, or a split that it lacks.
+    """
+    check_graph(ranks, graph)
+    copy = ranks.subset(np.arange(len(ranks)))
+    counted = dict(ranks.manifest.get("popularity", {}))
+    if entities is not None:
+        copy.answer_popularity = entity_popularity(graph, entities)[ranks.answer]
+        counted["entities"] = list(named_splits(graph, entities))
+    if relations is not None:
+        copy.relation_popularity = relation_popularity(graph, relations)[ranks.relation]
+        counted["relations"] = list(named_splits(graph, relations))
+    copy.manifest = ranks.manifest | {"popularity": counted}
+    return copy

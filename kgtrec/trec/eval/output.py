@@ -1,0 +1,267 @@
+"""Values of scored runs as text: trec_eval's lines, and tables and JSON with a column per run.
+
+A table has a row per measure, or per query and measure, and keeps queries that only some of the
+runs answer, with empty cells for the others.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:  # trec_eval's lines need no tables
+    from kgtrec._internal.table import Cell, Table
+    from kgtrec.trec.eval.score import Scored
+
+__all__ = [
+    "RUN_FILE",
+    "Printed",
+    "Wanted",
+    "as_json",
+    "as_table",
+    "heading_line",
+    "rendered",
+    "trec_lines",
+]
+
+RUN_FILE = "run_file"
+"""Measure name of the line that heads each block where several runs are printed."""
+
+_ALL = "all"
+_QUERIES_AT_A_TIME = 2_000
+_FLOAT = "%6.4f"
+_NO_INTERVAL: list[Cell] = ["", ""]
+
+
+class Printed(Protocol):
+    """What must be known of a column to print it; see `kgtrec.trec.measures.names.Column`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_count(self) -> bool: ...
+
+    @property
+    def is_text(self) -> bool: ...
+
+    @property
+    def is_summary_only(self) -> bool: ...
+
+    @property
+    def is_query_only(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be printed: columns in their order, lines per query, lines of the summary."""
+
+    columns: Sequence[Printed]
+    per_query: bool = False
+    summary: bool = True
+
+    @property
+    def of_a_query(self) -> list[Printed]:
+        """Columns that are printed for one query."""
+        return [column for column in self.columns if not column.is_summary_only]
+
+    @property
+    def of_all(self) -> list[Printed]:
+        """Columns that are printed for all queries together."""
+        return [column for column in self.columns if not column.is_query_only]
+
+
+def trec_lines(scored: Scored, wanted: Wanted) -> Iterator[bytes]:
+    """Pieces of what trec_eval prints for a run, to the byte."""
+    if wanted.per_query and wanted.of_a_query:
+        for start in range(0, len(scored.queries), _QUERIES_AT_A_TIME):
+            yield _query_lines(scored, wanted.of_a_query, start).encode("utf-8", "surrogateescape")
+    if wanted.summary and wanted.of_all:
+        text = "".join(_summary_lines(scored, column) for column in wanted.of_all)
+        yield text.encode("utf-8", "surrogateescape")
+
+
+def heading_line(scored: Scored) -> bytes:
+    """The line that heads a run's block; in three columns, for those who read by columns."""
+    return f"{RUN_FILE:<22s}\t{_ALL}\t{scored.file}\n".encode("utf-8", "surrogateescape")
+
+
+def _summary_lines(scored: Scored, column: Printed) -> str:
+    """The line of a measure, and those of its interval's ends."""
+    text = _filled([_ALL], [column], [[scored.summary[column.name]]], scored.is_zscored)
+    ends = scored.intervals.get(column.name)
+    if ends is None or scored.resampling is None:
+        return text
+    stem = f"{_name(column, scored.is_zscored).rstrip()}_{scored.resampling.name}"
+    for end, value in zip(("low", "high"), ends, strict=True):
+        text += f"{stem}_{end}".ljust(22) + f"\t{_ALL}\t{_as_c_prints(value)}\n"
+    return text
+
+
+def _query_lines(scored: Scored, columns: Sequence[Printed], start: int) -> str:
+    rows = slice(start, start + _QUERIES_AT_A_TIME)
+    values = [scored.values[column.name][rows].tolist() for column in columns]
+    return _filled(scored.queries[rows], columns, values, scored.is_zscored)
+
+
+def _filled(
+    queries: Sequence[str], columns: Sequence[Printed], values: list[list[Any]], is_zscored: bool
+) -> str:
+    """Lines of some queries: one template, which each query fills at one go."""
+    forms = [_form(column, is_zscored) for column in columns]
+    for position, form in enumerate(forms):
+        # C shows the sign of a NaN, Python does not.
+        if form == _FLOAT and any(value != value for value in values[position]):
+            forms[position] = "%s"
+            values[position] = [_as_c_prints(value) for value in values[position]]
+    names = [_name(column, is_zscored).replace("%", "%%") for column in columns]
+    template = "".join(f"{name}\t%s\t{form}\n" for name, form in zip(names, forms, strict=True))
+    columns_and_queries = chain.from_iterable((queries, column) for column in values)
+    return "".join(map(template.__mod__, zip(*columns_and_queries, strict=True)))
+
+
+def _form(column: Printed, is_zscored: bool) -> str:
+    if column.is_text:
+        return "'%s'" if column.is_query_only else "%s"
+    return "%d" if column.is_count and not is_zscored else _FLOAT
+
+
+def _name(column: Printed, is_zscored: bool) -> str:
+    return f"Z{column.name:<22s}" if is_zscored and not column.is_text else f"{column.name:<22s}"
+
+
+def _as_c_prints(value: float) -> str:
+    if value == value:
+        return _FLOAT % value
+    return "  -nan" if math.copysign(1.0, value) < 0 else "   nan"
+
+
+def _headings(files: Sequence[str]) -> list[str]:
+    """Names of the files without their folders, or as they are where those would be alike."""
+    short = [os.path.basename(file) or file for file in files]
+    return short if len(set(short)) == len(short) else list(files)
+
+
+def as_table(runs: Sequence[Scored], wanted: Wanted) -> Table:
+    """A row per measure, or per query and measure, and a column per run.
+
+    Strings of relevances are quoted, as trec_eval prints them: no reader takes 0110 for a number.
+
+    Parameters
+    ----------
+    runs : sequence of Scored
+        Of the same columns.
+    wanted : Wanted
+
+    Returns
+    -------
+    Table
+        Counts are integers. Keys of the columns are the files as they were named. With
+        confidence intervals, two more columns per run; empty for counts and single queries.
+    """
+    from kgtrec._internal.table import Table
+
+    lead = ("query", "measure") if wanted.per_query else ("measure",)
+    files = [run.file for run in runs]
+    rows: list[tuple[Cell, ...]] = []
+    if wanted.per_query:
+        rows.extend(_query_rows(runs, wanted.of_a_query))
+    if wanted.summary:
+        start: tuple[Cell, ...] = (_ALL,) if wanted.per_query else ()
+        rows.extend((*start, name, *cells) for name, cells in _summary_rows(runs, wanted.of_all))
+    titles, keys = _headings(files), files
+    if runs and runs[0].resampling is not None:
+        how = runs[0].resampling
+        ends = [f"{how.percent:g}% low", f"{how.percent:g}% high"]
+        titles = [text for title in titles for text in (title, *ends)]
+        keys = [
+            f"{file}{e}" for file in files for e in ("", f" {how.name}_low", f" {how.name}_high")
+        ]
+    digits = [0] * len(lead) + [4] * len(keys)
+    return Table((*lead, *titles), (*lead, *keys), digits, rows, len(lead))
+
+
+def rendered(table: Table, form: str) -> str:
+    """The table as ``tsv``, ``csv``, ``markdown`` or ``latex``."""
+    if form == "tsv":
+        return table.to_csv("\t")
+    render = {"csv": table.to_csv, "markdown": table.to_markdown, "latex": table.to_latex}
+    return render[form]()
+
+
+def as_json(runs: Sequence[Scored], wanted: Wanted) -> str:
+    """Every run by its file: ``summary`` and ``queries``, measures to values in full precision.
+
+    With confidence intervals also ``intervals``, measures to [low, high], and how they were made.
+    """
+    from kgtrec._internal.table import dump_json
+
+    parts = {}
+    for run in runs:
+        part: dict[str, Any] = {}
+        if wanted.summary:
+            rows = [*_summary_rows([run], wanted.of_all)]
+            part["summary"] = {name: cells[0] for name, cells in rows}
+            if run.resampling is not None:
+                part["intervals"] = {name: c[1:] for name, c in rows if c[1:] != _NO_INTERVAL}
+                part["bootstrap"] = asdict(run.resampling)
+        if wanted.per_query:
+            names = [_name(column, run.is_zscored).rstrip() for column in wanted.of_a_query]
+            cells = zip(*_cells(run, wanted.of_a_query), strict=True)
+            part["queries"] = {
+                query: dict(zip(names, row, strict=True))
+                for query, row in zip(run.queries, cells, strict=False)
+            }
+        parts[run.file] = part
+    return dump_json(parts) + "\n"
+
+
+def _summary_rows(
+    runs: Sequence[Scored], columns: Sequence[Printed]
+) -> Iterator[tuple[str, list[Cell]]]:
+    for column in columns:
+        cells: list[Cell] = []
+        for run in runs:
+            cells.append(_cell(run.summary[column.name], column, run.is_zscored))
+            if run.resampling is not None:
+                cells.extend(run.intervals.get(column.name, _NO_INTERVAL))
+        yield _name(column, runs[0].is_zscored).rstrip(), cells
+
+
+def _query_rows(runs: Sequence[Scored], columns: Sequence[Printed]) -> Iterator[tuple[Cell, ...]]:
+    names = [_name(column, runs[0].is_zscored).rstrip() for column in columns]
+    rows = [
+        dict(zip(run.queries, zip(*_cells(run, columns, "'{}'"), strict=True), strict=False))
+        for run in runs
+    ]
+    absent = ("",) * len(columns)
+    blank = () if runs[0].resampling is None else _NO_INTERVAL
+    every = {query for run in runs for query in run.queries}
+    for query in sorted(every, key=lambda text: text.encode("utf-8", "surrogateescape")):
+        for name, *cells in zip(names, *(row.get(query, absent) for row in rows), strict=True):
+            yield (query, name, *chain.from_iterable((cell, *blank) for cell in cells))
+
+
+def _cells(run: Scored, columns: Sequence[Printed], text: str = "{}") -> list[list[Cell]]:
+    """Values of every query, column by column, as tables hold them."""
+    cells: list[list[Cell]] = []
+    for column in columns:
+        values = run.values[column.name]
+        if column.is_text:
+            cells.append([text.format(value) for value in values.tolist()])
+            continue
+        whole = column.is_count and not run.is_zscored
+        cells.append((values.astype(np.int64) if whole else values).tolist())
+    return cells
+
+
+def _cell(value: float | str, column: Printed, is_zscored: bool) -> Cell:
+    if isinstance(value, str):
+        return value
+    return int(value) if column.is_count and not is_zscored else float(value)

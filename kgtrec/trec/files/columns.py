@@ -1,0 +1,144 @@
+"""Runs and qrels as columns: names in one buffer, values in an array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.files.text import decoded
+
+__all__ = ["QrelsColumns", "RunColumns"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What run and qrels have in common."""
+
+    queries: list[str]
+    offsets: Ints
+    name_offsets: Ints
+    name_bytes: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @cached_property
+    def documents(self) -> Any:
+        """Names of the documents: a pyarrow LargeBinaryArray over the same memory."""
+        import pyarrow as pa
+
+        buffers = [None, pa.py_buffer(self.name_offsets), pa.py_buffer(self.name_bytes)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self.name_offsets) - 1, buffers)
+
+    def _check(self, name: str, values: NDArray[Any], dtype: type) -> None:
+        n = len(self.name_offsets) - 1
+        if len(self.offsets) != len(self.queries) + 1 or not self.offsets[-1] == n == len(values):
+            raise UsageError(
+                f"columns do not fit: {len(self.queries)} queries, offsets that end at "
+                f"{self.offsets[-1:]}, {n} names and {len(values)} {name}"
+            )
+        if values.dtype != dtype:
+            raise UsageError(f"{name} is of type {values.dtype}; it must be {dtype.__name__}")
+
+    def _names(self) -> list[str]:
+        raw, ends = self.name_bytes.tobytes(), self.name_offsets.tolist()
+        if raw.isascii():  # a slice of a text is cheaper than decoding each
+            text = raw.decode("ascii")
+            return [text[a:b] for a, b in pairwise(ends)]
+        return [decoded(raw[a:b]) for a, b in pairwise(ends)]
+
+    def _dicts(self, values: NDArray[Any]) -> dict[str, dict[str, Any]]:
+        names, numbers = self._names(), values.tolist()
+        spans = pairwise(self.offsets.tolist())
+        return {
+            query: dict(zip(names[a:b], numbers[a:b], strict=True))
+            for query, (a, b) in zip(self.queries, spans, strict=True)
+        }
+
+    def _frame(self, name: str, values: NDArray[Any]) -> Any:
+        import pandas as pd
+        import pyarrow as pa
+
+        counts = np.diff(self.offsets)
+        try:
+            owner = pa.array(np.repeat(np.arange(len(self)), counts))
+            # The type that this release of pandas gives to texts, whichever that is.
+            query = pa.array(self.queries, pa.large_string()).take(owner).to_pandas()
+            document = self.documents.cast(pa.large_string()).to_pandas()
+        except (UnicodeEncodeError, pa.ArrowInvalid):  # names that are no UTF-8
+            each = zip(self.queries, counts.tolist(), strict=True)
+            query = pd.Series([q for q, n in each for _ in range(n)], dtype=object)
+            document = pd.Series(self._names(), dtype=object)
+        return pd.DataFrame({"query_id": query, "doc_id": document, name: values})
+
+
+@dataclass(frozen=True, eq=False)
+class RunColumns(_Columns):
+    """A run as columns.
+
+    Attributes
+    ----------
+    queries : list of str, length n_queries
+        In order of their first line. UTF-8; other bytes are lone surrogates ("surrogateescape").
+    offsets : ndarray of int64, shape (n_queries + 1,)
+        Query i has the documents ``offsets[i]`` to ``offsets[i + 1] - 1``, in order of the lines.
+    documents : pyarrow.LargeBinaryArray, length n
+        Their names. `name_offsets` and `name_bytes` are its buffers.
+    scores : ndarray of float64, shape (n,)
+        Correctly rounded; infinities are possible, NaN is not.
+    tag : str
+        Last column of the last line: what trec_eval prints as runid.
+    """
+
+    scores: NDArray[np.float64]
+    tag: str
+
+    def __post_init__(self) -> None:
+        self._check("scores", self.scores, np.float64)
+        if np.isnan(self.scores).any():
+            at = int(np.argmax(np.isnan(self.scores)))
+            query = self.queries[int(np.searchsorted(self.offsets, at, side="right")) - 1]
+            raise InputError(
+                f"the score of document {decoded(self.documents[at].as_py())!r} under query "
+                f"{query!r} is NaN; remove it"
+            )
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Query, then document, to its score, in the same order."""
+        return self._dicts(self.scores)
+
+    def to_frame(self) -> Any:
+        """A pandas.DataFrame with the columns query_id, doc_id and score, a row a document."""
+        return self._frame("score", self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class QrelsColumns(_Columns):
+    """Qrels as columns: as `RunColumns`, with relevance in place of scores and tag.
+
+    Attributes
+    ----------
+    relevance : ndarray of int64, shape (n,)
+        From 1 relevant, 0 not, negative not judged.
+    """
+
+    relevance: Ints
+
+    def __post_init__(self) -> None:
+        self._check("relevance", self.relevance, np.int64)
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """Query, then document, to its relevance, in the same order."""
+        return self._dicts(self.relevance)
+
+    def to_frame(self) -> Any:
+        """A pandas.DataFrame with the columns query_id, doc_id and relevance, a row a document."""
+        return self._frame("relevance", self.relevance)

@@ -1,0 +1,185 @@
+"""trec_eval measures of the ranker's runs, and their agreement with those from the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.trec.measures.from_ranks import native_values
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.values import values
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Csr, Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["check_agreement", "compare_values", "native_values", "trec_values"]
+
+Floats = NDArray[np.float64]
+
+AGREEMENT = 1e-12
+
+
+def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -> dict[str, Floats]:
+    """Values of trec_eval measures for every question of a run, from pytrec_eval.
+
+    Parameters
+    ----------
+    run : Run
+        Candidates of every question, best first.
+    questions : Questions or Csr
+        The questions of the run in the same order, or their answers as entity ids.
+    measures : sequence of str
+        See `kgtrec.trec.measures.names.resolve`. gm_map and gm_bpref are logarithms, floored at
+        1e-5.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (n_questions,)
+        By trec_eval's name. A question without any candidate in the run has 0.
+
+    Raises
+    ------
+    UsageError
+        Unknown measures, runid (it has no value), a run that does not belong to the questions,
+        or a run whose depth cuts off what a measure such as P_20 looks at. Measures without a
+        cutoff take the run as it is.
+    """
+    columns = _per_query(measures)
+    answers = _answers(run, questions)
+    _check_depth(run, columns)
+    # Never natively: the agreement of the two computations would prove nothing.
+    return dict(values(_judged(run, answers), columns, EvalOptions(compat=9, native=False)))
+
+
+def check_agreement(
+    ranks: Ranks,
+    run: Run,
+    questions: Questions,
+    measures: Sequence[str] = ("map_cut_20", "ndcg_cut_20"),
+) -> dict[str, float]:
+    """Compute measures from the run by pytrec_eval and from the ranks natively, and compare.
+
+    Returns
+    -------
+    dict of str to float
+        Largest absolute difference of each measure.
+
+    Raises
+    ------
+    KgtrecError
+        If a difference exceeds 1e-12, naming measure, question and both values.
+    """
+    return compare_values(
+        trec_values(run, questions, measures),
+        native_values(ranks, measures),
+        run.query_ids,
+        np.unique(ranks.question),
+    )
+
+
+def compare_values(
+    trec: Mapping[str, Floats],
+    native: Mapping[str, Floats],
+    query_ids: Sequence[str],
+    questions: NDArray[np.int64] | None = None,
+) -> dict[str, float]:
+    """Largest absolute difference of each measure that both hold; see `check_agreement`.
+
+    Parameters
+    ----------
+    trec : mapping of str to ndarray, shape (n_questions,)
+        From `trec_values`.
+    native : mapping of str to ndarray, shape (n,)
+        From `kgtrec.trec.measures.from_ranks.native_values`.
+    query_ids : sequence of str
+        Ids of all questions, for the message.
+    questions : ndarray of int, shape (n,), optional
+        Question numbers of the native values; all questions by default.
+    """
+    differences = {}
+    for name in (name for name in trec if name in native):
+        theirs = trec[name] if questions is None else trec[name][questions]
+        ours = native[name]
+        gap = np.abs(theirs - ours)
+        # A NaN must not pass for agreement.
+        bad = np.flatnonzero(~(gap <= AGREEMENT))
+        if len(bad):
+            first = int(bad[0])
+            query = query_ids[first if questions is None else int(questions[first])]
+            raise KgtrecError(
+                f"{name} of question {query!r} is {theirs[first]!r} from pytrec_eval but "
+                f"{ours[first]!r} from the ranks, and {len(bad):,} of {len(gap):,} questions "
+                "differ; run and ranks do not come from the same scores and questions, or this is "
+                "an error of kgtrec: please report it"
+            )
+        differences[name] = float(gap.max(initial=0.0))
+    return differences
+
+
+def _per_query(measures: Sequence[str]) -> list[Column]:
+    columns = resolve(measures)
+    if any(column.family == "runid" for column in columns):
+        raise UsageError("measure 'runid' has no value for a query; ask for it on the command line")
+    return columns
+
+
+def _answers(run: Run, questions: Questions | Csr) -> Csr:
+    """Answers of the run's questions, after checking that they are the run's."""
+    ids = getattr(questions, "ids", None)
+    answers: Any = getattr(questions, "answers", questions)
+    if len(answers.offsets) != len(run.offsets):
+        raise UsageError(
+            f"the run has {len(run.offsets) - 1:,} questions where {len(answers.offsets) - 1:,} "
+            "are evaluated; give the questions that the run was made for"
+        )
+    if answers is not questions:
+        for position, (theirs, ours) in enumerate(zip(run.query_ids, ids or (), strict=True)):
+            if theirs != ours:
+                raise UsageError(
+                    f"question {position} is {theirs!r} in the run and {ours!r} among the "
+                    "questions; give the questions that the run was made for"
+                )
+    return answers
+
+
+def _check_depth(run: Run, columns: Sequence[Column]) -> None:
+    """Refuse to look deeper than the run was cut: P_20 of ten candidates would be too low."""
+    if run.depth >= len(run.docnos) or not (np.diff(run.offsets) >= run.depth).any():
+        return  # nothing was cut off
+    needed = max((c.sees or 0 for c in columns if c.cutoff is not None), default=0)
+    if needed > run.depth:
+        names = ", ".join(c.name for c in columns if c.cutoff and (c.sees or 0) > run.depth)
+        raise UsageError(
+            f"the run holds {run.depth} candidates a question, which is not enough for {names}; "
+            f"rank with run_depth={needed} or more"
+        )
+
+
+def _judged(run: Run, answers: Csr) -> Lists:
+    """The run with relevance 1 for the answers of each question."""
+    counts, n_answers = np.diff(run.offsets), np.diff(answers.offsets)
+    documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
+    asked = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
+    hit = np.isin(owner * width + documents, asked)
+    return Lists(
+        queries=run.query_ids,
+        offsets=run.offsets.astype(np.int64),
+        relevance=np.where(hit, 1, UNJUDGED),
+        scores=run.scores,
+        retrieved=counts.astype(np.int64),
+        judged_offsets=answers.offsets.astype(np.int64),
+        judged=np.ones(len(relevant), np.int64),
+        tag="",
+        unanswered=0,
+        unasked=0,
+    )

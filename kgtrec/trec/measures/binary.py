@@ -1,0 +1,299 @@
+"""Measures that kgtrec computes itself, from judged lists, for all queries at once.
+
+Some are not in pytrec_eval: those of trec_eval 10, its way of rounding recall points, strings,
+parameters of utility and set_F, and RR@k and Judged@k. The others take over where handing the lists
+to pytrec_eval would be the bottleneck, see `kgtrec.trec.measures.values`; they do the same
+operations in the same order. Measures of gains stand in `kgtrec.trec.measures.graded`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.trec.measures.graded import GAINS, powers
+from kgtrec.trec.measures.judged_lists import UNJUDGED
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.relevant import Floats, Ints, Places, View, log2
+
+__all__ = ["FLOOR", "own_values"]
+
+FLOOR = 1e-5
+"""Below it, values count as this in geometric means (trec_eval's MIN_GEO_MEAN)."""
+
+_EPSILON = 1e-5  # of infAP, against division by 0
+
+
+def own_values(view: View, column: Column) -> NDArray[Any]:
+    """Values of a measure for every query.
+
+    Parameters
+    ----------
+    view : View
+        Lists as deep as the measure looks.
+    column : Column
+        Any but runid, which is the run's.
+
+    Returns
+    -------
+    ndarray of float64, or of str objects for relstring, shape (n_queries,)
+        A query with an empty list has what the definition gives, 0 where it would divide by 0.
+        Logarithms for gm_map and gm_bpref.
+    """
+    return (_OWN.get(column.family) or GAINS[column.family])(view, column)
+
+
+def _share(part: Ints | Floats, whole: Ints | Floats) -> Floats:
+    """Part over whole, 0 where the whole is 0."""
+    zeros = np.zeros(np.broadcast_shapes(np.shape(part), np.shape(whole)))
+    return np.divide(part, whole, out=zeros, where=np.asarray(whole) != 0)
+
+
+def _rank(column: Column) -> int:
+    return int(column.cutoff or 0)
+
+
+# -- Average precision and its kin --------------------------------------------------------------
+
+
+def _precision_sum(view: View, depth: int | None = None) -> Floats:
+    hits = view.hits
+    terms = hits.ordinal / (hits.place + 1)
+    return hits.total(terms if depth is None else np.where(hits.place < depth, terms, 0.0))
+
+
+def _map(view: View, column: Column) -> Floats:
+    return _share(_precision_sum(view), view.num_rel)
+
+
+def _map_cut(view: View, column: Column) -> Floats:
+    return _share(_precision_sum(view, _rank(column)), view.num_rel)
+
+
+def _yaap(view: View, column: Column) -> Floats:
+    found = _precision_sum(view)
+    odds = (1.0 + found) / (1.0 + view.num_rel.astype(np.float64) - found)
+    return np.array([math.log(one) for one in odds.tolist()], np.float64)
+
+
+def _bpref(view: View, column: Column) -> Floats:
+    hits, relevant = view.hits, view.num_rel
+    worse = view.misses.before(hits.query, hits.place)
+    bound = relevant[hits.query]
+    most = np.minimum(view.num_nonrel, relevant)[hits.query]
+    lost = _share(np.minimum(worse, bound), most)
+    return _share(hits.total(np.where(worse > 0, 1.0 - lost, 1.0)), relevant)
+
+
+def _inferred_ap(view: View, column: Column) -> Floats:
+    hits = view.hits
+    before = hits.ordinal - 1
+    worse = view.misses.before(hits.query, hits.place)
+    pooled = view.pooled.before(hits.query, hits.place)
+    place = hits.place.astype(np.float64)
+    expected = (place / (place + 1.0)) * _share(before + worse + pooled, place)
+    expected *= (before + _EPSILON) / ((before + worse) + 2 * _EPSILON)
+    terms = np.where(hits.place == 0, 1.0, 1.0 / (place + 1.0) + expected)
+    return _share(hits.total(terms), view.num_rel)
+
+
+def _geometric(values: Callable[[View, Column], Floats]) -> Callable[[View, Column], Floats]:
+    def logarithms(view: View, column: Column) -> Floats:
+        floored = np.maximum(values(view, column), FLOOR).tolist()
+        return np.array([math.log(one) for one in floored], np.float64)
+
+    return logarithms
+
+
+# -- Ranks and cutoffs --------------------------------------------------------------------------
+
+
+def _first_place(view: View) -> Floats:
+    """Rank from 1 of the first relevant document; inf without one."""
+    hits = view.hits
+    first = np.full(len(hits.count), np.inf)
+    some = hits.count > 0
+    first[some] = hits.place[hits.start[some]] + 1
+    return first
+
+
+def _recip_rank(view: View, column: Column) -> Floats:
+    return 1.0 / _first_place(view)
+
+
+def _recip_rank_cut(view: View, column: Column) -> Floats:
+    first = _first_place(view)
+    return np.where(first <= _rank(column), 1.0 / first, 0.0)
+
+
+def _precision(view: View, column: Column) -> Floats:
+    return view.hits.within(_rank(column)) / _rank(column)
+
+
+def _recall(view: View, column: Column) -> Floats:
+    return _share(view.hits.within(_rank(column)), view.num_rel)
+
+
+def _relative_precision(view: View, column: Column) -> Floats:
+    found = view.hits.within(_rank(column))
+    return _share(found, np.minimum(view.num_rel, _rank(column)))
+
+
+def _success(view: View, column: Column) -> Floats:
+    return (view.hits.within(_rank(column)) > 0).astype(np.float64)
+
+
+def _judged(view: View, column: Column) -> Floats:
+    known = view.judged.within(_rank(column)) + view.pooled.within(_rank(column))
+    return _share(known, np.minimum(view.num_ret, _rank(column)))
+
+
+def _unjudged(view: View, column: Column) -> Floats:
+    looked_at = np.minimum(view.num_ret, _rank(column))
+    return (looked_at - view.judged.within(_rank(column))) / _rank(column)
+
+
+def _found_within(view: View, depth: Ints) -> Ints:
+    """Relevant documents among the first `depth`, which differs from query to query."""
+    return view.hits.before(np.arange(len(depth)), np.minimum(depth, view.length))
+
+
+def _r_precision(view: View, column: Column) -> Floats:
+    return _share(_found_within(view, view.num_rel), view.num_rel)
+
+
+def _r_precision_mult(view: View, column: Column) -> Floats:
+    depth = ((column.cutoff or 0.0) * view.num_rel + 0.9).astype(np.int64)
+    return _share(_found_within(view, depth), depth)
+
+
+def _interpolated(view: View, points: tuple[float, ...]) -> list[Floats]:
+    """Best precision at any rank that reaches each recall point."""
+    hits, relevant = view.hits, view.num_rel
+    if "best precision" not in view.memo:
+        view.memo["best precision"] = _best_precision(hits)
+    best = view.memo["best precision"]
+    found = []
+    for point in points:
+        wanted = point * relevant
+        if view.options.compat >= 10:
+            needed = np.floor(wanted) + (wanted - np.floor(wanted) >= 0.5)
+        else:
+            needed = np.floor(wanted + 0.9)
+        needed = np.maximum(needed, 1).astype(np.int64)
+        values = np.zeros(len(relevant))
+        reached = needed <= hits.count
+        values[reached] = best[hits.start[reached] + needed[reached] - 1]
+        found.append(values)
+    return found
+
+
+def _best_precision(hits: Places) -> Floats:
+    """Best precision at any relevant document from this one on."""
+    best = hits.ordinal / (hits.place + 1)
+    left = hits.count[hits.query] - hits.ordinal
+    step = 1
+    while step <= left.max(initial=0):  # each round, the maximum of twice as many
+        has = np.flatnonzero(left >= step)
+        best[has] = np.maximum(best[has], best[has + step])
+        step *= 2
+    return best
+
+
+def _interpolated_precision(view: View, column: Column) -> Floats:
+    return _interpolated(view, (column.cutoff or 0.0,))[0]
+
+
+def _eleven_points(view: View, column: Column) -> Floats:
+    total = np.zeros(len(view.num_rel))
+    for values in reversed(_interpolated(view, tuple(sorted(column.numbers)))):
+        total += values
+    return total / len(column.numbers)
+
+
+def _binary_gain(view: View, column: Column) -> Floats:
+    hits = view.hits
+    terms = 1.0 / log2((3 + hits.place - hits.ordinal).astype(np.float64))
+    return _share(hits.total(terms), view.num_rel)
+
+
+# -- Sets and counts ----------------------------------------------------------------------------
+
+
+def _set_precision(view: View, column: Column) -> Floats:
+    return _share(view.num_rel_ret, view.num_ret)
+
+
+def _set_recall(view: View, column: Column) -> Floats:
+    return _share(view.num_rel_ret, view.num_rel)
+
+
+def _set_relative(view: View, column: Column) -> Floats:
+    return _share(view.num_rel_ret, np.minimum(view.num_ret, view.num_rel))
+
+
+def _set_map(view: View, column: Column) -> Floats:
+    found = view.num_rel_ret.astype(np.float64)
+    return _share(found * found, view.num_ret.astype(np.float64) * view.num_rel)
+
+
+def _set_f(view: View, column: Column) -> Floats:
+    weight = column.cutoff if column.cutoff is not None else 1.0
+    precision = _set_precision(view, column)
+    recall = _set_recall(view, column)
+    return _share((weight + 1.0) * precision * recall, weight * precision + recall)
+
+
+def _utility(view: View, column: Column) -> Floats:
+    hit, missed, lost, other = column.numbers
+    found, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
+    rest = view.options.collection + found - retrieved - relevant
+    return hit * found + missed * (retrieved - found) + lost * (relevant - found) + other * rest
+
+
+def _residual(view: View, column: Column) -> Floats:
+    judged, length = view.judged, view.length
+    weight = powers(column.persistence, int(length.max(initial=0)) + 1)
+    # Few documents are judged: what all weigh, without them; never below 0 by rounding.
+    all_weights = np.concatenate(([0.0], np.cumsum(weight)))[length]
+    unjudged = np.maximum(all_weights - judged.total(weight[judged.place]), 0.0)
+    residual = weight[length] + (1 - column.persistence) * unjudged
+    return np.where(judged.count < length, residual, 0.0)
+
+
+def _string(view: View, column: Column) -> NDArray[np.object_]:
+    offsets, most = view.lists.offsets.tolist(), int(column.cutoff or 0)
+    strings = np.empty(len(view.length), dtype=object)
+    for i, (start, stop) in enumerate(pairwise(offsets)):
+        strings[i] = "".join(
+            "-" if r == UNJUDGED else "." if r < 0 else ">" if r > 9 else str(r)
+            for r in view.lists.relevance[start : min(stop, start + most)].tolist()
+        )
+    return strings
+
+
+def _number(count: Callable[[View], Ints]) -> Callable[[View, Column], Floats]:
+    return lambda view, column: count(view).astype(np.float64)
+
+
+_OWN: dict[str, Callable[[View, Column], NDArray[Any]]] = {
+    "num_q": _number(lambda view: np.ones(len(view.length), np.int64)),
+    "num_ret": _number(lambda view: view.num_ret),
+    "num_rel": _number(lambda view: view.num_rel),
+    "num_rel_ret": _number(lambda view: view.num_rel_ret),
+    "num_nonrel_judged_ret": _number(lambda view: view.misses.count),
+    "map": _map, "gm_map": _geometric(_map), "map_cut": _map_cut, "yaap": _yaap,
+    "bpref": _bpref, "gm_bpref": _geometric(_bpref), "infAP": _inferred_ap,
+    "recip_rank": _recip_rank, "recip_rank_cut": _recip_rank_cut,
+    "P": _precision, "recall": _recall, "relative_P": _relative_precision, "success": _success,
+    "judged": _judged, "unj": _unjudged, "Rprec": _r_precision, "Rprec_mult": _r_precision_mult,
+    "iprec_at_recall": _interpolated_precision, "11pt_avg": _eleven_points, "binG": _binary_gain,
+    "set_P": _set_precision, "set_recall": _set_recall, "set_relative_P": _set_relative,
+    "set_map": _set_map, "set_F": _set_f, "utility": _utility,
+    "rbp_resid": _residual, "relstring": _string,
+}  # fmt: skip

@@ -1,0 +1,238 @@
+"""How far measures can still move: exact bounds over all that open documents may turn out to be.
+
+A document is open if nobody has judged it and it may be relevant (1) or not (0). A query with u
+open documents has 2^u labellings; the bounds are the extremes over all of them, found with u + 1
+labellings for either end, or fewer.
+
+Take the labellings in which the same number t of open documents is relevant. The number R of
+relevant and N of judged non-relevant documents is one and the same in all of them, and so is the
+ideal list. Let p(h) be the place of the h-th relevant document, infinite if fewer were retrieved.
+If the first t open documents of the list are relevant, then no other choice of t has more relevant
+documents down to any place: every p(h) is the least that it can be. If the last t are (those that
+were not retrieved stand behind the list), every p(h) is the largest. And every measure here is a
+sum, maximum or count over h of terms that never rise with p(h): h / p(h) in AP and interpolated
+precision; the discount at p(h) in dcg and rbp, over what the ideal list has down to there in
+ndcg_rel; p(h) - h, the non-relevant ones above, in binG and G; likewise in bpref, counting judged
+and open ones only, whose places no labelling changes; and [p(h) <= k], k fixed or made of R, in
+P, recall, success, Rprec and sets. So the first t give the best value for t, and the last t the
+worst.
+
+What is left is to try every t. Where a larger R with the same places never raises a value, those t
+are enough that differ in what the measure sees; where R plays no part, one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.values import values
+
+__all__ = ["bounds", "why_unbounded"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# R plays no part: at the extremes all of what the measure sees is relevant, or none.
+_BY_PLACES = frozenset({"P", "success", "recip_rank", "recip_rank_cut", "rbp", "dcg", "set_P"})
+# A larger R with the same places never raises these.
+_FALLING = frozenset(
+    {"map", "gm_map", "map_cut", "yaap", "ndcg", "ndcg_cut", "G", "binG", "recall", "relative_P",
+     "iprec_at_recall", "11pt_avg", "set_recall", "set_relative_P", "set_map", "set_F"}
+)  # fmt: skip
+# R, and for bpref N, may act either way: every t is tried.
+_EITHER_WAY = frozenset({"Rprec", "Rprec_mult", "bpref", "gm_bpref", "ndcg_rel", "Rndcg"})
+_BPREF = frozenset({"bpref", "gm_bpref"})
+
+_REASONS = {
+    "infAP": "an estimate from a sample of judgements, not a value that more of them would bound",
+    "judged": "says how much is judged, not how good a list is",
+    "unj": "says how much is judged, not how good a list is",
+    "rbp_resid": "is the width of rbp's own interval",
+    "ideal_dcg": "says nothing of the list",
+    "utility": "its parameters may reward what is not relevant",
+}
+_COUNT = "a count or a text, not a measure of quality"
+
+
+def why_unbounded(column: Column) -> str:
+    """Why `bounds` has nothing to say of a measure; "" where it has."""
+    if column.gains:
+        return "its gains are not those of relevant and not relevant"
+    if column.family in _BY_PLACES | _FALLING | _EITHER_WAY:
+        return ""
+    return _REASONS.get(column.family, _COUNT)
+
+
+def bounds(
+    lists: Lists, is_open: Bools, outside: Ints, columns: Sequence[Column]
+) -> dict[str, tuple[Floats, Floats]]:
+    """Lowest and highest value of every query, whatever its open documents turn out to be.
+
+    Parameters
+    ----------
+    lists : Lists
+        Whole, or as deep as the columns look. Documents without a judgement that are not open
+        count as the measure counts them: as not relevant, or, in bpref, not at all.
+    is_open : ndarray of bool, shape (n_documents,)
+        Which of the listed documents are open; they have no judgement from 0 up.
+    outside : ndarray of int64, shape (n_queries,)
+        Open documents of every query that its list does not hold: not retrieved, or cut off.
+    columns : sequence of Column
+        From `kgtrec.trec.measures.names.resolve`.
+
+    Returns
+    -------
+    dict of str to (ndarray of float64, ndarray of float64)
+        By the columns' names, each of shape (n_queries,); logarithms for gm_map and gm_bpref. Every
+        bound is the value of some labelling.
+
+    Raises
+    ------
+    UsageError
+        A measure that has no bounds, with the reason; an open document that is judged; or grades
+        above 1.
+    """
+    for column in columns:
+        if reason := why_unbounded(column):
+            raise UsageError(f"{column.name} has no bounds ({reason}); leave it out")
+    if lists.judged.max(initial=0) > 1:
+        raise UsageError(
+            f"relevance {lists.judged.max()} is judged; bounds are for judgements of 0 and 1"
+        )
+    if (lists.relevance[is_open] >= 0).any():
+        raise UsageError("a document is judged and open at once; open are those without judgement")
+    worlds = _Worlds(lists, is_open, np.asarray(outside, np.int64))
+    found: dict[str, tuple[Floats, Floats]] = {}
+    for column in columns:
+        seen = worlds.condensed if column.family in _BPREF else worlds.cut(column.sees)
+        found[column.name] = seen.extremes(column)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Worlds:
+    """Lists with open documents, and the labellings of these that matter.
+
+    Attributes
+    ----------
+    lists : Lists
+    is_open : ndarray of bool, shape (n_documents,)
+    outside : ndarray of int64, shape (n_queries,)
+    """
+
+    lists: Lists
+    is_open: Bools
+    outside: Ints
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Query of every open document."""
+        every = np.repeat(np.arange(len(self.lists)), np.diff(self.lists.offsets))
+        return every[self.is_open]
+
+    @cached_property
+    def inside(self) -> Ints:
+        """Open documents in every list."""
+        return np.bincount(self.owner, minlength=len(self.lists))
+
+    @cached_property
+    def ordinal(self) -> Ints:
+        """1 for the first open document of a list, 2 for the second, ..."""
+        start = np.cumsum(self.inside) - self.inside
+        return np.arange(1, len(self.owner) + 1) - start[self.owner]
+
+    @cached_property
+    def _judged(self) -> tuple[Ints, Ints, Ints]:
+        """Offsets, query and label of what every labelling judges; 0 for what is open."""
+        lists = self.lists
+        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
+        decided = lists.judged >= 0
+        n_open = self.inside + self.outside
+        labels = np.concatenate([lists.judged[decided], np.zeros(n_open.sum(), np.int64)])
+        owner = np.concatenate([owner[decided], np.repeat(np.arange(len(lists)), n_open)])
+        order = np.lexsort((-labels, owner))
+        counts = np.bincount(owner, minlength=len(lists))
+        return np.concatenate(([0], np.cumsum(counts))), owner[order], labels[order]
+
+    @cached_property
+    def _relevant(self) -> Ints:
+        """Relevant documents of every query, the open ones aside."""
+        _, owner, labels = self._judged
+        return np.bincount(owner[labels > 0], minlength=len(self.lists))
+
+    def world(self, first: Ints, last: Ints, count: Ints) -> Lists:
+        """Of every query, the first and the last so many open ones listed are relevant.
+
+        `count` is how many are relevant in all, those outside included.
+        """
+        lists, owner = self.lists, self.owner
+        relevance = lists.relevance.copy()
+        from_end = self.inside[owner] - self.ordinal
+        chosen = (self.ordinal <= first[owner]) | (from_end < last[owner])
+        relevance[self.is_open] = chosen
+        offsets, query, labels = self._judged
+        place = np.arange(len(query)) - offsets[query]
+        turned = (labels == 0) & (place < (self._relevant + count)[query])
+        judged = np.where(turned, 1, labels)
+        return replace(lists, relevance=relevance, judged_offsets=offsets, judged=judged)
+
+    def extremes(self, column: Column) -> tuple[Floats, Floats]:
+        """Lowest and highest value of every query."""
+        none = np.zeros(len(self.lists), np.int64)
+        low, high = np.full(len(none), np.inf), np.full(len(none), -np.inf)
+        whole = self.inside + self.outside
+        tried = whole if column.family in _EITHER_WAY else self.inside
+        steps: Iterable[int] = range(int(tried.max(initial=0)) + 1)
+        if column.family in _BY_PLACES:
+            steps = (0,)
+        for step in steps:
+            # The first step has all relevant that the measure sees, and none of it: all that it
+            # takes where R plays no part.
+            best = np.maximum(tried - step, 0)
+            listed = np.minimum(best, self.inside)
+            np.maximum(high, _value(self.world(listed, none, best), column), out=high)
+            worst = whole - tried + np.minimum(step, tried)
+            listed = np.maximum(worst - self.outside, 0)
+            np.minimum(low, _value(self.world(none, listed, worst), column), out=low)
+        return low, high
+
+    def cut(self, depth: int | None) -> _Worlds:
+        """The same with lists of at most so many documents; what they lose is outside."""
+        lists = self.lists
+        if depth is None or (np.diff(lists.offsets) <= depth).all():
+            return self
+        place = np.arange(len(lists.relevance)) - np.repeat(
+            lists.offsets[:-1], np.diff(lists.offsets)
+        )
+        return self._kept(place < depth)
+
+    @cached_property
+    def condensed(self) -> _Worlds:
+        """The same without documents that no labelling judges, of which bpref takes no notice."""
+        kept = self._kept((self.lists.relevance >= 0) | self.is_open)
+        length = np.diff(kept.lists.offsets)
+        return _Worlds(replace(kept.lists, retrieved=length), kept.is_open, kept.outside)
+
+    def _kept(self, keep: Bools) -> _Worlds:
+        lists = self.lists
+        offsets = np.concatenate(([0], np.cumsum(keep)))[lists.offsets]
+        fewer = replace(
+            lists, offsets=offsets, relevance=lists.relevance[keep], scores=lists.scores[keep]
+        )
+        left = _Worlds(fewer, self.is_open[keep], self.outside)
+        return replace(left, outside=self.outside + self.inside - left.inside)
+
+
+def _value(lists: Lists, column: Column) -> Floats:
+    found: Floats = values(lists, [column], EvalOptions(native=True))[column.name]
+    return found

@@ -1,0 +1,237 @@
+"""Measures of gains: the discounted cumulative gain family, G and rank-biased precision.
+
+A document of relevance r gains r, or what the measure's parameters say; one without a judgement
+from 0 up gains 0, unless a parameter names level -1 (not in the qrels) or -2 (below 0 in them).
+The ideal list has all judged documents, the highest gain first, down to the last above 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kgtrec.trec.measures.judged_lists import UNJUDGED
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.relevant import (
+    Bools,
+    Floats,
+    Ints,
+    Places,
+    View,
+    log2,
+    places,
+    running_sum,
+)
+
+__all__ = ["GAINS", "gain_of", "powers"]
+
+
+@dataclass(frozen=True)
+class _Gained:
+    """Documents that may gain something, and the ideal list.
+
+    Attributes
+    ----------
+    found : Places
+        In the lists.
+    gain : ndarray of float64
+        Of each of them.
+    best : Places
+        Documents of the ideal list.
+    top : ndarray of float64
+        Gain of each of them.
+    """
+
+    found: Places
+    gain: Floats
+    best: Places
+    top: Floats
+
+    @cached_property
+    def terms(self) -> Floats:
+        return self.gain / log2(self.found.place + 2.0)
+
+    @cached_property
+    def best_terms(self) -> Floats:
+        return self.top / log2(self.best.place + 2.0)
+
+
+def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
+    """Gain of each relevance, UNJUDGED included."""
+    gain = np.maximum(relevance, 0).astype(np.float64)
+    for level, value in gains.items():
+        if level >= 0:
+            gain[relevance == level] = value
+        elif level == -1:
+            gain[relevance == UNJUDGED] = value
+        elif level == -2:
+            gain[(relevance < 0) & (relevance != UNJUDGED)] = value
+    return gain
+
+
+def _gained(view: View, column: Column) -> _Gained:
+    key = ("gains", column.gains)
+    if key not in view.memo:  # measures with the same gains come one after the other
+        view.memo[key] = _find_gained(view, dict(column.gains))
+    return view.memo[key]
+
+
+def _find_gained(view: View, gains: dict[int, float]) -> _Gained:
+    lists = view.lists
+    found = places(_may_gain(lists.relevance, gains), lists.offsets)
+    top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
+    if gains:
+        # The judgements come by relevance, which may no longer be the order of gains.
+        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
+        top = top[np.lexsort((-top, owner))]
+    best = places(top > 0, lists.judged_offsets)
+    gain = gain_of(lists.relevance[found.position], gains)
+    return _Gained(found, gain, best, top[best.position])
+
+
+def _may_gain(relevance: Ints, gains: Mapping[int, float], least: int = 1) -> Bools:
+    """Relevance from `least`, or one that the parameters name."""
+    mask = relevance >= least
+    for level in gains:
+        if 0 <= level < least:
+            mask |= relevance == level
+        elif level == -1:
+            mask |= relevance == UNJUDGED
+        elif level == -2:
+            mask |= (relevance < 0) & (relevance != UNJUDGED)
+    return mask
+
+
+def _ratio(part: Floats, whole: Floats | Ints) -> Floats:
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+def _dcg(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    return documents.found.total(documents.terms)
+
+
+def _ideal_dcg(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    return documents.best.total(documents.best_terms)
+
+
+def _ndcg(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    ideal = documents.best.total(documents.best_terms)
+    return _ratio(documents.found.total(documents.terms), ideal)
+
+
+def _ndcg_cut(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    depth = int(column.cutoff or 0)
+    found = np.where(documents.found.place < depth, documents.terms, 0.0)
+    best = np.where(documents.best.place < depth, documents.best_terms, 0.0)
+    return _ratio(documents.found.total(found), documents.best.total(best))
+
+
+def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
+    """Running sums of the queries before the given places; 0 before the first document."""
+    count = where.before(query, place)
+    index = where.start[query] + count - 1
+    return np.where(count > 0, sums[np.maximum(index, 0)] if len(sums) else 0.0, 0.0)
+
+
+def _ndcg_at_relevant(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    found, best = documents.found, documents.best
+    so_far = running_sum(documents.terms, found)
+    ideal_sums = running_sum(documents.best_terms, best)
+    ideal_so_far = _up_to(best, ideal_sums, found.query, found.place + 1)
+    positive = documents.gain > 0
+    at_each = np.where(positive, _ratio(so_far, ideal_so_far), 0.0)
+    total, ideal = found.total(documents.terms), best.total(documents.best_terms)
+    missed = best.count - np.bincount(found.query[positive], minlength=len(total))
+    points = found.total(at_each) + _ratio(missed * total, ideal)
+    return np.where(points > 0, _ratio(points, best.count.astype(np.float64)), 0.0)
+
+
+def _ndcg_at_levels(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    found, best, top = documents.found, documents.best, documents.top
+    last = best.ordinal == best.count[best.query]
+    drops = np.flatnonzero(last | (np.append(top[1:], np.nan) != top))
+    query, depth = best.query[drops], best.place[drops] + 1
+    so_far = _up_to(found, running_sum(documents.terms, found), query, depth)
+    ideal = running_sum(documents.best_terms, best)[drops]
+    n_queries = len(best.count)
+    points = np.bincount(query, weights=so_far / ideal, minlength=n_queries).astype(np.float64)
+    number = np.bincount(query, minlength=n_queries)
+    # The end of the list counts where it lies beyond the document that follows the ideal list.
+    ends = (best.count > 0) & (best.count + 1 < view.length)
+    whole = _ratio(found.total(documents.terms), best.total(documents.best_terms))
+    points = np.where(ends, points + whole, points)
+    averaged = _ratio(points, (number + ends).astype(np.float64))
+    return np.where(view.num_rel > 0, averaged, 0.0)
+
+
+def _gain_over_cost(view: View, column: Column) -> Floats:
+    documents = _gained(view, column)
+    found, best, top = documents.found, documents.best, documents.top
+    large = places(top >= 1.0, np.concatenate(([0], np.cumsum(best.count))))
+    sums = running_sum(top[large.position], large)
+    depth = found.place + 1
+    beyond = depth - np.minimum(depth, large.count[found.query])
+    cost = _up_to(large, sums, found.query, depth) + beyond
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = documents.gain / log2(2 + cost - running_sum(documents.gain, found))
+    return _ratio(found.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
+
+
+def powers(base: float, count: int) -> Floats:
+    """1, base, base^2, ..., each by one more multiplication."""
+    return np.multiply.accumulate(np.concatenate(([1.0], np.full(count, base))))[: max(count, 1)]
+
+
+def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, float]:
+    """Least and largest gain of the levels 0 to `highest` and of those that have parameters."""
+    values = list(gains.values())
+    level = highest
+    while level >= 0 and level in gains:
+        level -= 1
+    if level >= 0:
+        values.append(float(level))
+    level = 0
+    while level <= highest and level in gains:
+        level += 1
+    if level <= highest:
+        values.append(float(level))
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def _rank_biased(view: View, column: Column) -> Floats:
+    lists, gains = view.lists, dict(column.gains)
+    known = places(_may_gain(lists.relevance, gains, least=0), lists.offsets)
+    gain = gain_of(lists.relevance[known.position], gains)
+    # The judgements of a query come highest first.
+    some = np.diff(lists.judged_offsets) > 0
+    highest = np.full(len(lists), -1, np.int64)
+    highest[some] = np.maximum(lists.judged[lists.judged_offsets[:-1][some]], -1)
+    levels, level_of = np.unique(highest, return_inverse=True)
+    ranges = np.array([_range_of_gains(level, gains) for level in levels.tolist()]).reshape(-1, 2)
+    least, most = ranges[level_of.reshape(-1)].T if len(ranges) else np.zeros((2, 0))
+    scaled = ((least < 0) | (most > 1))[known.query]
+    span = (most - least)[known.query]
+    gain = np.where(scaled, _ratio(gain - least[known.query], span), gain)
+    weight = powers(column.persistence, int(view.length.max(initial=0)) + 1)
+    return (1.0 - column.persistence) * known.total(gain * weight[known.place])
+
+
+GAINS: dict[str, Callable[[View, Column], Floats]] = {
+    "dcg": _dcg,
+    "ideal_dcg": _ideal_dcg,
+    "ndcg": _ndcg,
+    "ndcg_cut": _ndcg_cut,
+    "ndcg_rel": _ndcg_at_relevant,
+    "Rndcg": _ndcg_at_levels,
+    "G": _gain_over_cost,
+    "rbp": _rank_biased,
+}

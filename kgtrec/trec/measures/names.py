@@ -1,0 +1,296 @@
+"""Names of measures, in trec_eval's, ir_measures' and the knowledge-graph spelling, to columns.
+
+What there is stands in `kgtrec.trec.measures.definitions`, parameters are read in
+`kgtrec.trec.measures.parameters`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.measures.definitions import ELSEWHERE, FAMILIES, NICKNAMES, Family, nickname
+from kgtrec.trec.measures.parameters import Parameters, WrongParameters, parameters_of
+
+__all__ = ["GRADED", "NICKNAMES", "TABLE", "BadCutoff", "Column", "depth_needed", "help_text",
+           "ignored_parameters", "resolve"]  # fmt: skip
+
+TABLE: dict[str, Family] = FAMILIES
+
+# Relevance counts here by its size, and pytrec_eval's cost grows with the square of the largest.
+GRADED = frozenset({"G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut", "dcg", "ideal_dcg", "rbp"})
+
+# Spellings before "@", in lower case; without "@" in _PLAIN.
+_AT = {
+    "p": "P", "r": "recall", "recall": "recall", "ap": "map_cut", "map": "map_cut",
+    "ndcg": "ndcg_cut", "rr": "recip_rank_cut", "mrr": "recip_rank_cut", "success": "success",
+    "hits": "success", "hit": "success", "judged": "judged", "iprec": "iprec_at_recall",
+    "precision": "P", "unj": "unj",
+}  # fmt: skip
+_PLAIN = {
+    "AP": "map", "MAP": "map", "nDCG": "ndcg", "NDCG": "ndcg", "RR": "recip_rank",
+    "MRR": "recip_rank", "Bpref": "bpref", "RPrec": "Rprec", "InfAP": "infAP", "NumQ": "num_q",
+    "NumRet": "num_ret", "NumRel": "num_rel", "NumRelRet": "num_rel_ret", "SetP": "set_P",
+    "SetR": "set_recall", "SetF": "set_F", "SetAP": "set_map", "SetRelP": "set_relative_P",
+    "RBP": "rbp_p=0.8",  # what it means in ir_measures
+}  # fmt: skip
+
+
+class BadCutoff(UsageError):
+    """A measure that exists, with parameters that it cannot have (trec_eval's exit code: 2)."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """One line of output a query: a family and its parameters.
+
+    Attributes
+    ----------
+    family : str
+        A key of `TABLE`.
+    cutoff : float or None
+        Rank, recall point, multiple, beta or length; None for families without one.
+    numbers : tuple of float
+        Parameters of utility and 11pt_avg.
+    gains : tuple of (int, float)
+        Relevance and its gain, where they differ from the default.
+    persistence : float
+        Of rbp and rbp_resid.
+    typed : str
+        Parameters in the name, where trec_eval repeats them as they were typed.
+    """
+
+    family: str
+    cutoff: float | None = None
+    numbers: tuple[float, ...] = ()
+    gains: tuple[tuple[int, float], ...] = ()
+    persistence: float = 0.9
+    typed: str = ""
+
+    @property
+    def row(self) -> Family:
+        """What the table says of the family."""
+        return TABLE[self.family]
+
+    @property
+    def name(self) -> str:
+        """As trec_eval prints it: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
+        return f"{self.family}_{self.parameter}" if self.parameter else self.family
+
+    @property
+    def parameter(self) -> str:
+        """The part of the name behind the family: ``10``, ``0.10``; empty without one."""
+        if self.row.kind == "rank" and self.cutoff is not None:
+            return str(int(self.cutoff))
+        if self.row.kind == "point" and self.cutoff is not None:
+            return f"{self.cutoff:.2f}"
+        return self.typed
+
+    @property
+    def is_count(self) -> bool:
+        """True for the num_* families: printed as integers, summed over queries."""
+        return self.row.output == "count"
+
+    @property
+    def is_text(self) -> bool:
+        """True for relstring and runid: strings."""
+        return self.row.output == "string"
+
+    @property
+    def is_summary_only(self) -> bool:
+        """True for what trec_eval prints for all queries together, never for one."""
+        return self.row.shown == "summary"
+
+    @property
+    def is_query_only(self) -> bool:
+        """True for what trec_eval prints for single queries, never for all together."""
+        return self.row.shown == "query"
+
+    @property
+    def is_geometric(self) -> bool:
+        """True for gm_*: logarithms for a query, a geometric mean in the summary."""
+        return self.family.startswith("gm_")
+
+    @property
+    def sees(self) -> int | None:
+        """Number of documents a query that matter; None when all do."""
+        if self.family in ("num_q", "num_rel", "num_ret", "runid", "ideal_dcg"):
+            return 1
+        if self.row.kind == "rank" or self.family == "relstring":
+            return int(self.cutoff or 0)
+        return None
+
+
+def depth_needed(columns: Iterable[Column]) -> int | None:
+    """Documents of a query that some column looks at; None when one looks at all."""
+    seen = [column.sees for column in columns]
+    return None if None in seen else max((one for one in seen if one is not None), default=1)
+
+
+def resolve(
+    measures: Iterable[str], *, command_line: bool = False, compat: int = 10
+) -> list[Column]:
+    """Columns for measure names, in table order, without repeats.
+
+    Parameters
+    ----------
+    measures : iterable of str
+        ``map``, ``map_cut_20``, ``map_cut.20``, ``P.5,10``, ``set_F.0.5``, ``ndcg.1=3,2=9``,
+        ``rbp.p=0.8``, ``utility.2,-1,0,0``; as ir_measures writes them, ``AP@20``, ``nDCG@20``,
+        ``RBP(p=0.8)``; ``RR@10`` and ``Hits@10``; or a nickname: ``official``, ``set``,
+        ``all_trec``. A family that is named without parameters has its defaults; parameters that
+        are named replace the defaults and add up over the names.
+    command_line : bool
+        As trec_eval reads ``-m``: of several parameter sets behind a dot for one measure, the
+        first counts; a cutoff that comes twice in one set is an error; whole cutoffs may have
+        decimals, which are cut off; nicknames may have parameters, which mean nothing.
+    compat : int
+        9 or 10: whose nicknames.
+
+    Returns
+    -------
+    list of Column
+
+    Raises
+    ------
+    UsageError
+        Naming every measure that is unknown. If all are known and only their parameters are
+        wrong, the error is a `BadCutoff`.
+    """
+    measures = [measures] if isinstance(measures, str) else list(measures)
+    if not measures:
+        raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")
+    asked: dict[str, dict[Column, None]] = {}
+    settled: set[str] = set()
+    unknown: list[str] = []
+    wrong: list[str] = []
+    for name in measures:
+        family, separator, text = _split(name, command_line)
+        families = nickname(family, compat)
+        if families is not None:
+            for one in families:
+                asked.setdefault(one, {})
+            continue
+        if family not in TABLE or (separator and not text):
+            unknown.append(_why_unknown(name, family))
+            continue
+        into = asked.setdefault(family, {})
+        if not separator:
+            continue
+        if command_line and separator == ".":
+            if family in settled:
+                continue
+            settled.add(family)
+        try:
+            into.update(dict.fromkeys(_columns(family, text, command_line)))
+        except WrongParameters as error:
+            wrong.append(f"{name!r}: {error}")
+    if unknown:
+        raise UsageError("; ".join([*unknown, *wrong]))
+    if wrong:
+        raise BadCutoff("; ".join(wrong))
+    return [column for family in TABLE if family in asked for column in _of(family, asked[family])]
+
+
+def ignored_parameters(measures: Iterable[str]) -> list[str]:
+    """Names among ``-m`` whose parameters `resolve` with ``command_line`` passes over."""
+    seen: set[str] = set()
+    ignored = []
+    for name in measures:
+        family, separator, _ = _split(name, command_line=True)
+        if separator == ".":
+            if family in seen or family in NICKNAMES:
+                ignored.append(name)
+            seen.add(family)
+    return ignored
+
+
+def help_text(columns: Iterable[Column]) -> str:
+    """What ``-h -m NAME`` prints: each family once, its defaults included."""
+    parts = []
+    for family in dict.fromkeys(column.family for column in columns):
+        row = TABLE[family]
+        lines = [family, *_wrapped(row.text)]
+        if row.defaults:
+            given = ",".join(f"{value:g}" for value in row.defaults)
+            lines.append(f"    Default: -m {family}.{given}")
+        if row.shown != "both":
+            only = "in the summary" if row.shown == "summary" else "for single queries"
+            lines.append(f"    Printed {only} only.")
+        parts.append("\n".join(lines) + "\n")
+    return "".join(parts)
+
+
+def _wrapped(text: str, width: int = 76) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+
+
+def _of(family: str, asked: dict[Column, None]) -> list[Column]:
+    """Columns of a family: those asked for, ascending, or the defaults."""
+    if asked:
+        once = {column.name: column for column in asked}
+        return sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
+    row = TABLE[family]
+    if row.kind in ("rank", "point", "number"):
+        return [Column(family, cutoff) for cutoff in row.defaults]
+    return [Column(family, numbers=row.defaults)]
+
+
+def _columns(family: str, text: str, command_line: bool) -> list[Column]:
+    found: Parameters = parameters_of(family, TABLE[family], text, strict=command_line)
+    if found.cutoffs:
+        return [Column(family, cutoff, typed=typed) for cutoff, typed in found.cutoffs]
+    persistence = 0.9 if found.persistence is None else found.persistence
+    return [Column(family, None, found.numbers, found.gains, persistence, text)]
+
+
+def _split(name: str, command_line: bool) -> tuple[str, str, str]:
+    """Family, separator and parameters; the separator is empty for a bare family."""
+    if name in TABLE or name in NICKNAMES or name in ELSEWHERE:
+        return name, "", ""
+    name = _translated(name)
+    if command_line and "." in name and name.partition(".")[0] in (*TABLE, *NICKNAMES):
+        stem, dot, rest = name.partition(".")
+        return stem, dot, rest
+    # The longest first, so that Rprec_mult is not read as Rprec with the parameter "mult".
+    for family in sorted([*TABLE, *ELSEWHERE], key=len, reverse=True):
+        rest = name[len(family) :]
+        if not rest and name == family:
+            return family, "", ""
+        if name.startswith(family) and (rest[0] == "." or re.match(r"_(?:-?[\d.]|p=)", rest)):
+            return family, rest[0], rest[1:]
+    return name, "", ""
+
+
+def _translated(name: str) -> str:
+    """trec_eval's spelling of ``AP@20``, ``RR`` and ``RBP(p=0.8)``; other names as they are."""
+    if name in _PLAIN:
+        return _PLAIN[name]
+    stem, at, cut = name.partition("@")
+    if at and stem.lower() in _AT:
+        return f"{_AT[stem.lower()]}_{cut}"
+    persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
+    return f"rbp_{persistence[1].replace(' ', '')}" if persistence else name
+
+
+def _why_unknown(name: str, family: str) -> str:
+    if family in ELSEWHERE or name.startswith("prefs_"):
+        reason = ELSEWHERE.get(family, ELSEWHERE["prefs"])
+        return f"measure {name!r} is not supplied: it is {reason}"
+    if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
+        return (
+            f"measure {name!r}: the level of relevance and judged_only hold for all measures; "
+            "give them once, as options (-l, -J)"
+        )
+    import difflib
+
+    known = [*TABLE, *NICKNAMES, *_PLAIN]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "the known ones are in `kgtrec eval --help`"
+    return f"unknown measure {name!r}: {hint}"

@@ -1,0 +1,232 @@
+"""The only room that speaks to pytrec_eval, and it hands over no more than is safe.
+
+pytrec_eval rounds scores to float32, copies every string of every call, drops queries silently,
+holds the GIL, and aborts or crashes on some inputs. So the order is settled before, and what it
+receives is made of
+
+- dense integer ranks as scores: exact in float32 below 2**24, and without ties;
+- queries and documents named by short integers, whatever bytes the labels hold;
+- only the documents that the asked measures can see, every judged document being counted;
+- a piece of the queries at a time, so that memory stays flat and other threads get their turn;
+- relevance as 1, 0 or -1 for the level that was asked, except for measures of gains: no level can
+  lie beyond its tables, and no table is large;
+- never an empty list, or a cutoff twice or of 0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.measures.binary import own_values
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.names import GRADED, Column, depth_needed
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import View
+
+__all__ = ["HIGHEST_GRADE", "can_supply", "fed_values"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Judged = dict[str, int]
+"""Relevance of the judged documents of a query, by place in the list ("0" is the best); a judged
+document that is not handed over has any other name."""
+
+HIGHEST_GRADE = 100
+"""Largest relevance that measures of gains may meet in pytrec_eval: they look for every level
+among all levels, for every query."""
+
+_PIECE_QUERIES = 5_000
+_PIECE_DOCUMENTS = 500_000
+_MOST_DOCUMENTS = 2**24 - 1
+_LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
+
+# In no release of pytrec_eval, or known without looking at a single document.
+_LACKING = frozenset({
+    "runid", "num_q", "num_ret", "num_rel", "relstring", "rbp", "rbp_resid", "unj", "dcg",
+    "ideal_dcg", "yaap", "recip_rank_cut", "judged",
+})  # fmt: skip
+
+
+def can_supply(column: Column, options: EvalOptions) -> bool:
+    """Whether pytrec_eval has the measure with these parameters, as that trec_eval means it."""
+    if column.family in _LACKING or column.typed:
+        return False
+    if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
+        return False
+    if column.row.kind == "point":  # the names that come back have two decimals
+        return abs((column.cutoff or 0.0) * 100 - round((column.cutoff or 0.0) * 100)) < 1e-9
+    # Of all measures of gains, this one looks at the level.
+    return column.family != "Rndcg" or options.level == 1
+
+
+def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
+    """Values from pytrec_eval for every query.
+
+    Parameters
+    ----------
+    lists : Lists
+        At least as deep as the columns look.
+    columns : sequence of Column
+        Those that `can_supply` allows.
+    options : EvalOptions
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (n_queries,)
+
+    Raises
+    ------
+    UsageError
+        If a query has more documents than float32 can number.
+    """
+    values = {column.name: np.zeros(len(lists)) for column in columns}
+    graded = [column for column in columns if column.family in GRADED]
+    plain = [column for column in columns if column.family not in GRADED]
+    if options.level == 1 and graded:  # relevant means the same to both
+        graded, plain = list(columns), []
+    for group, codes in ((plain, False), (graded, True)):
+        depth = depth_needed(group)
+        handed = np.diff(lists.offsets)
+        handed = handed if depth is None else np.minimum(handed, depth)
+        relevance, judged = lists.relevance, lists.judged
+        if not codes:
+            relevance = _coded(relevance, options.level)
+            judged = _coded(judged, options.level)
+        for start, stop in _pieces(handed if group else handed[:0]):
+            _fill(values, group, start, handed[start:stop], _relabelled(
+                relevance, judged, lists, handed, start, stop))  # fmt: skip
+    empty = np.flatnonzero(np.diff(lists.offsets) == 0)
+    if len(empty):
+        _fill_empty(values, lists, columns, options, empty)
+    return values
+
+
+def _coded(relevance: Ints, level: int) -> Ints:
+    """1 relevant, 0 judged and not relevant, -1 in the pool and not judged; UNJUDGED as it is."""
+    codes = (relevance >= level).astype(np.int64)
+    codes[relevance < 0] = -1
+    codes[relevance == UNJUDGED] = UNJUDGED
+    return codes
+
+
+def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of queries of bounded size; at least one query each."""
+    if len(handed) and handed.max() > _MOST_DOCUMENTS:
+        raise UsageError(
+            f"a query has {handed.max():,} documents and measures without a cutoff look at all; "
+            f"up to {_MOST_DOCUMENTS:,} are possible: ask for measures such as map_cut_1000"
+        )
+    total = np.concatenate(([0], np.cumsum(handed)))
+    start = 0
+    while start < len(handed):
+        stop = int(np.searchsorted(total, total[start] + _PIECE_DOCUMENTS, side="right")) - 1
+        stop = max(start + 1, min(stop, start + _PIECE_QUERIES, len(handed)))
+        yield start, stop
+        start = stop
+
+
+def _relabelled(
+    relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
+) -> Iterator[Judged]:
+    """Relevance by place of what is handed over of each query; the rest as never retrieved."""
+    query, place = _numbered(handed[start:stop])
+    shown = relevance[lists.offsets[start:stop][query] + place]
+    known = np.flatnonzero(shown != UNJUDGED)
+    query, place = query[known], place[known]
+    bounds = lists.judged_offsets[start : stop + 1]
+    asked, _ = _numbered(np.diff(bounds))
+    pool = np.maximum(judged[bounds[0] : bounds[-1]], -1) + 1
+    shown = np.maximum(shown[known], -1) + 1
+    grades = max(int(pool.max(initial=0)), int(shown.max(initial=0))) + 1
+    rest = _left_over(np.sort(asked * grades + pool), np.sort(query * grades + shown))
+    queries = np.arange(stop - start + 1)
+    yield from _dicts(
+        np.searchsorted(query, queries), list(map(str, place.tolist())), shown - 1,
+        np.searchsorted(rest, queries * grades), rest % grades - 1,
+    )  # fmt: skip
+
+
+def _numbered(counts: Ints) -> tuple[Ints, Ints]:
+    """Group, and place in it from 0 on, of each member of groups of these sizes."""
+    group = np.repeat(np.arange(len(counts)), counts)
+    return group, np.arange(len(group)) - (np.cumsum(counts) - counts)[group]
+
+
+def _left_over(pool: Ints, taken: Ints) -> Ints:
+    """What is left of a pool when each value of `taken` has left it once; both ascending."""
+    nth = np.arange(len(pool)) - np.searchsorted(pool, pool)
+    gone = np.searchsorted(taken, pool, "right") - np.searchsorted(taken, pool)
+    return pool[nth >= gone]
+
+
+def _dicts(
+    bounds: Ints, names: list[str], grades: Ints, rest_bounds: Ints, rest: Ints
+) -> Iterator[Judged]:
+    """A dict for each range of names and grades, and of what is left, which needs any name."""
+    levels, others = grades.tolist(), rest.tolist()
+    unseen = [f"u{i}" for i in range(len(others))]
+    for (a, b), (c, d) in zip(
+        pairwise(bounds.tolist()), pairwise(rest_bounds.tolist()), strict=True
+    ):
+        yield dict(zip(names[a:b] + unseen[c:d], levels[a:b] + others[c:d], strict=True))
+
+
+def _fill(
+    values: dict[str, Floats],
+    columns: Sequence[Column],
+    start: int,
+    handed: Ints,
+    judged: Iterator[Judged],
+) -> None:
+    """Values of queries from `start` on; `handed` documents of each reach pytrec_eval."""
+    lists: dict[int, dict[str, float]] = {}
+    run: dict[str, dict[str, float]] = {}
+    qrels: dict[str, Judged] = {}
+    for query, (count, relevance) in enumerate(zip(handed.tolist(), judged, strict=True), start):
+        if not count:
+            continue
+        if count not in lists:
+            lists[count] = {str(place): float(count - place) for place in range(count)}
+        run[str(query)] = lists[count]
+        # Without a judgement from 0 up, pytrec_eval keeps the levels of the query before; one
+        # non-relevant document that was not retrieved changes nothing where nothing is relevant.
+        none = max(relevance.values(), default=-1) < 0
+        qrels[str(query)] = {**relevance, "none": 0} if none else relevance
+    found = _call(qrels, run, columns)
+    numbers = list(map(int, found))
+    for name in {column.name for column in columns}:
+        values[name][numbers] = [row[name] for row in found.values()]
+
+
+def _fill_empty(
+    values: dict[str, Floats],
+    lists: Lists,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    empty: Ints,
+) -> None:
+    """Values of queries with an empty list, which pytrec_eval must not meet."""
+    view = View(lists, options)
+    for column in columns:
+        values[column.name][empty] = own_values(view, column)[empty].astype(np.float64)
+
+
+def _call(
+    qrels: dict[str, Judged], run: dict[str, dict[str, float]], columns: Sequence[Column]
+) -> dict[str, dict[str, float]]:
+    if not run:
+        return {}
+    import pytrec_eval
+
+    asked: dict[str, list[str]] = {}
+    for column in columns:
+        asked.setdefault(column.family, []).extend([column.parameter] * bool(column.parameter))
+    names = {family + ("." + ",".join(cuts) if cuts else "") for family, cuts in asked.items()}
+    with _LOCK:
+        return pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)

@@ -1,0 +1,312 @@
+"""Values under ties: their mean, least and greatest over all orders that respect the scores.
+
+All orders of a tie group are equally likely (McSherry and Najork 2008), so a value's mean is a sum
+over places: of a group with n documents, R of them relevant, every place holds a relevant one with
+probability R / n, and if it does, the places before it in the group hold (i - 1) (R - 1) / (n - 1)
+more on average. The first relevant one stands at place i with the probability that i - 1 draws
+without replacement fail and the next does not. The least and the greatest value are those of the
+orders with the relevant documents last and first in each group.
+
+-M looks at the first documents of each order; -J then drops the unjudged ones. Where nothing is
+tied, all three are the value that trec_eval gives, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import Bools, Floats, Ints, log2, parts
+from kgtrec.trec.measures.tie_groups import Slots, TieGroups, tie_groups
+from kgtrec.trec.measures.values import Values, values
+
+__all__ = ["TIES", "check_tie_forms", "has_tie_form", "tied_values"]
+
+TIES = {
+    "expected": "the mean over all orders of tied documents",
+    "min": "the least value that an order of tied documents gives",
+    "max": "the greatest value that an order of tied documents gives",
+}
+
+# The same in every order; of sets, unless -M cuts a group.
+_FIXED = frozenset({"runid", "num_q", "num_rel", "ideal_dcg"})
+_SETS = frozenset({
+    "num_ret", "num_rel_ret", "num_nonrel_judged_ret", "set_P", "set_relative_P", "set_recall",
+    "set_map", "set_F", "utility",
+})  # fmt: skip
+
+_PART_DOCUMENTS = 1_000_000
+
+
+def has_tie_form(column: Column, options: EvalOptions) -> bool:
+    """Whether `tied_values` knows the measure; for gains, with its default gains only."""
+    if column.family in _EXPECTED:
+        return not column.gains
+    return _is_fixed(column, options)
+
+
+def _is_fixed(column: Column, options: EvalOptions) -> bool:
+    """True where no order of tied documents changes the value."""
+    return column.family in _FIXED or (column.family in _SETS and options.most is None)
+
+
+def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
+    """Raise `UsageError` naming the measures that have no form under ties, and those that have."""
+    without = [column.name for column in columns if not has_tie_form(column, options)]
+    if without:
+        fixed = sorted(_FIXED if options.most is not None else _FIXED | _SETS)
+        raise UsageError(
+            f"--ties has no form of {', '.join(without)}; leave them out. It has forms of "
+            f"{', '.join(_EXPECTED)}, and no order changes {', '.join(fixed)}"
+        )
+
+
+def tied_values(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None, *, ties: str
+) -> Values:
+    """Values of measures for every query, over all orders of tied documents.
+
+    Parameters
+    ----------
+    lists : Lists
+        As deep as the columns look, and with all documents that tie with the last one kept; under
+        -M, as deep as that, and with unjudged documents even under -J.
+    columns : sequence of Column
+        Those that `has_tie_form` allows; runid is passed over.
+    options : EvalOptions, optional
+    ties : str
+        A key of `TIES`.
+
+    Returns
+    -------
+    Values
+        An array of float64, shape (n_queries,), for each column but runid.
+
+    Raises
+    ------
+    UsageError
+        If a column has no form under ties, or `ties` is unknown.
+    """
+    options = options or EvalOptions()
+    if ties not in TIES:
+        raise UsageError(f"ties is {ties!r}; it must be one of {', '.join(TIES)}")
+    check_tie_forms(columns, options)
+    if ties != "expected":
+        return values(_sorted_ties(lists, options, ties == "max"), columns, options)
+    columns = [column for column in columns if column.family != "runid"]
+    fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
+    pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
+    for _, _, part in parts(lists, _PART_DOCUMENTS) if pieces else ():
+        worth = part.relevance >= min(options.level, 1)
+        tied = _Tied(part, tie_groups(part, options, worth), options)
+        for column in columns:
+            if column.name in pieces:
+                pieces[column.name].append(_EXPECTED[column.family](tied, column))
+    found = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
+    found.update(fixed)
+    return Values({column.name: found[column.name] for column in columns})
+
+
+def _sorted_ties(lists: Lists, options: EvalOptions, best_first: bool) -> Lists:
+    """The lists with the documents of each tie group by relevance."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    slots = groups.slots()
+    where = groups.first[slots.group] + slots.turn - 1
+    tied = lists.relevance[where]
+    order = np.lexsort((-tied if best_first else tied, slots.group))
+    relevance = lists.relevance.copy()
+    relevance[where] = tied[order]
+    return replace(lists, relevance=relevance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tied:
+    """Tie groups and what the expectations share."""
+
+    lists: Lists
+    groups: TieGroups
+    options: EvalOptions
+
+    @cached_property
+    def num_rel(self) -> Ints:
+        owner = np.repeat(np.arange(len(self.lists)), np.diff(self.lists.judged_offsets))
+        relevant = owner[self.lists.judged >= self.options.level]
+        return np.bincount(relevant, minlength=len(self.lists))
+
+    @cached_property
+    def hits(self) -> _Hits:
+        mask = self.groups.lists.relevance >= self.options.level
+        count = self.groups.count(mask)
+        some = np.flatnonzero(count > 0)
+        groups = self.groups[some]
+        return _Hits(groups.slots(), count[some], groups.count_above(mask))
+
+    @cached_property
+    def gained(self) -> tuple[Slots, Floats]:
+        """Slots of groups with a gain, and the term of each at its rank."""
+        relevance = self.groups.lists.relevance
+        gain = np.concatenate(([0.0], np.cumsum(np.maximum(relevance, 0), dtype=np.float64)))
+        total = gain[self.groups.first + self.groups.size] - gain[self.groups.first]
+        some = np.flatnonzero(total > 0)
+        slots = self.groups[some].slots()
+        mean = (total[some] / self.groups.size[some])[slots.group]
+        return slots, mean * slots.seen / log2(slots.rank + 1.0)
+
+    def ideal(self, depth: int | None) -> Floats:
+        """DCG of the best order of all judged documents."""
+        lists = self.lists
+        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
+        place = np.arange(len(owner)) - lists.judged_offsets[owner]
+        some = np.flatnonzero(
+            (lists.judged > 0) & (place < (len(place) if depth is None else depth))
+        )
+        terms = lists.judged[some] / log2(place[some] + 2.0)
+        return self.total(owner[some], terms)
+
+    def total(self, query: Ints, terms: Floats) -> Floats:
+        """Sum of a term each over every query, in order."""
+        return np.bincount(query, weights=terms, minlength=len(self.lists)).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """Places of groups that hold relevant documents: how many they do, and how many are above."""
+
+    slots: Slots
+    count: Ints
+    above: Ints
+
+    @cached_property
+    def precision_terms(self) -> Floats:
+        """Probability that a relevant document stands there, times the precision at it then."""
+        slots, group = self.slots, self.slots.group
+        size, count = slots.groups.size[group], self.count[group]
+        others = (slots.turn - 1) * ((count - 1) / np.maximum(size - 1, 1))
+        return slots.seen * (count / size) * (self.above[group] + 1 + others) / slots.rank
+
+    def within(self, depth: Ints) -> Floats:
+        """Expected number of relevant documents of each group among the first `depth`."""
+        near = self.slots.rank <= depth[self.slots.query]
+        places = np.bincount(
+            self.slots.group, weights=self.slots.seen * near, minlength=len(self.count)
+        )
+        return places * self.count / self.slots.groups.size
+
+    @cached_property
+    def first(self) -> _First:
+        leading = np.flatnonzero(self.above == 0)
+        slots = self.slots.groups[leading].slots()
+        group, turn = slots.group, slots.turn
+        size, count = slots.groups.size[group], self.count[leading][group]
+        fail = np.maximum(size - count - turn + 1, 0) / (size - turn + 1)
+        still = fail.copy()
+        several = slots.groups.size > 1
+        ends = np.cumsum(slots.groups.size)[several]
+        starts = ends - slots.groups.size[several]
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            np.multiply.accumulate(fail[start:end], out=still[start:end])
+        before = np.where(turn > 1, np.concatenate(([1.0], still[:-1])), 1.0)
+        return _First(slots, before * (count / (size - turn + 1)), still == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _First:
+    """Places of the first group of a query that holds relevant documents.
+
+    `chance` is the probability that the first relevant one stands there; `sure` is whether it
+    stands there or before in every order.
+    """
+
+    slots: Slots
+    chance: Floats
+    sure: Bools
+
+
+def _over(part: Floats, whole: Floats | Ints) -> Floats:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def _rank(column: Column) -> int:
+    return int(column.cutoff or 0)
+
+
+def _average_precision(tied: _Tied, column: Column) -> Floats:
+    slots, terms = tied.hits.slots, tied.hits.precision_terms
+    if column.cutoff is not None:
+        terms = np.where(slots.rank <= _rank(column), terms, 0.0)
+    return _over(tied.total(slots.query, terms), tied.num_rel)
+
+
+def _found_within(tied: _Tied, depth: Ints) -> Floats:
+    return tied.total(tied.hits.slots.groups.query, tied.hits.within(depth))
+
+
+def _at(tied: _Tied, column: Column) -> Floats:
+    return _found_within(tied, np.full(len(tied.lists), _rank(column)))
+
+
+def _precision(tied: _Tied, column: Column) -> Floats:
+    return _at(tied, column) / _rank(column)
+
+
+def _recall(tied: _Tied, column: Column) -> Floats:
+    return _over(_at(tied, column), tied.num_rel)
+
+
+def _relative_precision(tied: _Tied, column: Column) -> Floats:
+    return _over(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
+
+
+def _r_precision(tied: _Tied, column: Column) -> Floats:
+    return _over(_found_within(tied, tied.num_rel), tied.num_rel)
+
+
+def _reciprocal(tied: _Tied, column: Column) -> Floats:
+    first = tied.hits.first
+    terms = first.slots.seen * first.chance / first.slots.rank
+    if column.cutoff is not None:
+        terms = np.where(first.slots.rank <= _rank(column), terms, 0.0)
+    return tied.total(first.slots.query, terms)
+
+
+def _success(tied: _Tied, column: Column) -> Floats:
+    first = tied.hits.first
+    near = first.slots.seen * (first.slots.rank <= _rank(column))
+    found = tied.total(first.slots.query, near * first.chance)
+    found[first.slots.query[first.sure & (near == 1)]] = 1.0  # not 1 - 1e-16
+    return found
+
+
+def _dcg(tied: _Tied, column: Column) -> Floats:
+    slots, terms = tied.gained
+    if column.cutoff is not None:
+        terms = np.where(slots.rank <= _rank(column), terms, 0.0)
+    return tied.total(slots.query, terms)
+
+
+def _ndcg(tied: _Tied, column: Column) -> Floats:
+    depth = None if column.cutoff is None else _rank(column)
+    return _over(_dcg(tied, column), tied.ideal(depth))
+
+
+_EXPECTED: dict[str, Callable[[_Tied, Column], Floats]] = {
+    "map": _average_precision,
+    "map_cut": _average_precision,
+    "recip_rank": _reciprocal,
+    "recip_rank_cut": _reciprocal,
+    "success": _success,
+    "P": _precision,
+    "recall": _recall,
+    "relative_P": _relative_precision,
+    "Rprec": _r_precision,
+    "ndcg": _ndcg,
+    "ndcg_cut": _ndcg,
+    "dcg": _dcg,
+}
