@@ -10,7 +10,8 @@ from zhou_published import CATEGORY_FILES, Files, Row, row
 
 import kgtrec
 from kgtrec.graph.statistics.categories import relation_categories
-from kgtrec.graph.statistics.checks import triples_of
+from kgtrec.graph.statistics.relation_distribution import kl_divergence
+from kgtrec.graph.statistics.splits import triples_of
 from kgtrec.study.pooling.automatic_labels import read_relation_types, trivial_rules
 from kgtrec.study.pooling.completion import FALSE, TRUE, Completion, complete
 from kgtrec.study.pooling.pool import Pool
@@ -23,7 +24,6 @@ from kgtrec.study.pooling.seed_questions import (
 )
 from kgtrec.study.pooling.seed_sampling import sample_seeds
 from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples, triple_ids
-from kgtrec.study.relation_shift import kl_divergence
 
 __all__ = ["Labels", "label_rows", "read_labels"]
 

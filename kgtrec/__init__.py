@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
     from kgtrec.errors import UsageError as UsageError
-    from kgtrec.graph.graph import Graph as Graph
-    from kgtrec.graph.graph import read_graph as read_graph
     from kgtrec.measures import Measure as Measure
-    from kgtrec.questions.questions import Questions as Questions
+    from kgtrec.questions.api import Graph as Graph
+    from kgtrec.questions.api import Questions as Questions
+    from kgtrec.questions.api import read_graph as read_graph
     from kgtrec.ranking.config import show_config as show_config
     from kgtrec.ranking.partial import AnswerScores as AnswerScores
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kgtrec.results.comparability import comparable as comparable
     from kgtrec.results.evaluate import evaluate as evaluate
     from kgtrec.results.result import Result as Result
-    from kgtrec.scores.sources import Factors as Factors
+    from kgtrec.scores.factors import Factors as Factors
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.trec.files.run import Run as Run
     from kgtrec.trec.files.write import write_qrels as write_qrels
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # graphs and what is asked of them
-    "Graph": "kgtrec.graph.graph",
-    "read_graph": "kgtrec.graph.graph",
-    "Questions": "kgtrec.questions.questions",
+    "Graph": "kgtrec.questions.api",
+    "read_graph": "kgtrec.questions.api",
+    "Questions": "kgtrec.questions.api",
     # scores to ranks
-    "Factors": "kgtrec.scores.sources",
+    "Factors": "kgtrec.scores.factors",
     "Batch": "kgtrec.ranking.ranker",
     "Ranker": "kgtrec.ranking.ranker",
     "rank": "kgtrec.ranking.rank",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
 
 

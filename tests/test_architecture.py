@@ -385,9 +385,9 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str):
     ("module", "source"),
     [
         ("questions.api", "def f():\n    from kgtrec.questions.filters import build_questions"),
-        ("graph.graph", "if TYPE_CHECKING:\n    from kgtrec.questions.questions import Questions"),
+        ("graph.graph", "if TYPE_CHECKING:\n    from kgtrec.questions.api import Questions"),
         ("graph.graph", "def f():\n    import pyarrow"),
-        ("cli.rank", "import click\nfrom kgtrec.graph.graph import read_graph"),
+        ("cli.rank", "import click\nfrom kgtrec.questions.api import read_graph"),
         ("demo.run", "import kgtrec"),
         ("trec.eval.score", "from kgtrec.trec.files.run import Run"),
         ("scores.factors", "from kgtrec import _core"),

@@ -17,11 +17,10 @@ import kgtrec
 from kgtrec import Result
 from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.statistics.relation_distribution import kl_divergence, relation_ratios
 from kgtrec.study.relation_shift import (
     coverage_note,
-    kl_divergence,
     read_relation_counts,
-    relation_ratios,
     reweighted,
     reweighted_mean,
 )

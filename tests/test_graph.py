@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph import triples as triples_module
 from kgtrec.graph import tsv
-from kgtrec.graph.graph import Graph, read_graph
 from kgtrec.graph.triples import drop_duplicates, pack_triples
+from kgtrec.questions.api import Graph, read_graph
 
 TRIPLES = [(b"b", b"r", b"a"), (b"a", b"s", b"c"), (b"b", b"r", b"a"), (b"\xff\"'", b"r", b"b ")]
 PLAIN = b"".join(b"\t".join(row) + b"\n" for row in TRIPLES)
@@ -375,7 +375,7 @@ def test_views_for_people() -> None:
 
 
 def test_arrays_need_numpy_only() -> None:
-    code = "import sys; from kgtrec.graph.graph import Graph; "
+    code = "import sys; from kgtrec.questions.api import Graph; "
     code += "g = Graph.from_arrays(test=[(0, 0, 12)]); q = g.questions(); q.fingerprint; "
     code += "g.entities.trec_order; assert 'pyarrow' not in sys.modules"
     assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from kgtrec._internal.csr import Csr, contains
 from kgtrec.errors import FilterWarning, InputError, UsageError
-from kgtrec.graph.graph import Graph, read_graph
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Graph, Questions, read_graph
 
 Triple = tuple[int, int, int]
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}

@@ -12,9 +12,9 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgtrec._internal.csr import Csr
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import Csr
 from kgtrec.trec import evaluate, summarise
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.relevant import Floats
 
 __all__ = ["Resampling", "ratio_intervals"]
+
+Floats = NDArray[np.float64]
 
 _DRAWN_AT_A_TIME = 4_000_000
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order

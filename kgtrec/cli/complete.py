@@ -124,7 +124,7 @@ def command(
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
     from kgtrec.cli.pool import echo_tables, read_seeds
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.completion import complete, remarks
     from kgtrec.study.pooling.judged_share import mean_columns
     from kgtrec.study.pooling.pool_file import read_pool

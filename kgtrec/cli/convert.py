@@ -28,7 +28,7 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
     """
     from kgtrec.cli._output_files import check_outputs
     from kgtrec.errors import UsageError
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.trec.files.write import write_qrels, write_questions
 
     if not qrels and not topics:

@@ -12,7 +12,7 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.study.pooling.ranked_lists import RankedLists
     from kgtrec.study.pooling.seed_questions import SeedQuestions
@@ -123,7 +123,7 @@ def command(
         --judgements judged.tsv --qrels qrels.txt
     """
     from kgtrec.cli._output_files import check_outputs, keep_inputs
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.judged_sample import Draw
     from kgtrec.study.pooling.pool import make_pool
     from kgtrec.study.pooling.pool_file import write_pool

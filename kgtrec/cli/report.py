@@ -132,7 +132,7 @@ def _parts(
     labels: str | None,
     spread: bool,
 ) -> dict[str, Table]:
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.relation_spread import spreads
 
     read = None if graph is None else read_graph(graph)

@@ -42,7 +42,7 @@ def command(
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
     from kgtrec.cli._output_files import check_outputs
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.seed_sampling import sample_seeds
 
     check_outputs({"--output": output}, graph)

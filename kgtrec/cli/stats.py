@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
 
 
 @click.command(short_help="A graph at a glance: popularity, categories, leaks.")
@@ -34,8 +34,8 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     kgtrec stats FB15k-237 --format json > fb15k-237.json
     kgtrec stats WN18RR --percentile 80
     """
-    from kgtrec.graph.graph import read_graph
     from kgtrec.graph.statistics.summary import overview
+    from kgtrec.questions.api import read_graph
 
     if plot is not None:
         from kgtrec.plots.style import check_plot

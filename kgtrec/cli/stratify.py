@@ -103,7 +103,7 @@ def command(
 def _recounted(
     loaded: dict[str, Ranks], graph: str, entities: str | None, relations: str | None
 ) -> dict[str, Ranks]:
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.stratified import recounted
 
     read = read_graph(graph)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kgtrec.cluster.question_store import gather
 from kgtrec.errors import FileError
-from kgtrec.scores.sources import Factors
+from kgtrec.scores.factors import Factors
 
 __all__ = ["ArrayFile", "FactorFiles", "Files", "HeldScores", "ScoreFiles"]
 

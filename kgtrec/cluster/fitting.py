@@ -18,7 +18,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.rank import check_shape, wanted_rows
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["fit_files", "stored_questions"]
 

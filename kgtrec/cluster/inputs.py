@@ -19,10 +19,11 @@ from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import Files, ScoreFiles, describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranker import Ranker
-from kgtrec.scores.sources import Factors, as_array
+from kgtrec.scores.arrays import as_array
+from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["make_inputs"]
 

@@ -9,6 +9,7 @@ and their best candidates merge (`kgtrec.cluster.merge_parts`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,11 +22,11 @@ from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.entity_slice import Slice, open_rows, open_slice
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.kernel import NativeRanking, active_path
 from kgtrec.ranking.nan_scores import by_entity, settle_nans
-from kgtrec.ranking.ranker import comparable, directed
 from kgtrec.ranking.row_plan import RowPlan
-from kgtrec.scores.sources import score_dtype
+from kgtrec.scores.arrays import comparable, directed, score_dtype
 
 __all__ = ["Inputs", "Partial", "Task", "answer_scores", "partial"]
 
@@ -255,9 +256,11 @@ def _rank_matrix(
     )
 
     def row_scores(row: int) -> Array:
-        return by_entity(piece, plan, row, directed(block[row], dtype, inputs.higher_is_better))
+        scores = directed(block[row], dtype, inputs.higher_is_better)
+        return by_entity(piece.domain, piece.n_entities, int(plan.question[row]), scores)
 
-    nans = settle_nans(task, inputs, piece, state, answers, row_scores)
+    refuse = _refusal(task, inputs, piece, plan)
+    nans = settle_nans(state, piece, piece.offset, answers, row_scores, refuse)
     return _collect(task, piece, plan, state, *nans)
 
 
@@ -275,12 +278,34 @@ def _rank_factors(
     dtype, depth = factors.dtype.name, inputs.run_depth
     state = NativeRanking(cast(Any, piece), ordered, depth, dtype, inputs.threads)
     state.rank_factors(factors, first_entity=piece.offset, job_scores=answers)
+    refuse = _refusal(task, inputs, piece, ordered)
     nans = settle_nans(
-        task, inputs, piece, state, answers, lambda row: factors.scores(row, row + 1)[0]
+        state, piece, piece.offset, answers, lambda row: factors.scores(row, row + 1)[0], refuse
     )
     place = ordered.micro  # of each answer of the rows as they were
     state.counts = state.counts[:, place]
     return _collect(task, piece, plan, state, nans[0], nans[1][place])
+
+
+def _refusal(
+    task: Task, inputs: Inputs, piece: Slice, plan: RowPlan
+) -> Callable[[int, int, int], InputError] | None:
+    """Makes the error of a NaN; None where NaN is the worst score."""
+    if inputs.nan == "worst":
+        return None
+
+    def refuse(row: int, entity: int, more: int) -> InputError:
+        questions = inputs.store().questions()
+        question, entity = int(piece.numbers[plan.question[row]]), task.first_entity + entity
+        place = f"{inputs.files.place}: " if inputs.files and inputs.files.place else ""
+        return InputError(
+            f"{place}scores: NaN for {describe_question(questions, question)}, entity "
+            f"{questions.graph.entities[entity]!r} (id {entity})"
+            + (f" and {more} more of its candidates" if more else "")
+            + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
+        )
+
+    return refuse
 
 
 def _collect(

@@ -23,10 +23,9 @@ from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.csr import Csr
 from kgtrec._version import __version__
 from kgtrec.errors import FileError
-from kgtrec.graph.graph import Graph
 from kgtrec.graph.labels import Labels
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import Domain
-from kgtrec.questions.questions import Questions
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
 
 __all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]

@@ -15,8 +15,10 @@ from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.scores.arrays import score_dtype
+from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import check_factor_names, load_scores
-from kgtrec.scores.sources import Factors, JoinedSource, MatrixSource, score_dtype
+from kgtrec.scores.sources import JoinedSource, MatrixSource
 
 __all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores", "save_scores"]
 

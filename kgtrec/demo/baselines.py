@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from kgtrec import Factors
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["popularity_scores", "random_scores", "svd_factors"]
 

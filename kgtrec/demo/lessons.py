@@ -12,7 +12,7 @@ import numpy as np
 from kgtrec._internal.table import WIDTH, Cell, Table
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.results.result import Result
 
 __all__ = ["Evaluated", "report"]

@@ -17,7 +17,7 @@ from kgtrec.errors import FileError
 
 if TYPE_CHECKING:
     from kgtrec.demo.lessons import Evaluated
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["COUNTRIES", "run_demo"]
 

@@ -19,65 +19,15 @@ from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, hash_array
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from typing_extensions import Self
 
-__all__ = ["Graph", "read_graph"]
+__all__ = ["GraphData"]
 
 _MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or candidate
 
 
-def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> Graph:
-    """Read a graph from a folder of tab-separated files, or in OpenKE's format.
-
-    The folder holds at least one of ``train``, ``valid`` (or ``dev``) and ``test``, ending in
-    ``.txt``, ``.tsv`` or nothing, optionally packed (``.gz``, ``.zst``). Each line is
-    ``head<TAB>relation<TAB>tail``. Labels are bytes taken as they are: no quoting, no escapes, no
-    stripping, any encoding. LF and CRLF line ends, a missing last line end, empty lines at the
-    end and a byte order mark at the start are accepted.
-
-    Where every split begins with a line that holds a number alone, or none is there but
-    ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt`` are, it is OpenKE's format: lines are head
-    tail relation, as numbers, and ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        The folder.
-    progress : bool, optional
-        Draw a progress bar on stderr. Default: only if stderr is a terminal.
-
-    Returns
-    -------
-    Graph
-        Ids are positions in the byte order of the labels over all splits; from OpenKE's format they
-        are OpenKE's numbers, as its models have them.
-
-    Raises
-    ------
-    FileError
-        If a file is missing, unreadable, empty, or has a bad line (the first one is named).
-    """
-    from kgtrec.graph.openke import is_numbered, load_openke
-    from kgtrec.graph.tsv import find_split_files, load_triples
-
-    files = find_split_files(folder)
-    if is_numbered(files):
-        arrays, labels = load_openke(files)
-        graph = Graph.from_arrays(
-            arrays.get("train"), arrays.get("valid"), arrays.get("test"),
-            entities=labels["entities"], relations=labels["relations"],
-        )  # fmt: skip
-    else:
-        triples, entities, relations = load_triples(
-            files, sys.stderr.isatty() if progress is None else progress
-        )
-        graph = Graph._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
-    graph.name = Path(folder).resolve().name
-    return graph
-
-
-class Graph:
-    """Splits of a knowledge graph. Make one with `read_graph` or `Graph.from_arrays`.
+class GraphData:
+    """Splits of a knowledge graph as data; `kgtrec.Graph` adds what is asked of them.
 
     Attributes
     ----------
@@ -113,7 +63,7 @@ class Graph:
     @classmethod
     def _build(
         cls, triples: Mapping[str, npt.NDArray[np.int32]], entities: Labels, relations: Labels
-    ) -> Graph:
+    ) -> Self:
         splits, duplicates = {}, {}
         for name, rows in triples.items():
             distinct = drop_duplicates(rows, len(entities), len(relations))
@@ -132,7 +82,7 @@ class Graph:
         n_relations: int | None = None,
         entities: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
-    ) -> Graph:
+    ) -> Self:
         """Graph from integer triples.
 
         Parameters
@@ -164,6 +114,27 @@ class Graph:
         sizes = len(entity_labels), len(relation_labels)
         checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
         return cls._build(checked, entity_labels, relation_labels)
+
+    @classmethod
+    def read(cls, folder: str | PathLike[str], *, progress: bool | None = None) -> Self:
+        """From a folder of files; see `kgtrec.read_graph`."""
+        from kgtrec.graph.openke import is_numbered, load_openke
+        from kgtrec.graph.tsv import find_split_files, load_triples
+
+        files = find_split_files(folder)
+        if is_numbered(files):
+            arrays, labels = load_openke(files)
+            graph = cls.from_arrays(
+                arrays.get("train"), arrays.get("valid"), arrays.get("test"),
+                entities=labels["entities"], relations=labels["relations"],
+            )  # fmt: skip
+        else:
+            triples, entities, relations = load_triples(
+                files, sys.stderr.isatty() if progress is None else progress
+            )
+            graph = cls._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+        graph.name = Path(folder).resolve().name
+        return graph
 
     @property
     def n_entities(self) -> int:
@@ -217,64 +188,6 @@ class Graph:
     def relation_counts(self, split: str) -> npt.NDArray[np.int64]:
         """Triples of one split with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)
-
-    def questions(
-        self,
-        split: str = "test",
-        sides: str = "both",
-        filter_splits: Iterable[str] | None = None,
-        extra_known: npt.ArrayLike | None = None,
-        *,
-        filter: str | Iterable[str] | None = None,
-        known: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
-        unknown: str = "error",
-        entities: npt.ArrayLike | None = None,
-        relations: npt.ArrayLike | None = None,
-    ) -> Questions:
-        """Questions that the triples of a split ask, with their answers and known entities.
-
-        Parameters
-        ----------
-        split : str
-            The evaluated split: "train", "valid" or "test".
-        sides : {"both", "head", "tail"}
-            Which entity is asked for.
-        filter_splits : iterable of str, optional
-            Splits whose triples count as known, one by one: the long form of `filter`, which
-            knows no protocols (here "valid" is that split alone). An empty tuple gives raw
-            (unfiltered) ranking.
-        extra_known : array-like of int, shape (n, 3), optional
-            More triples that count as known.
-        filter : {"all", "test", "valid", "raw"} or iterable of str, optional
-            Which splits' triples count as known, by protocol: "all", the default, is every split;
-            "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
-            as when a model is chosen on its validation scores; "raw" (or "none") is unfiltered.
-            An iterable names splits.
-        known : path or sequence of paths, optional
-            Files with more triples that count as known, with lines as in a split.
-        unknown : {"error", "skip"}
-            A triple of `known` with a label that the graph lacks: an error, or passed over and
-            counted.
-        entities, relations : sequence of int, optional
-            Evaluate only triples with head and tail among these entities, and a relation among
-            these; the entities are also the candidates (PyKEEN's restriction).
-
-        Raises
-        ------
-        UsageError
-            On a split, filter or side that does not exist, or a split without triples.
-        InputError
-            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple.
-
-        Warns
-        -----
-        FilterWarning
-            If a split is left out of a filter that is not empty.
-        """
-        from kgtrec.questions.filters import Filter, build_questions
-
-        how = Filter(filter, filter_splits, extra_known, known, unknown)
-        return build_questions(self, split, sides, how, entities, relations)
 
     def summary(self) -> str:
         """A few lines for people: sizes, and duplicates dropped."""

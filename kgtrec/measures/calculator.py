@@ -38,14 +38,17 @@ class Calculator:
 
     Attributes
     ----------
+    ranks : Ranks
+    per_question : function
+        The one that was given as `trec`.
     sides : tuple of str
         Side names that the ranks can answer for.
     """
 
     def __init__(self, ranks: Ranks, trec: Callable[[str], Floats]) -> None:
         self.sides = sides_present(ranks)
-        self._ranks = ranks
-        self._trec = trec
+        self.ranks = ranks
+        self.per_question = trec
         self._weighings: dict[tuple[str, str], Weighing] = {}
         self._strata: dict[str, Strata] = {}
 
@@ -94,7 +97,7 @@ class Calculator:
         name = "micro" if averaging in ("macro_relation", "stratified") else averaging
         key = name, side if name == "relation" else ""  # only there do weights depend on the side
         if key not in self._weighings:
-            self._weighings[key] = Weighing.of(self._ranks, name, side)
+            self._weighings[key] = Weighing.of(self.ranks, name, side)
         return self._weighings[key]
 
     def _grouped(self, measure: Measure, groups: Groups) -> Floats:
@@ -107,7 +110,7 @@ class Calculator:
 
     def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Floats:
         def per_question() -> Values:
-            return Values(self._trec(name), 1)
+            return Values(self.per_question(name), 1)
 
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)
@@ -118,7 +121,7 @@ class Calculator:
 
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:
-            self._strata[measure.side] = Strata.of(self._ranks, measure.side)
+            self._strata[measure.side] = Strata.of(self.ranks, measure.side)
         values = values_of(measure, self._weighing("micro", measure.side).ties)[None]
         betas = (np.array([beta]) for beta in measure.params)
         return float(stratified_means(values, self._strata[measure.side], *betas)[0, 0, 0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,12 @@ from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.questions import QuestionData
 
 __all__ = ["Domain", "entity_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
+Asked = TypeVar("Asked", bound="QuestionData")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +74,8 @@ class Domain:
 
 
 def restrict(
-    questions: Questions, given: Mapping[str, Any], columns: str, outside: str, unknown: str
-) -> Questions:
+    questions: Asked, given: Mapping[str, Any], columns: str, outside: str, unknown: str
+) -> Asked:
     """See `Questions.restrict`; ``given`` holds its kinds of restriction, None where not asked."""
     id_files.check_unknown(unknown)
     if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
@@ -113,7 +114,7 @@ def restrict(
     return _apply(questions, domain, outside, details)
 
 
-def separate(questions: Questions) -> Questions:
+def separate(questions: Asked) -> Asked:
     """See `Questions.separate`."""
     instance = questions.triple_rows
     question = questions.instance_question[instance]
@@ -142,7 +143,7 @@ def separate(questions: Questions) -> Questions:
 
 
 def _by_relation(
-    questions: Questions, heads: Mapping[int, Any], tails: Mapping[int, Any]
+    questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> Domain:
     """Relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_entities
@@ -165,8 +166,8 @@ def _by_relation(
 
 
 def _by_question(
-    questions: Questions, given: Any, columns: str, unknown: str, details: dict[str, Any]
-) -> tuple[Questions, Domain]:
+    questions: Asked, given: Any, columns: str, unknown: str, details: dict[str, Any]
+) -> tuple[Asked, Domain]:
     """Lists of the questions, or of one question per triple and side where these are negatives."""
     path = given if isinstance(given, (str, PathLike)) else None
     if path is not None:
@@ -180,7 +181,7 @@ def _by_question(
     try:
         negatives = isinstance(given, Mapping)
         if negatives:
-            questions = questions.separate()
+            questions = separate(questions)
             given = _negatives(questions, given)
         return questions, _listed(questions, given, columns, negatives, details)
     except InputError as error:
@@ -189,7 +190,7 @@ def _by_question(
         raise InputError(f"{path}: {error}") from None
 
 
-def _negatives(questions: Questions, given: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _negatives(questions: QuestionData, given: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]
@@ -219,7 +220,7 @@ def _negatives(questions: Questions, given: Mapping[str, Any]) -> npt.NDArray[An
 
 
 def _listed(
-    questions: Questions, given: Any, columns: str, negatives: bool, details: dict[str, Any]
+    questions: QuestionData, given: Any, columns: str, negatives: bool, details: dict[str, Any]
 ) -> Domain:
     if not hasattr(given, "__len__"):
         raise InputError(
@@ -249,7 +250,7 @@ def _listed(
 
 
 def _domain(
-    questions: Questions, kind: str, lists: list[npt.NDArray[np.int32]], of: Int64
+    questions: QuestionData, kind: str, lists: list[npt.NDArray[np.int32]], of: Int64
 ) -> Domain:
     offsets = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum([len(ids) for ids in lists], out=offsets[1:])
@@ -289,9 +290,7 @@ def _met(outer: Domain, inner: Domain, n_entities: int) -> Domain:
     return replace(inner, lists=lists, of=of, columns=columns)
 
 
-def _apply(
-    questions: Questions, domain: Domain, outside: str, details: dict[str, Any]
-) -> Questions:
+def _apply(questions: Asked, domain: Domain, outside: str, details: dict[str, Any]) -> Asked:
     full = questions.candidates if domain.sampled else None
     if questions.domain is not None:
         domain = _met(questions.domain, domain, questions.n_entities)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,17 @@ from kgtrec._internal.csr import Csr, contains, distinct, inverse, stack, to_csr
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.candidates import entity_ids
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.candidates import entity_ids, restrict
+from kgtrec.questions.questions import QuestionData
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
 
 __all__ = ["PROTOCOLS", "Filter", "build_questions"]
 
 Int64 = npt.NDArray[np.int64]
 Path = str | PathLike[str]
+Asked = TypeVar("Asked", bound=QuestionData)
 
 _SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
@@ -61,14 +62,15 @@ class Filter(NamedTuple):
 
 
 def build_questions(
-    graph: Graph,
+    kind: type[Asked],
+    graph: GraphData,
     split: str,
     sides: str,
     known: Filter,
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
-) -> Questions:
-    """Questions of a split; see `Graph.questions` for the parameters."""
+) -> Asked:
+    """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
     if not isinstance(sides, str) or sides not in _SIDES:
         raise UsageError(
             f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, _SIDES))}"
@@ -85,7 +87,7 @@ def build_questions(
     instances = _instances(parts)
     if kept is not None:
         instances["instance_triple"] = kept[instances["instance_triple"]]
-    questions = Questions(
+    questions = kind(
         graph=graph,
         split=split,
         sides=sides,
@@ -103,10 +105,12 @@ def build_questions(
         kept=kept,
         details=details,
     )
-    return questions if entities is None else questions.restrict(entities=entities)
+    if entities is None:
+        return questions
+    return restrict(questions, {"entities": entities}, "entities", "error", "error")
 
 
-def _filter_splits(graph: Graph, known: Filter) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _filter_splits(graph: GraphData, known: Filter) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The splits that filter, and what the manifest tells of them; warns of those left out."""
     asked, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
@@ -132,7 +136,7 @@ def _filter_splits(graph: Graph, known: Filter) -> tuple[tuple[str, ...], dict[s
     return splits, {"filter": name, "filter_left_out": left_out}
 
 
-def _by_protocol(graph: Graph, asked: Any) -> tuple[str | None, Iterable[str] | None]:
+def _by_protocol(graph: GraphData, asked: Any) -> tuple[str | None, Iterable[str] | None]:
     """Name of the protocol, if it is one, and its splits as far as the graph has them."""
     if not isinstance(asked, str):
         return None, asked
@@ -168,7 +172,7 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
 
 
 def _further(
-    graph: Graph, known: Filter, details: dict[str, Any]
+    graph: GraphData, known: Filter, details: dict[str, Any]
 ) -> tuple[list[npt.NDArray[np.int32]], int]:
     """Known triples beyond the splits, and how many rows were given."""
     found = []
@@ -184,7 +188,7 @@ def _further(
 
 
 def _kept(
-    graph: Graph,
+    graph: GraphData,
     split: str,
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
@@ -234,7 +238,7 @@ class _Part(NamedTuple):
 
 
 def _ask(
-    graph: Graph,
+    graph: GraphData,
     split: str,
     kept: Int64 | None,
     side: int,
@@ -273,7 +277,7 @@ def _ask(
 
 
 def _look_up(
-    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], given: int, graph: Graph
+    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], given: int, graph: GraphData
 ) -> Int64:
     """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
     # Few of many million triples touch an asked entity: a table look-up drops the rest before

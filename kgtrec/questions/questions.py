@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,17 +15,17 @@ from kgtrec._internal.csr import Csr, contains, inverse, to_keys
 from kgtrec.graph.triples import hash_array
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
     from kgtrec.questions.candidates import Domain
 
-__all__ = ["Csr", "Questions"]
+__all__ = ["Csr", "QuestionData", "describe_question"]
 
 Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Questions:
-    """Aggregated questions of one split. Made by `Graph.questions`.
+class QuestionData:
+    """Aggregated questions of one split as data; `kgtrec.Questions` adds restrictions.
 
     Q questions: the head side first, then the tail side, each in order of first appearance in
     the split. An instance is one answer of one question; instances stand in the order of
@@ -34,7 +33,7 @@ class Questions:
 
     Attributes
     ----------
-    graph : Graph
+    graph : GraphData
     split : str
         The evaluated split.
     sides : {"head", "tail", "both"}
@@ -71,7 +70,7 @@ class Questions:
         What else there is to tell of filter and restriction, in plain JSON types.
     """
 
-    graph: Graph
+    graph: GraphData
     split: str
     sides: str
     filter_splits: tuple[str, ...]
@@ -182,88 +181,6 @@ class Questions:
             total += len(pairs)
         return np.concatenate(parts), total
 
-    def separate(self) -> Questions:
-        """One question per (side, triple), equal ones apart: each has a single answer.
-
-        Rows of scores are those of ``rows="instances"``. The other answers of an equal question
-        are known to each if the evaluated split is in the filter, so that micro and macro
-        candidates are the same.
-        """
-        from kgtrec.questions.candidates import separate
-
-        return separate(self)
-
-    def restrict(
-        self,
-        *,
-        entities: npt.ArrayLike | None = None,
-        heads: Mapping[int, npt.ArrayLike] | None = None,
-        tails: Mapping[int, npt.ArrayLike] | None = None,
-        type_constraints: str | PathLike[str] | None = None,
-        candidates: Any = None,
-        columns: str = "entities",
-        outside: str = "error",
-        unknown: str = "error",
-    ) -> Questions:
-        """The same questions with their answers ranked among given candidates only.
-
-        Lists by relation or by question meet a list of entities that was given before: what
-        stands in both is a candidate.
-
-        Parameters
-        ----------
-        entities : sequence of int, optional
-            Entities that are candidates of every question. (To leave out triples with other
-            entities as well, give `entities` to `Graph.questions`.)
-        heads, tails : mapping of int to sequence of int, optional
-            Candidates by relation where the head, and where the tail is asked, such as type
-            constraints. Relations without a list keep every entity.
-        type_constraints : path, optional
-            The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
-            ``relation2id.txt`` beside it.
-        candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
-            Candidates of each question, such as its answer and sampled negatives. Results are
-            labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
-            (triples, m), in split order, as OGB has them: every triple and side becomes a question
-            of its own (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
-            with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
-            question.
-        columns : {"entities", "candidates"}
-            What the columns of score rows stand for: every entity, in id order, or (with
-            `candidates`, lists of one length) a question's own candidates as they are listed; with
-            negatives the answer comes first.
-        outside : {"error", "worst"}
-            An answer that is not among its candidates: an error, or ranked behind them all.
-        unknown : {"error", "skip"}
-            A label in a file that the graph lacks: an error, or passed over and counted.
-
-        Returns
-        -------
-        Questions
-
-        Raises
-        ------
-        InputError
-            Unknown ids or labels, a wrong number of lists, or an answer outside (which is named).
-        UsageError
-            More or less than one kind of restriction, or one upon another that it can't meet.
-        """
-        from kgtrec.questions.candidates import restrict
-
-        return restrict(
-            self,
-            {
-                "entities": entities,
-                "heads": heads,
-                "tails": tails,
-                "type_constraints": type_constraints,
-                "candidates": candidates,
-            },
-            columns,
-            outside,
-            unknown,
-        )
-
     @property
     def n_columns(self) -> int:
         """Columns of a score row: the entities, or the candidates that it holds alone."""
@@ -308,3 +225,16 @@ class Questions:
             "graph_hash": graph.fingerprint,
             "questions_hash": self.fingerprint,
         }
+
+
+def describe_question(questions: QuestionData, question: int) -> str:
+    """A question as people read it: ``question head12 (?, born_in, Rome)``."""
+    graph = questions.graph
+    entity = graph.entities[int(questions.entity[question])]
+    relation = graph.relations[int(questions.relation[question])]
+    asked = (
+        f"(?, {relation}, {entity})"
+        if questions.side[question] == 0
+        else f"({entity}, {relation}, ?)"
+    )
+    return f"question {questions.ids[question]} {asked}"

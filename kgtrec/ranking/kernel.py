@@ -14,9 +14,9 @@ from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.row_plan import RowPlan
-    from kgtrec.scores.sources import Factors
+    from kgtrec.scores.factors import Factors
 
 __all__ = [
     "NativeRanking",

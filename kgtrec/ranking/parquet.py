@@ -4,6 +4,7 @@ metadata."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -14,9 +15,8 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError
-from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["load_ranks", "save_ranks"]
+__all__ = ["first_line", "not_ranks", "read_ranks", "write_ranks"]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
@@ -24,29 +24,33 @@ FORMAT = 1
 _KEY = b"kgtrec.ranks"
 
 
-def save_ranks(ranks: Ranks, path: str | PathLike[str]) -> None:
-    """See `Ranks.save`."""
+def write_ranks(
+    path: str | PathLike[str],
+    columns: Mapping[str, npt.NDArray[Any]],
+    manifest: Mapping[str, Any],
+    relation_labels: list[str] | None,
+    entity_labels: Any,
+) -> None:
+    """Columns, labels and manifest as one file; see `Ranks.save`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {}
-    for name, values in vars(ranks).items():
-        if isinstance(values, np.ndarray):
-            columns[name] = pa.array(values)
-    columns["side"] = _dictionary(ranks.side, ["head", "tail"])
-    if ranks.relation_labels is not None:
-        columns["relation_label"] = _labels(ranks.relation, ranks.relation_labels)
-    if ranks.entity_labels is not None:
+    table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
+    table["side"] = _dictionary(columns["side"], ["head", "tail"])
+    if relation_labels is not None:
+        table["relation_label"] = _labels(columns["relation"], relation_labels)
+    if entity_labels is not None:
         for name in ("given", "answer"):
-            columns[f"{name}_label"] = _labels(getattr(ranks, name), ranks.entity_labels)
-    header = {
-        "format": FORMAT,
-        "manifest": ranks.manifest | {"tie_report": ranks.tie_report()},
-        "relation_labels": ranks.relation_labels,
-    }
-    table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(header).encode()})
+            table[f"{name}_label"] = _labels(columns[name], entity_labels)
+    header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
+    metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file:
-        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        pq.write_table(
+            pa.table(table).replace_schema_metadata(metadata),
+            file,
+            compression="zstd",
+            write_page_checksum=True,
+        )
 
 
 def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
@@ -65,21 +69,18 @@ def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
     return _dictionary(codes, [labels[int(i)] for i in used])
 
 
-def load_ranks(path: str | PathLike[str]) -> Ranks:
-    """See `Ranks.load`."""
+def read_ranks(
+    path: str | PathLike[str],
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any], Any]:
+    """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`."""
     import pyarrow as pa
 
     table = _read_table(path)
     header = _header(path, table)
     try:
-        columns = _columns(table)
-        entities = _entities(table)
-        ranks = Ranks(columns, header["manifest"], header["relation_labels"], entities)
+        return _columns(table), header, _entities(table)
     except (InputError, pa.ArrowException) as error:
-        raise _no_ranks(path, _first_line(error)) from None
-    if fault := _fault(ranks):
-        raise _no_ranks(path, f"ranks that cannot be: {fault}")
-    return ranks
+        raise not_ranks(path, first_line(error)) from None
 
 
 def _read_table(path: str | PathLike[str]) -> Any:
@@ -94,10 +95,10 @@ def _read_table(path: str | PathLike[str]) -> Any:
             return pq.read_table(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
-            raise _no_ranks(path, "there is no such file") from None
+            raise not_ranks(path, "there is no such file") from None
         reason = getattr(error, "strerror", None)
-        reason = reason or f"not a readable Parquet file ({_first_line(error)})"
-        raise _no_ranks(path, reason) from None
+        reason = reason or f"not a readable Parquet file ({first_line(error)})"
+        raise not_ranks(path, reason) from None
 
 
 def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
@@ -118,39 +119,15 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
-def _fault(ranks: Ranks) -> str | None:
-    """What no ranking can have left behind."""
-    for kind in ("", "macro_"):
-        greater, equal, tied_ahead, candidates = (
-            getattr(ranks, kind + name) for name in ("greater", "equal", "tied_ahead", "candidates")
-        )
-        wrong = (greater < 0) | (equal < 0) | (tied_ahead < 0) | (tied_ahead > equal)
-        wrong |= greater + equal + 1 > candidates
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            return (
-                f"in row {row}, {kind}greater {greater[row]}, {kind}equal {equal[row]}, "
-                f"{kind}tied_ahead {tied_ahead[row]} of {candidates[row]} {kind}candidates"
-            )
-    full = ranks.full_candidates
-    if full is not None and (full < ranks.candidates).any():
-        row = int(np.flatnonzero(full < ranks.candidates)[0])
-        return f"in row {row}, {ranks.candidates[row]} candidates of {full[row]} in all"
-    labels, used = ranks.relation_labels, ranks.relation
-    if labels is not None and ((used < 0) | (used >= len(labels))).any():
-        return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
-    return None
-
-
 def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
-        raise _no_ranks(path, "a Parquet file, but not one that kgtrec has written")
+        raise not_ranks(path, "a Parquet file, but not one that kgtrec has written")
     try:
         header: dict[str, Any] = json.loads(metadata[_KEY])
         version = header.get("format")
     except (ValueError, AttributeError):
-        raise _no_ranks(path, "a damaged description") from None
+        raise not_ranks(path, "a damaged description") from None
     if version != FORMAT:
         raise FileError(
             path,
@@ -159,7 +136,7 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
         )
     labels = header.get("relation_labels")
     if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
-        raise _no_ranks(path, "a damaged description")
+        raise not_ranks(path, "a damaged description")
     header["relation_labels"] = labels
     return header
 
@@ -181,10 +158,12 @@ def _entities(table: Any) -> Any:
     return labels
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error of pyarrow says, without the rest."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
-def _no_ranks(path: str | PathLike[str], found: str) -> FileError:
+def not_ranks(path: str | PathLike[str], found: str) -> FileError:
+    """The error of a file that holds no ranks, or none that can be."""
     return FileError(path, found=found, mend="name a file written by `kgtrec rank` or Ranks.save")

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.kernel import NativeRanking, available_cores
-from kgtrec.ranking.ranker import comparable, describe_question
 from kgtrec.ranking.row_plan import plan_rows
-from kgtrec.scores.sources import Factors, as_array, score_dtype
+from kgtrec.scores.arrays import as_array, comparable, score_dtype
+from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

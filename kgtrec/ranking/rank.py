@@ -12,10 +12,12 @@ import numpy.typing as npt
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import FileError, InputError
 from kgtrec.ranking.ranker import Ranker
-from kgtrec.scores.sources import Factors, Source, as_source, selected
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.open import as_source
+from kgtrec.scores.sources import Source, selected
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

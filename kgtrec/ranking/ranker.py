@@ -11,16 +11,18 @@ import numpy.typing as npt
 
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.kernel import NativeRanking, active_path, available_cores, whole_number
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
-from kgtrec.scores.sources import Factors, as_array, score_dtype
+from kgtrec.scores.arrays import as_array, comparable, directed, score_dtype
+from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["Batch", "Ranker", "describe_question"]
+__all__ = ["Batch", "Ranker"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -315,39 +317,10 @@ class Ranker:
 
 
 def _check_questions(questions: Any) -> None:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
     if not isinstance(questions, Questions):
         raise UsageError(
             f"questions are of type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
-
-
-def comparable(block: Array, dtype: str) -> Array:
-    """The block in the machine's byte order, bfloat16 as its bits."""
-    if not block.dtype.isnative:
-        block = block.astype(block.dtype.newbyteorder("="))
-    return block.view(np.uint16) if dtype == "bfloat16" else block
-
-
-def directed(row: Array, dtype: str, higher_is_better: bool) -> Array:
-    """One row of a comparable block as float64, higher is better."""
-    if dtype == "bfloat16":
-        row = (np.asarray(row, dtype=np.uint32) << 16).view(np.float32)
-    with np.errstate(invalid="ignore"):  # widening a signalling NaN
-        values: Array = np.asarray(row, dtype=np.float64)
-    return values if higher_is_better else -values
-
-
-def describe_question(questions: Questions, question: int) -> str:
-    """A question as people read it: ``question head12 (?, born_in, Rome)``."""
-    graph = questions.graph
-    entity = graph.entities[int(questions.entity[question])]
-    relation = graph.relations[int(questions.relation[question])]
-    asked = (
-        f"(?, {relation}, {entity})"
-        if questions.side[question] == 0
-        else f"({entity}, {relation}, ?)"
-    )
-    return f"question {questions.ids[question]} {asked}"

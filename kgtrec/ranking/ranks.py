@@ -15,7 +15,7 @@ from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["RANK_TYPES", "Ranks", "assemble_ranks"]
 
@@ -195,9 +195,11 @@ class Ranks:
         FileError
             The file can't be written.
         """
-        from kgtrec.ranking.parquet import save_ranks
+        from kgtrec.ranking.parquet import write_ranks
 
-        save_ranks(self, path)
+        columns = {name: getattr(self, name) for name in self._names}
+        manifest = self.manifest | {"tie_report": self.tie_report()}
+        write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:
@@ -208,9 +210,16 @@ class Ranks:
         FileError
             Missing, cut short, or not a ranks file.
         """
-        from kgtrec.ranking.parquet import load_ranks
+        from kgtrec.ranking.parquet import not_ranks, read_ranks
 
-        return load_ranks(path)
+        columns, header, entities = read_ranks(path)
+        try:
+            ranks = cls(columns, header["manifest"], header["relation_labels"], entities)
+        except InputError as error:
+            raise not_ranks(path, str(error)) from None
+        if fault := _fault(ranks):
+            raise not_ranks(path, f"ranks that cannot be: {fault}")
+        return ranks
 
     @classmethod
     def concat(cls, parts: Sequence[Ranks]) -> Ranks:
@@ -248,6 +257,30 @@ def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64
     }
     rank: Float64 = greater + 1.0 + behind[kind]
     return rank
+
+
+def _fault(ranks: Ranks) -> str | None:
+    """What no ranking can have left behind."""
+    for kind in ("", "macro_"):
+        greater, equal, tied_ahead, candidates = (
+            getattr(ranks, kind + name) for name in ("greater", "equal", "tied_ahead", "candidates")
+        )
+        wrong = (greater < 0) | (equal < 0) | (tied_ahead < 0) | (tied_ahead > equal)
+        wrong |= greater + equal + 1 > candidates
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            return (
+                f"in row {row}, {kind}greater {greater[row]}, {kind}equal {equal[row]}, "
+                f"{kind}tied_ahead {tied_ahead[row]} of {candidates[row]} {kind}candidates"
+            )
+    full = ranks.full_candidates
+    if full is not None and (full < ranks.candidates).any():
+        row = int(np.flatnonzero(full < ranks.candidates)[0])
+        return f"in row {row}, {ranks.candidates[row]} candidates of {full[row]} in all"
+    labels, used = ranks.relation_labels, ranks.relation
+    if labels is not None and ((used < 0) | (used >= len(labels))).any():
+        return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
+    return None
 
 
 # What must be the same for ranks to be comparable, and to be joined.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kgtrec.errors import UsageError
+
 if TYPE_CHECKING:
+    from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["comparable"]
+__all__ = ["check_graph", "comparable"]
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
@@ -43,9 +46,9 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
 
 
 def _ranks_of(given: Ranks | Result) -> Ranks:
-    from kgtrec.results.result import Result
-
-    return given.ranks if isinstance(given, Result) else given
+    found: Any = given
+    ranks: Ranks = getattr(found, "ranks", found)
+    return ranks
 
 
 def _graph(facts: Mapping[str, Any]) -> str:
@@ -83,3 +86,31 @@ _FACTS = (
     ("evaluated", _kept),
     ("answers at the worst rank", lambda facts: str(facts.get("outside", 0))),
 )
+
+
+def check_graph(ranks: Ranks, graph: Graph) -> None:
+    """Refuse a graph on which the ranks were not made.
+
+    Raises
+    ------
+    UsageError
+        The fingerprints differ, or ids of ranks without a manifest are out of range.
+    """
+    made_on: dict[str, Any] = ranks.manifest.get("questions", {})
+    name = graph.name or "the graph"
+    if made_on.get("graph_hash", graph.fingerprint) != graph.fingerprint:
+        raise UsageError(
+            f"{name} ({graph.n_entities:,} entities, {graph.n_relations:,} relations) is not the "
+            f"graph that these ranks were made on ({made_on.get('graph_name') or 'without a name'}"
+            f", {made_on.get('n_entities', 0):,} entities, {made_on.get('n_relations', 0):,} "
+            "relations): labels or triples differ; give the folder that `kgtrec rank` was given"
+        )
+    for what, ids, size in (
+        ("relation", ranks.relation, graph.n_relations),
+        ("entity", ranks.answer, graph.n_entities),
+    ):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < size:
+            raise UsageError(
+                f"the ranks hold {what} {ids.max()}, and {name} has {size:,} of them; "
+                "give the graph that the ranks were made on"
+            )

@@ -14,7 +14,7 @@ from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.results.result import Result
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
 
 __all__ = ["checked_result", "evaluate"]

@@ -10,8 +10,7 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH
 from kgtrec.measures import Measure, required_depth
-from kgtrec.results.result import OVER_RELATIONS
-from kgtrec.results.tables import PUBLISHED, QUESTIONWISE
+from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
 
 if TYPE_CHECKING:
     from kgtrec.results.result import Result

@@ -17,8 +17,7 @@ from kgtrec.results import tables
 if TYPE_CHECKING:
     import pandas
 
-    from kgtrec.graph.graph import Graph
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Graph, Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.triple_labels import TripleLabels
     from kgtrec.trec.files.run import Run
@@ -31,8 +30,6 @@ MICRO = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "gmr", "igmr", "amr", "amri
 MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
          "realistic.macro.hits@3", "realistic.macro.hits@10", "expected.macro.mrr",
          "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
-OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
-                  "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
 
 
 class Result(Mapping[str, float]):
@@ -252,13 +249,14 @@ class Result(Mapping[str, float]):
             return tables.by_relation(self, self._calculator, parse_all(keys))
         from kgtrec.results.slices import sliced
 
-        return tables.labelled(self, sliced(self, by, measures, graph=graph, labels=labels))
+        parts = sliced(self._calculator, by, measures, graph=graph, labels=labels)
+        return tables.labelled(self, parts)
 
     def _listed(self) -> list[Measure]:
         if self.measures is not None:
             return self.measures
         tails = [f"{kind}.micro.{metric}" for kind in RANK_TYPES for metric in MICRO]
-        tails += [*MACRO, *OVER_RELATIONS]
+        tails += [*MACRO, *tables.OVER_RELATIONS]
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
     def per_question(self, name: str) -> Floats:

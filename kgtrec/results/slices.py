@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
-from kgtrec.graph.statistics.checks import check_graph
 from kgtrec.graph.statistics.popularity import entity_popularity
 from kgtrec.measures import Measure, parse_all
-from kgtrec.results.result import Result
+from kgtrec.measures.calculator import Calculator
+from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
 
 __all__ = ["DIMENSIONS", "parse_by", "sliced"]
 
@@ -71,7 +71,7 @@ def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def sliced(
-    result: Result,
+    calculator: Calculator,
     by: str | Iterable[str],
     measures: Sequence[str | Measure] | None = None,
     *,
@@ -80,20 +80,20 @@ def sliced(
 ) -> Table:
     """See `Result.slice`, which takes the same arguments."""
     dimensions = parse_by(by)
-    asked = parse_all(measures or [f"{result.sides[-1]}.{tail}" for tail in BY_RELATION])
+    asked = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
     for measure in asked:
-        result[measure]  # refuses what cannot be had, with the reason
-    parts = [_GROUPED[name](result, graph, labels) for name in dimensions if name != "side"]
+        calculator.value(measure)  # refuses what cannot be had, with the reason
+    parts = [_GROUPED[name](calculator, graph, labels) for name in dimensions if name != "side"]
     if not WHOLE.issuperset(dimensions):
-        _check_whole_questions(result, asked, dimensions, parts)
-    sides = result.sides if "side" in dimensions else None
+        _check_whole_questions(calculator, asked, dimensions, parts)
+    sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
         # A measure of each side makes one column: the side is the row's.
         asked = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in asked))
     rows = [
         row
-        for names, notes, members in _groups(parts, len(result.ranks))
-        for row in _rows(result, names, notes, members, asked, sides)
+        for names, notes, members in _groups(parts, len(calculator.ranks))
+        for row in _rows(calculator, names, notes, members, asked, sides)
     ]
     return _table(dimensions, parts, asked, rows)
 
@@ -138,17 +138,17 @@ def _groups(
 
 
 def _rows(
-    result: Result,
+    calculator: Calculator,
     names: tuple[str, ...],
     notes: tuple[int, ...],
     members: Ints,
     asked: Sequence[Measure],
     sides: Sequence[str] | None,
 ) -> Iterable[tuple[Cell, ...]]:
-    part = _part(result, members, [m.metric for m in asked if m.is_trec])
+    part = _part(calculator, members, [m.metric for m in asked if m.is_trec])
     if sides is None:
         own = {measure.side for measure in asked}
-        side = own.pop() if len(own) == 1 else result.sides[-1]
+        side = own.pop() if len(own) == 1 else calculator.sides[-1]
         yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in asked))
         return
     for side in sides:
@@ -157,42 +157,42 @@ def _rows(
             yield (*names, side, *notes, *_count(part, side), *values)
 
 
-def _part(result: Result, members: Ints, trec: Iterable[str]) -> Result:
+def _part(calculator: Calculator, members: Ints, trec: Iterable[str]) -> Calculator:
     """The result of some instances, in the order of their rows."""
-    ranks = result.ranks
+    ranks = calculator.ranks
     rows = np.sort(members)
     kept = np.searchsorted(np.unique(ranks.question), np.unique(ranks.question[rows]))
-    values = {name: result.per_question(name)[kept] for name in trec}
-    return Result(ranks.subset(rows), trec_values=values)
+    values = {name: calculator.per_question(name)[kept] for name in trec}
+    return Calculator(ranks.subset(rows), values.__getitem__)
 
 
-def _present(part: Result, side: str) -> str | None:
+def _present(part: Calculator, side: str) -> str | None:
     """The side to ask a part for: a part of a single side is what it has of both."""
     if side in part.sides:
         return side
     return part.sides[-1] if side == "both" else None
 
 
-def _value(part: Result, measure: Measure) -> float:
+def _value(part: Calculator, measure: Measure) -> float:
     """NaN where the part has no instance on the measure's side."""
     side = _present(part, measure.side)
-    return float("nan") if side is None else part[replace(measure, side=side)]
+    return float("nan") if side is None else part.value(replace(measure, side=side))
 
 
-def _count(part: Result, side: str) -> tuple[int, int]:
+def _count(part: Calculator, side: str) -> tuple[int, int]:
     present = _present(part, side)
     return (0, 0) if present is None else part.count(present)
 
 
 def _check_whole_questions(
-    result: Result,
+    calculator: Calculator,
     asked: Sequence[Measure],
     dimensions: Sequence[str],
     parts: Sequence[_Groups],
 ) -> None:
     """A question whose answers fall into several groups has a value in none of them."""
     whole = [measure for measure in asked if measure.averaging == "macro"]
-    question = result.ranks.question
+    question = calculator.ranks.question
     pairs = np.unique(np.stack([question, *(part.code for part in parts)]), axis=1)
     torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
     if whole and torn:
@@ -205,51 +205,57 @@ def _check_whole_questions(
 
 # --- dimensions -----------------------------------------------------------------------------------
 
-Grouper = Callable[[Result, "Graph | None", "TripleLabels | None"], _Groups]
+Grouper = Callable[[Calculator, "Graph | None", "TripleLabels | None"], _Groups]
 
 
-def _by_relation(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
-    found, code = np.unique(result.ranks.relation, return_inverse=True)
-    texts = result.ranks.relation_labels
+def _by_relation(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    found, code = np.unique(calculator.ranks.relation, return_inverse=True)
+    texts = calculator.ranks.relation_labels
     names = [str(r) if texts is None else texts[r] for r in found.tolist()]
     return _largest_first(code, names)
 
 
-def _by_category(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
-    graph = _needed(result, graph, "category")
+def _by_category(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    graph = _needed(calculator, graph, "category")
     if "train" not in graph.splits:
         raise UsageError("relation categories follow from the train split, which this graph lacks")
-    code = relation_categories(graph).code[result.ranks.relation]
+    code = relation_categories(graph).code[calculator.ranks.relation]
     return _Groups(code, (*CATEGORIES, UNSEEN))
 
 
-def _by_quartile(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+def _by_quartile(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
     """Equal numbers of entities: the quarter of all entities to which the answer belongs."""
-    graph = _needed(result, graph, "quartile")
+    graph = _needed(calculator, graph, "quartile")
     counts = entity_popularity(graph)
     quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
     held = [counts[quartile == number] for number in range(len(QUARTILES))]
     notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
-    return _Groups(quartile[result.ranks.answer].astype(np.int64), QUARTILES, notes)
+    return _Groups(quartile[calculator.ranks.answer].astype(np.int64), QUARTILES, notes)
 
 
-def _by_label(result: Result, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
     if labels is None:
         raise UsageError(
             "slices by label need the labels: labels= in Python, --labels FILE on the command line "
             "(head<TAB>relation<TAB>tail<TAB>label)"
         )
-    code, names = triple_labels(result.ranks, labels)
+    code, names = triple_labels(calculator.ranks, labels)
     return _largest_first(code, names)
 
 
-def _needed(result: Result, graph: Graph | None, what: str) -> Graph:
+def _needed(calculator: Calculator, graph: Graph | None, what: str) -> Graph:
     if graph is None:
         raise UsageError(
             f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
             "--graph DIR on the command line"
         )
-    check_graph(result.ranks, graph)
+    check_graph(calculator.ranks, graph)
     return graph
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_RELATION",
+    "OVER_RELATIONS",
     "PUBLISHED",
     "QUESTIONWISE",
     "SAMPLED",
@@ -37,6 +38,8 @@ BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # 80 colu
 BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
 BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
                "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
+OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
+                  "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
 SAMPLED = "sampled."
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.scores.sources import Factors, JoinedSource, MatrixSource, Source
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.sources import JoinedSource, MatrixSource, Source
 
 __all__ = ["check_factor_names", "load_matrix", "load_scores"]
 

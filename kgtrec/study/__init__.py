@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kgtrec.graph.statistics.popularity import relation_frequencies as relation_frequencies
     from kgtrec.graph.statistics.popularity import relation_popularity as relation_popularity
     from kgtrec.graph.statistics.popularity import triple_mix as triple_mix
+    from kgtrec.graph.statistics.relation_distribution import kl_divergence as kl_divergence
+    from kgtrec.graph.statistics.relation_distribution import relation_ratios as relation_ratios
+    from kgtrec.graph.statistics.relation_distribution import split_divergences as split_divergences
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.study.alignment.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment.alignment import size_experiment as size_experiment
@@ -59,12 +62,9 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.triple_files import read_judgements as read_judgements
     from kgtrec.study.pooling.unjudged import intervals as intervals
     from kgtrec.study.pooling.unjudged import open_candidates as open_candidates
-    from kgtrec.study.relation_shift import kl_divergence as kl_divergence
     from kgtrec.study.relation_shift import read_relation_counts as read_relation_counts
-    from kgtrec.study.relation_shift import relation_ratios as relation_ratios
     from kgtrec.study.relation_shift import reweighted as reweighted
     from kgtrec.study.relation_shift import reweighted_table as reweighted_table
-    from kgtrec.study.relation_shift import split_divergences as split_divergences
     from kgtrec.study.relation_spread import spreads as spreads
     from kgtrec.study.sampled_candidates import full_bounds as full_bounds
     from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
@@ -86,12 +86,12 @@ _HOMES = {
     "recounted": "kgtrec.study.stratified",
     # parts, and what they weigh
     "relation_categories": "kgtrec.graph.statistics.categories",
-    "kl_divergence": "kgtrec.study.relation_shift",
+    "kl_divergence": "kgtrec.graph.statistics.relation_distribution",
     "read_relation_counts": "kgtrec.study.relation_shift",
-    "relation_ratios": "kgtrec.study.relation_shift",
+    "relation_ratios": "kgtrec.graph.statistics.relation_distribution",
     "reweighted": "kgtrec.study.relation_shift",
     "reweighted_table": "kgtrec.study.relation_shift",
-    "split_divergences": "kgtrec.study.relation_shift",
+    "split_divergences": "kgtrec.graph.statistics.relation_distribution",
     "spreads": "kgtrec.study.relation_spread",
     # what train gives away
     "find_leaks": "kgtrec.graph.statistics.leakage",

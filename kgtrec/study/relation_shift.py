@@ -16,96 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.graph.statistics.checks import triples_of
+from kgtrec.graph.statistics.relation_distribution import checked_counts
 from kgtrec.measures import Measure, Metric, parse_all
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
     from kgtrec.results.result import Result
 
 __all__ = [
     "coverage_note",
-    "kl_divergence",
     "read_relation_counts",
-    "relation_ratios",
     "reweighted",
     "reweighted_mean",
     "reweighted_table",
-    "split_divergences",
 ]
 
 Floats = NDArray[np.float64]
 
 USUAL = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
-
-
-def relation_ratios(counts: ArrayLike) -> Floats:
-    """Share of each relation, n_p / N (Eq. 1): float64 array, sum 1.
-
-    Parameters
-    ----------
-    counts : array_like (n_relations,)
-        Triples of each relation, such as ``graph.relation_counts("test")``.
-
-    Raises
-    ------
-    InputError
-        Not one number at least 0 per relation, or all 0.
-    """
-    numbers = _counts("counts", counts)
-    total = numbers.sum()
-    if not total > 0:
-        raise InputError("the counts of all relations are 0, which makes no ratios")
-    return np.asarray(numbers / total)
-
-
-def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0) -> float:
-    """KL(reference || other) of two relation distributions, in nats, at least 0.
-
-    Parameters
-    ----------
-    reference, other : array_like (n_relations,)
-        Triples of each relation. The published values take the set that was drawn from as the
-        reference: the original test set, or the whole graph.
-    smoothing : float
-        Added to every count of both, so that relations that are missing somewhere have a share.
-        The published values add 1 over all relations of the graph.
-
-    Returns
-    -------
-    float
-        Infinite without smoothing where the reference has a relation that the other lacks.
-
-    Raises
-    ------
-    InputError
-        Counts of different lengths, negative, or all 0; a negative smoothing.
-    """
-    if not smoothing >= 0:
-        raise InputError(f"smoothing {smoothing!r} is negative; the papers add 1")
-    p, q = (
-        relation_ratios(_counts(name, counts) + smoothing)
-        for name, counts in (("reference", reference), ("other", other))
-    )
-    if len(p) != len(q):
-        raise InputError(
-            f"reference counts {len(p)} relations and other {len(q)}; count all relations of one "
-            "graph in both"
-        )
-    held = p > 0
-    with np.errstate(divide="ignore"):
-        return float(np.sum(p[held] * np.log(p[held] / q[held])))
-
-
-def split_divergences(graph: Graph) -> Table:
-    """KL(row || column) between the relation distributions of the splits and of the whole graph."""
-    sets = {name: graph.relation_counts(name) for name in graph.splits}
-    sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(kl_divergence(counts, other) for other in sets.values()))
-        for name, counts in sets.items()
-    ]
-    return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
 
 
 def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
@@ -150,7 +77,7 @@ def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
     InputError
         Lengths differ, or no relation has both a value and a count.
     """
-    numbers, weights = np.asarray(values, np.float64), _counts("counts", counts)
+    numbers, weights = np.asarray(values, np.float64), checked_counts("counts", counts)
     if numbers.shape != weights.shape:
         raise InputError(
             f"{numbers.shape} values and {weights.shape} counts; give one per relation"
@@ -260,7 +187,7 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
 def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mapping[str, float]:
     if isinstance(counts, Mapping):
         return counts
-    numbers = _counts("counts", counts)
+    numbers = checked_counts("counts", counts)
     labels = result.ranks.relation_labels or [str(i) for i in range(len(numbers))]
     if len(labels) != len(numbers):
         raise InputError(
@@ -268,16 +195,3 @@ def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mappin
             "relation of the graph, or a mapping of labels to numbers"
         )
     return dict(zip(labels, numbers.tolist(), strict=True))
-
-
-def _counts(name: str, given: ArrayLike) -> Floats:
-    try:
-        numbers = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} are {given!r}; give the number of triples per relation") from None
-    if numbers.ndim != 1 or not len(numbers):
-        raise InputError(f"{name} have shape {numbers.shape}; give one number per relation")
-    wrong = numbers[~((numbers >= 0) & np.isfinite(numbers))]
-    if len(wrong):
-        raise InputError(f"{name} hold {wrong[0]:g}; numbers of triples are 0 or more")
-    return numbers

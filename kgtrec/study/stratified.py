@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.graph.statistics.checks import SplitNames, check_graph, named_splits
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
+from kgtrec.graph.statistics.splits import SplitNames, named_splits
 from kgtrec.measures import RANK_TYPES, stratified_grid
 from kgtrec.measures.sample import SIDES, require_side, sides_present
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
+from kgtrec.results.comparability import check_graph
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
 
 __all__ = ["BetaGrid", "beta_curve", "beta_grid", "betas", "recounted"]

@@ -111,7 +111,7 @@ def _values(measures: list[str], found: list[Rankings]) -> Table:
 
 
 def _pool(wish: Wish, path: str) -> Pool:
-    from kgtrec.graph.graph import read_graph
+    from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.pool_file import read_pool
 
     assert wish.graph is not None

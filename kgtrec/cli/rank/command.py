@@ -11,7 +11,7 @@ from kgtrec.cli.rank import options
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.results.result import Result
 
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from kgtrec.graph.graph import Graph
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Graph, Questions
 
     Int64 = npt.NDArray[np.int64]
 
@@ -169,7 +168,7 @@ class Asked:
 
     def questions(self, progress: bool | None) -> Questions:
         """Read the graph and ask."""
-        from kgtrec.graph.graph import read_graph
+        from kgtrec.questions.api import read_graph
 
         graph = read_graph(self.graph, progress=progress)
         ids = {

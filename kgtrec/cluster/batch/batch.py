@@ -25,11 +25,10 @@ from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import InputError, KgtrecError, UsageError
-from kgtrec.graph.graph import Graph, read_graph
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import parse_all, required_depth
+from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.questions.filters import PROTOCOLS
-from kgtrec.questions.questions import Questions
 from kgtrec.results.evaluate import COMPARED, checked_result
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from kgtrec.cluster.dask.workers import Refusal, do_all, guarded
 from kgtrec.cluster.merge_parts import finish, merge
 from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
 from kgtrec.errors import InputError
-from kgtrec.scores.sources import as_array, score_dtype
+from kgtrec.scores.arrays import as_array, score_dtype
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -27,7 +27,7 @@ from kgtrec.errors import InputError
 if TYPE_CHECKING:
     from distributed import Client
 
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

@@ -16,7 +16,7 @@ from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_block
 from kgtrec.errors import FileError
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

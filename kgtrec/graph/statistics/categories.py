@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.checks import SplitNames, named_splits, triples_of
+from kgtrec.graph.statistics.splits import SplitNames, named_splits, triples_of
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
 
 __all__ = ["CATEGORIES", "UNSEEN", "Categories", "relation_categories"]
 
@@ -59,7 +59,7 @@ class Categories:
             raise UsageError(f"no category {category!r}; choose one of {', '.join(CATEGORIES)}")
         return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
 
-    def table(self, graph: Graph) -> Table:
+    def table(self, graph: GraphData) -> Table:
         """A row per category: its relations, and its triples in every split of `graph`."""
         names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
         relations = np.bincount(self.code, minlength=len(names)).tolist()
@@ -71,7 +71,7 @@ class Categories:
         heads = ("category", "relations", *graph.splits)
         return Table(heads, heads, (0,) * len(heads), rows)
 
-    def listing(self, graph: Graph) -> Table:
+    def listing(self, graph: GraphData) -> Table:
         """A row per relation: its category and both averages."""
         rows: list[tuple[Cell, ...]] = [
             (label, self[i], float(self.tails_per_head[i]), float(self.heads_per_tail[i]))
@@ -83,7 +83,7 @@ class Categories:
 
 
 def relation_categories(
-    graph: Graph, splits: SplitNames = "train", threshold: float = THRESHOLD
+    graph: GraphData, splits: SplitNames = "train", threshold: float = THRESHOLD
 ) -> Categories:
     """Put every relation into a category by its average numbers of tails and heads.
 
@@ -118,7 +118,7 @@ def relation_categories(
     )
 
 
-def _distinct(graph: Graph, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
+def _distinct(graph: GraphData, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
     """How many different entities each relation has, int64 (n_relations,)."""
     pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
     first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]

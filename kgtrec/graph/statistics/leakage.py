@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.checks import SplitNames, named_splits, triples_of
+from kgtrec.graph.statistics.splits import SplitNames, named_splits, triples_of
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
 
 __all__ = ["Leaks", "Mirror", "find_leaks"]
 
@@ -105,7 +105,7 @@ class Leaks:
         heads = f"{self.split} triples"
         return Table((heads, "triples", "%"), ("leak", "triples", "percent"), (0, 0, 1), rows)
 
-    def mirror_table(self, graph: Graph) -> Table:
+    def mirror_table(self, graph: GraphData) -> Table:
         """A row per mirror relation."""
         rows: list[tuple[Cell, ...]] = [
             (
@@ -123,7 +123,7 @@ class Leaks:
 
 
 def find_leaks(
-    graph: Graph,
+    graph: GraphData,
     split: str = "test",
     known: SplitNames = "train",
     enough: float = ENOUGH,
@@ -173,7 +173,9 @@ def find_leaks(
     )
 
 
-def _partners(graph: Graph, rows: NDArray[np.int32], base: NDArray[np.int32], turned: bool) -> Ints:
+def _partners(
+    graph: GraphData, rows: NDArray[np.int32], base: NDArray[np.int32], turned: bool
+) -> Ints:
     """(row, relation) for every triple of `base` on the pair of a row; int64 (matches, 2)."""
     head, tail = (2, 0) if turned else (0, 2)
     n = graph.n_entities
@@ -193,7 +195,7 @@ def _partners(graph: Graph, rows: NDArray[np.int32], base: NDArray[np.int32], tu
 
 
 def _mirrors(
-    graph: Graph, base: NDArray[np.int32], turned: bool, enough: float, fewest: int
+    graph: GraphData, base: NDArray[np.int32], turned: bool, enough: float, fewest: int
 ) -> Iterator[Mirror]:
     n = graph.n_relations
     # A triple from an entity to itself is its own mirror, which says nothing.
@@ -211,7 +213,7 @@ def _mirrors(
 
 
 def _follows(
-    graph: Graph, rows: NDArray[np.int32], found: Ints, mirrors: list[Mirror], turned: bool
+    graph: GraphData, rows: NDArray[np.int32], found: Ints, mirrors: list[Mirror], turned: bool
 ) -> Ints:
     """Rows with a partner (see `_partners`) in a relation that mirrors theirs, or the reverse."""
     n = graph.n_relations

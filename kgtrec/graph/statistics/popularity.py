@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.checks import SplitNames, triples_of
+from kgtrec.graph.statistics.splits import SplitNames, triples_of
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
 
 __all__ = [
     "Correlations",
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 TOP = (1, 2, 5, 10, 20, 50, 100)
 
 
-def entity_popularity(graph: Graph, splits: SplitNames = None, per_role: bool = False) -> Ints:
+def entity_popularity(graph: GraphData, splits: SplitNames = None, per_role: bool = False) -> Ints:
     """Triples in which each entity stands.
 
     Parameters
@@ -60,7 +60,7 @@ def entity_popularity(graph: Graph, splits: SplitNames = None, per_role: bool = 
     return counts.astype(np.int64)
 
 
-def relation_popularity(graph: Graph, splits: SplitNames = None) -> Ints:
+def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
     """Triples of each relation in some splits (None: all); int64 array (n_relations,)."""
     relations = triples_of(graph, splits)[:, 1]
     return np.bincount(relations, minlength=graph.n_relations).astype(np.int64)
@@ -111,7 +111,7 @@ class TripleMix:
         return Table(("triple", "triples", "%"), ("triple", "triples", "percent"), (0, 0, 1), rows)
 
 
-def triple_mix(graph: Graph, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
+def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
     """Split the triples by the popularity of subject, relation and object (Table 1).
 
     An item is popular if it stands in at least as many triples as the percentile (numpy's
@@ -210,13 +210,13 @@ class Frequencies:
         return Table(titles, ("triples", "from", "to", "items"), (0,) * 4, rows)
 
 
-def entity_frequencies(graph: Graph, splits: SplitNames = None) -> Frequencies:
+def entity_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
     """Frequency distribution of the entities over the triples of some splits (None: all)."""
     ends = triples_of(graph, splits)[:, ::2]
     return _frequencies("entities", entity_popularity(graph, splits), ends)
 
 
-def relation_frequencies(graph: Graph, splits: SplitNames = None) -> Frequencies:
+def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
     """Frequency distribution of the relations over the triples of some splits (None: all)."""
     relations = triples_of(graph, splits)[:, 1:2]
     return _frequencies("relations", relation_popularity(graph, splits), relations)
@@ -263,7 +263,7 @@ class Correlations:
         return Table(titles, ("pair", "pearson", "spearman"), (0, 3, 3), rows)
 
 
-def popularity_correlations(graph: Graph, splits: SplitNames = None) -> Correlations:
+def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:
     """Is a popular entity met with popular relations? (section 3.2: hardly, all are close to 0.)
 
     One observation per triple: the number of triples of its relation, and the number in which

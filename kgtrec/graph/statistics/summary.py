@@ -20,10 +20,10 @@ from kgtrec.graph.statistics.popularity import (
     relation_popularity,
     triple_mix,
 )
-from kgtrec.study.relation_shift import split_divergences
+from kgtrec.graph.statistics.relation_distribution import split_divergences
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.graph.graph import GraphData
 
 __all__ = ["Overview", "overview"]
 
@@ -71,7 +71,7 @@ class Overview:
         return dump_json(self.to_dict())
 
 
-def overview(graph: Graph, percentile: float = 90.0) -> Overview:
+def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
     """Everything that describes a graph before a model is evaluated on it.
 
     Parameters
@@ -120,7 +120,7 @@ def overview(graph: Graph, percentile: float = 90.0) -> Overview:
     )
 
 
-def _splits(graph: Graph) -> Table:
+def _splits(graph: GraphData) -> Table:
     seen = _present(graph, "train") if "train" in graph.splits else None
     rows: list[tuple[Cell, ...]] = []
     for name, triples in graph.splits.items():
@@ -135,7 +135,7 @@ def _splits(graph: Graph) -> Table:
     return Table(titles, keys, (0,) * len(keys), rows)
 
 
-def _present(graph: Graph, split: str) -> list[NDArray[np.bool_]]:
+def _present(graph: GraphData, split: str) -> list[NDArray[np.bool_]]:
     """Whether each entity, and each relation, stands in a split."""
     return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
 
@@ -149,7 +149,9 @@ def _mix_note(mix: TripleMix) -> str:
     )
 
 
-def _add_leaks(graph: Graph, leaks: Leaks, tables: dict[str, Table], notes: dict[str, str]) -> None:
+def _add_leaks(
+    graph: GraphData, leaks: Leaks, tables: dict[str, Table], notes: dict[str, str]
+) -> None:
     tables["leaks"] = leaks.table()
     notes["leaks"] = "What train gives away of test"
     if leaks.mirrors:

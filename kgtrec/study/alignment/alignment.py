@@ -19,15 +19,15 @@ import numpy.typing as npt
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.graph.graph import Graph
 from kgtrec.graph.labels import Labels
+from kgtrec.questions.api import Graph
 from kgtrec.ranking.rank import rank
 from kgtrec.results.evaluate import evaluate
 from kgtrec.results.result import Result
 from kgtrec.study.alignment.similarity import SIMILARITIES, similarities
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["SIMILARITIES", "SizeExperiment", "align", "alignment_questions", "size_experiment"]
 

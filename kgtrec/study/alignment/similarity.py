@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.scores.sources import Factors, as_array, score_dtype
+from kgtrec.scores.arrays import as_array, score_dtype
+from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["SIMILARITIES", "Similarities", "similarities"]
 

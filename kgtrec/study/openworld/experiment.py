@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import UsageError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.compare import question_values

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.scores.sources import Factors
+from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["MODELS", "Checkpoint", "Model", "cp", "rescal", "svd"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.graph.graph import Graph
+from kgtrec.questions.api import Graph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

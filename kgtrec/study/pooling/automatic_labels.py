@@ -21,12 +21,12 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.statistics.categories import Categories
-from kgtrec.graph.statistics.checks import SplitNames, triples_of
+from kgtrec.graph.statistics.splits import SplitNames, triples_of
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.triple_files import Judgements, label_ids
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
 
 __all__ = ["RULES", "RelationTypes", "read_relation_types", "rule_table", "trivial_rules"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.graph import Graph
+from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seed_questions import Key, SeedQuestions, question_key
 from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from kgtrec._internal.csr import contains, to_keys
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.graph.graph import Graph
 from kgtrec.graph.triples import pack_triples
+from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.judged_sample import Draw
 from kgtrec.study.pooling.ranked_lists import RankedLists
 from kgtrec.study.pooling.seed_questions import SeedQuestions

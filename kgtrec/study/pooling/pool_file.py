@@ -23,7 +23,7 @@ from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.triple_files import lines_of_triples, triple_ids
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
 
 __all__ = ["COLUMNS", "read_pool", "write_pool"]
 

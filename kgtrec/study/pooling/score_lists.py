@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.rank import rank
-from kgtrec.scores.sources import Factors, selected
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.sources import selected
 from kgtrec.study.pooling.ranked_lists import PLACES, RankedLists, run_lists
 from kgtrec.study.pooling.seed_questions import SeedQuestions
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.graph import Graph
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import drop_duplicates, pack_triples
+from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.triple_files import label_ids, triple_array, triple_text
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = [
     "Key", "SeedQuestions", "question_key", "question_text", "read_question_ids", "replaced_split",

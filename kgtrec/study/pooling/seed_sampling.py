@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.relation_shift import kl_divergence
+from kgtrec.graph.statistics.relation_distribution import kl_divergence
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
+    from kgtrec.questions.api import Graph
 
 __all__ = ["SeedSample", "sample_seeds"]
 

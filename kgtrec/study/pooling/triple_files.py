@@ -21,8 +21,8 @@ from kgtrec.graph.id_files import lines_of, read_known, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
 
 if TYPE_CHECKING:
-    from kgtrec.graph.graph import Graph
     from kgtrec.graph.labels import Labels
+    from kgtrec.questions.api import Graph
 
 __all__ = [
     "LABELS", "Judgements", "Row", "label_ids", "lines_of_triples", "read_judgements",

@@ -70,7 +70,7 @@ def qrels_data(qrels: Any) -> QrelsData:
         return read_qrels_columns(qrels)
     if is_frame(qrels):
         return qrels_of_frame(qrels)
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
     if isinstance(qrels, Questions):
         answers = qrels.answers

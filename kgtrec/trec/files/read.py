@@ -10,8 +10,14 @@ from kgtrec import _core
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
 from kgtrec.trec.files.parse import find_groups, read_documents
-from kgtrec.trec.files.text import DuplicateDocument, PathName, decoded, is_path, read_text
-from kgtrec.trec.measures.judge import last_tag
+from kgtrec.trec.files.text import (
+    DuplicateDocument,
+    PathName,
+    decoded,
+    is_path,
+    last_tag,
+    read_text,
+)
 
 __all__ = [
     "DuplicateDocument",

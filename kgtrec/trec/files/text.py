@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, TypeGuard
 from kgtrec.errors import FileError
 
 __all__ = [
-    "DuplicateDocument", "PathName", "Text", "decoded", "explain", "is_path", "read_text",
+    "DuplicateDocument", "PathName", "Text", "decoded", "explain", "is_path", "last_tag",
+    "read_text",
 ]  # fmt: skip
 
 _RUN_COLUMNS = "query iter document rank score tag"
@@ -242,3 +243,15 @@ def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
 def _quoted(raw: bytes, most: int = 60) -> str:
     text = decoded(raw)
     return repr(text if len(text) <= most else text[:most] + "...")
+
+
+def last_tag(text: Text) -> str:
+    """The sixth column of the last line that is neither blank nor a comment, or ""."""
+    end = len(text.data) - 1
+    while end > text.start:
+        start = text.data.rfind(b"\n", text.start, end) + 1 or text.start
+        fields = bytes(text.data[start:end]).split(maxsplit=6)
+        if len(fields) > 5 and not fields[0].startswith(b"#"):
+            return decoded(fields[5])
+        end = start - 1
+    return ""

@@ -24,7 +24,7 @@ from kgtrec.trec.files.pack import Packed, pack_qrels, pack_run
 from kgtrec.trec.files.text import decoded
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 __all__ = ["write_qrels", "write_questions", "write_run"]
 

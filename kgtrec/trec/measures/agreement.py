@@ -16,7 +16,8 @@ from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import values
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Csr, Questions
+    from kgtrec._internal.csr import Csr
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

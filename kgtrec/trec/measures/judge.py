@@ -24,7 +24,7 @@ from kgtrec.trec.files.parse import (
     read_documents,
     share_queries,
 )
-from kgtrec.trec.files.text import PathName, Text, decoded, is_path, read_text
+from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, read_text
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 
 if TYPE_CHECKING:
@@ -333,15 +333,3 @@ def _some_judged(qrels: Judgements, kept: Ints) -> tuple[Ints, Ints]:
     chosen[kept] = True
     offsets = np.concatenate(([0], np.cumsum(counts[kept])))
     return offsets, qrels.judged[np.repeat(chosen, counts)]
-
-
-def last_tag(text: Text) -> str:
-    """The sixth column of the last line that is neither blank nor a comment, or ""."""
-    end = len(text.data) - 1
-    while end > text.start:
-        start = text.data.rfind(b"\n", text.start, end) + 1 or text.start
-        fields = bytes(text.data[start:end]).split(maxsplit=6)
-        if len(fields) > 5 and not fields[0].startswith(b"#"):
-            return decoded(fields[5])
-        end = start - 1
-    return ""

@@ -1,0 +1,252 @@
+"""The public `Graph` and `Questions`: data classes with what is asked of them in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy.typing as npt
+
+from kgtrec.graph.graph import GraphData
+from kgtrec.questions import candidates as lists
+from kgtrec.questions.filters import Filter, build_questions
+from kgtrec.questions.questions import QuestionData
+
+__all__ = ["Graph", "Questions", "read_graph"]
+
+
+def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> Graph:
+    """Read a graph from a folder of tab-separated files, or in OpenKE's format.
+
+    The folder holds at least one of ``train``, ``valid`` (or ``dev``) and ``test``, ending in
+    ``.txt``, ``.tsv`` or nothing, optionally packed (``.gz``, ``.zst``). Each line is
+    ``head<TAB>relation<TAB>tail``. Labels are bytes taken as they are: no quoting, no escapes, no
+    stripping, any encoding. LF and CRLF line ends, a missing last line end, empty lines at the
+    end and a byte order mark at the start are accepted.
+
+    Where every split begins with a line that holds a number alone, or none is there but
+    ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt`` are, it is OpenKE's format: lines are head
+    tail relation, as numbers, and ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder.
+    progress : bool, optional
+        Draw a progress bar on stderr. Default: only if stderr is a terminal.
+
+    Returns
+    -------
+    Graph
+        Ids are positions in the byte order of the labels over all splits; from OpenKE's format they
+        are OpenKE's numbers, as its models have them.
+
+    Raises
+    ------
+    FileError
+        If a file is missing, unreadable, empty, or has a bad line (the first one is named).
+    """
+    return Graph.read(folder, progress=progress)
+
+
+class Graph(GraphData):
+    """Splits of a knowledge graph. Make one with `read_graph` or `Graph.from_arrays`.
+
+    Attributes
+    ----------
+    splits : dict of ndarray of int32, shape (n, 3)
+        Split name to distinct triples (head, relation, tail), in order of first appearance.
+        Read-only arrays, in the order train, valid, test.
+    duplicates : dict of int
+        Split name to the number of repeated triples that were dropped.
+    entities, relations : Labels
+        Labels in id order.
+    name : str or None
+        Name of the folder that it was read from.
+    """
+
+    def questions(
+        self,
+        split: str = "test",
+        sides: str = "both",
+        filter_splits: Iterable[str] | None = None,
+        extra_known: npt.ArrayLike | None = None,
+        *,
+        filter: str | Iterable[str] | None = None,
+        known: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        unknown: str = "error",
+        entities: npt.ArrayLike | None = None,
+        relations: npt.ArrayLike | None = None,
+    ) -> Questions:
+        """Questions that the triples of a split ask, with their answers and known entities.
+
+        Parameters
+        ----------
+        split : str
+            The evaluated split: "train", "valid" or "test".
+        sides : {"both", "head", "tail"}
+            Which entity is asked for.
+        filter_splits : iterable of str, optional
+            Splits whose triples count as known, one by one: the long form of `filter`, which
+            knows no protocols (here "valid" is that split alone). An empty tuple gives raw
+            (unfiltered) ranking.
+        extra_known : array-like of int, shape (n, 3), optional
+            More triples that count as known.
+        filter : {"all", "test", "valid", "raw"} or iterable of str, optional
+            Which splits' triples count as known, by protocol: "all", the default, is every split;
+            "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
+            as when a model is chosen on its validation scores; "raw" (or "none") is unfiltered.
+            An iterable names splits.
+        known : path or sequence of paths, optional
+            Files with more triples that count as known, with lines as in a split.
+        unknown : {"error", "skip"}
+            A triple of `known` with a label that the graph lacks: an error, or passed over and
+            counted.
+        entities, relations : sequence of int, optional
+            Evaluate only triples with head and tail among these entities, and a relation among
+            these; the entities are also the candidates (PyKEEN's restriction).
+
+        Raises
+        ------
+        UsageError
+            On a split, filter or side that does not exist, or a split without triples.
+        InputError
+            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple.
+
+        Warns
+        -----
+        FilterWarning
+            If a split is left out of a filter that is not empty.
+        """
+        how = Filter(filter, filter_splits, extra_known, known, unknown)
+        return build_questions(Questions, self, split, sides, how, entities, relations)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Questions(QuestionData):
+    """Aggregated questions of one split. Made by `Graph.questions`.
+
+    Q questions: the head side first, then the tail side, each in order of first appearance in
+    the split. An instance is one answer of one question; instances stand in the order of
+    ``answers.ids`` ("instance order").
+
+    Attributes
+    ----------
+    graph : Graph
+    split : str
+        The evaluated split.
+    sides : {"head", "tail", "both"}
+    filter_splits : tuple of str
+        Splits whose triples count as known.
+    n_extra_known : int
+        Further known triples: rows of `extra_known`, and triples of the files of `known`.
+    side : ndarray of int64, shape (Q,)
+        0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
+    entity, relation : ndarray of int64, shape (Q,)
+        The given entity and the relation.
+    answers : Csr
+        Entities that answer the question in the evaluated split.
+    known : Csr
+        Entities that answer it in any filter split or further known triple (micro filtering).
+    removed : Csr
+        Entities that answer it in a filter split other than the evaluated one, or in a further
+        known triple, but not in the evaluated split (macro filtering).
+    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]``.
+    triple_rows : ndarray of int64, shape (n_instances,)
+        Instance of each (side, triple): all kept triples in split order with the head asked, then
+        all with the tail asked (of a single side, those alone).
+    kept : ndarray of int64, shape (n,), or None
+        Rows of the split that are evaluated; None: all of them.
+    domain : Domain or None
+        Candidate lists, if the candidates are restricted.
+    outside : ndarray of bool, shape (n_instances,), or None
+        Instances whose answer is not in its list; None if there is no such instance.
+    full_candidates : ndarray of int64, shape (n_instances,), or None
+        Micro candidates of each instance before it was given a list of its own to be ranked
+        among, its answer included; None if it was not.
+    details : dict
+        What else there is to tell of filter and restriction, in plain JSON types.
+    """
+
+    graph: Graph
+
+    def separate(self) -> Questions:
+        """One question per (side, triple), equal ones apart: each has a single answer.
+
+        Rows of scores are those of ``rows="instances"``. The other answers of an equal question
+        are known to each if the evaluated split is in the filter, so that micro and macro
+        candidates are the same.
+        """
+        return lists.separate(self)
+
+    def restrict(
+        self,
+        *,
+        entities: npt.ArrayLike | None = None,
+        heads: Mapping[int, npt.ArrayLike] | None = None,
+        tails: Mapping[int, npt.ArrayLike] | None = None,
+        type_constraints: str | PathLike[str] | None = None,
+        candidates: Any = None,
+        columns: str = "entities",
+        outside: str = "error",
+        unknown: str = "error",
+    ) -> Questions:
+        """The same questions with their answers ranked among given candidates only.
+
+        Lists by relation or by question meet a list of entities that was given before: what
+        stands in both is a candidate.
+
+        Parameters
+        ----------
+        entities : sequence of int, optional
+            Entities that are candidates of every question. (To leave out triples with other
+            entities as well, give `entities` to `Graph.questions`.)
+        heads, tails : mapping of int to sequence of int, optional
+            Candidates by relation where the head, and where the tail is asked, such as type
+            constraints. Relations without a list keep every entity.
+        type_constraints : path, optional
+            The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
+            ``relation2id.txt`` beside it.
+        candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
+            Candidates of each question, such as its answer and sampled negatives. Results are
+            labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
+            (triples, m), in split order, as OGB has them: every triple and side becomes a question
+            of its own (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
+            with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
+            question.
+        columns : {"entities", "candidates"}
+            What the columns of score rows stand for: every entity, in id order, or (with
+            `candidates`, lists of one length) a question's own candidates as they are listed; with
+            negatives the answer comes first.
+        outside : {"error", "worst"}
+            An answer that is not among its candidates: an error, or ranked behind them all.
+        unknown : {"error", "skip"}
+            A label in a file that the graph lacks: an error, or passed over and counted.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            Unknown ids or labels, a wrong number of lists, or an answer outside (which is named).
+        UsageError
+            More or less than one kind of restriction, or one upon another that it can't meet.
+        """
+        return lists.restrict(
+            self,
+            {
+                "entities": entities,
+                "heads": heads,
+                "tails": tails,
+                "type_constraints": type_constraints,
+                "candidates": candidates,
+            },
+            columns,
+            outside,
+            unknown,
+        )

@@ -1,0 +1,111 @@
+"""Factorised models: scores as products or distances of vectors, ranked without a score matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec import _core
+from kgtrec.errors import InputError, UsageError
+from kgtrec.scores.arrays import as_array
+
+__all__ = ["METRICS", "Factors"]
+
+Array = npt.NDArray[Any]
+
+METRICS = ("dot", "l2", "l1")
+"""How a factorised model scores; the native core knows them by these names."""
+
+
+class Factors:
+    """A factorised model, ranked tile by tile: its score matrix never exists.
+
+    Parameters
+    ----------
+    queries : array of float16, float32 or float64, shape (rows, dim)
+        One vector per row: per question, or per (triple, side), as the caller of `rank` declares.
+    entities : array, shape (n_entities, dim)
+        One vector per entity, in id order.
+    bias : array, shape (n_entities,), optional
+        Added to every score of an entity.
+    metric : {"dot", "l2", "l1"}
+        ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
+        ``l1``: bias - (|q1 - x1| + |q2 - x2| + ...).
+
+    Notes
+    -----
+    Computed in float64 if any array is float64, else in float32; entities in float16 are kept so,
+    and widened as they are used, which halves their memory. Each dot product is one chain of
+    fused multiply-adds in ascending dimension, so a score has the same bits in every tile, thread,
+    chunk and kernel path, and entities with equal vectors (and biases) tie exactly. Distances that
+    are equal for other reasons may differ in the last bits, as in any floating-point sum. No BLAS
+    is called: its threads can't multiply with those that share the rows.
+
+    Raises
+    ------
+    InputError
+        Shapes or dtypes do not fit together.
+    """
+
+    def __init__(self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot") -> None:
+        if metric not in METRICS:
+            raise UsageError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
+        arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
+        if bias is not None:
+            arrays.append(_vectors("bias", bias, 1))
+        if arrays[0].shape[1] != arrays[1].shape[1]:
+            raise InputError(
+                f"queries have {arrays[0].shape[1]} dimensions and entities {arrays[1].shape[1]}; "
+                "they must be the same"
+            )
+        if bias is not None and len(arrays[2]) != len(arrays[1]):
+            raise InputError(
+                f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one each"
+            )
+        double = any(array.dtype == np.float64 for array in arrays)
+        dtype = np.dtype(np.float64 if double else np.float32)
+        half = arrays[1].dtype == np.float16 and not double
+        arrays = [
+            np.ascontiguousarray(array, dtype=np.float16 if half and number == 1 else dtype)
+            for number, array in enumerate(arrays)
+        ]
+        # The core takes entities and bias at any byte of a mapped file, queries as C has them.
+        self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
+        self.bias = arrays[2] if bias is not None else None
+        self.metric = metric
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Computing type: float32 or float64."""
+        return self.queries.dtype
+
+    @property
+    def table(self) -> tuple[Array, Array | None, str]:
+        """Entities, bias and metric, as the native core takes them."""
+        return self.entities, self.bias, self.metric
+
+    def __repr__(self) -> str:
+        bias = ", bias" if self.bias is not None else ""
+        return (
+            f"Factors({len(self.queries)} queries, {len(self.entities)} entities, "
+            f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
+        )
+
+    def scores(self, start: int = 0, stop: int | None = None) -> Array:
+        """The scores of some rows, shape (rows, n_entities), with the bits that ranking sees."""
+        queries = self.queries[start:stop]
+        out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
+        _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
+        return out
+
+
+def _vectors(name: str, array: Any, ndim: int) -> Array:
+    values = as_array(array, name)
+    if values.ndim != ndim or values.dtype.name not in ("float16", "float32", "float64"):
+        raise InputError(
+            f"{name} has shape {values.shape} and dtype {values.dtype}; "
+            f"it must be {ndim}-dimensional, of float16, float32 or float64"
+        )
+    return values
