@@ -1,5 +1,5 @@
 /* AVX2 kernels (with FMA and F16C): 8 float or 4 double lanes, counts kept by subtracting masks. */
-#include "kernel.h"
+#include "isa_kernel.h"
 
 #if KGT_X86
 #include <immintrin.h>
@@ -87,9 +87,9 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #define NANS_ANY(seen) (_mm256_movemask_ps(seen) != 0)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
                               int32_t *out) {
@@ -108,24 +108,24 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
     return kept;
 }
 
-#include "undef_load.h"
+#include "isa_undef_load.h"
 
 /* ---- 16 bits, as float ---- */
 #define X uint16_t
 #define FN(op) op##_f16_avx2
 #define LOAD(p) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
 #define LOAD_TAIL(p, n, fill) padded(_mm256_cvtph_ps(load_halves(p, n)), n, fill)
-#include "count_body.h"
-#include "undef_load.h"
+#include "isa_count_body.h"
+#include "isa_undef_load.h"
 
 #define X uint16_t
 #define FN(op) op##_bf16_avx2
 #define WIDE(halves) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))
 #define LOAD(p) WIDE(_mm_loadu_si128((const void *)(p)))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
-#include "count_body.h"
+#include "isa_count_body.h"
 #undef WIDE
-#include "undef_isa.h"
+#include "isa_undef.h"
 
 /* ---- double ---- */
 #define T double
@@ -156,9 +156,9 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define NANS_ANY(seen) (_mm256_movemask_pd(seen) != 0)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
                               int32_t *out) {
@@ -177,7 +177,7 @@ static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, d
     return kept;
 }
 
-#include "undef_isa.h"
+#include "isa_undef.h"
 
 /* ---- keys ---- */
 
@@ -191,7 +191,7 @@ static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, d
 #define KEYS_ZERO _mm256_setzero_si256()
 #define KEYS_STORE(p, v) _mm256_storeu_si256((void *)(p), v)
 #define KEYS_ABOVE(n, x, y) _mm256_sub_epi64(n, _mm256_cmpgt_epi64(x, y))
-#include "order_body.h"
+#include "isa_order_body.h"
 #undef FN
 
 static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {

@@ -1,5 +1,5 @@
 /* AVX-512 kernels (F, BW, DQ, VL): 16 float or 8 double lanes, counts kept under masks. */
-#include "kernel.h"
+#include "isa_kernel.h"
 
 #if KGT_X86
 #include <immintrin.h>
@@ -40,9 +40,9 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q))
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 /* The indices first + lane of the lanes kept; their number. */
 KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
@@ -52,8 +52,8 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     return (size_t)_mm_popcnt_u32(keep);
 }
 
-#include "sift_body.h"
-#include "undef_load.h"
+#include "isa_sift_body.h"
+#include "isa_undef_load.h"
 
 /* ---- 16 bits, as float ---- */
 #define X uint16_t
@@ -61,8 +61,8 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define LOAD(p) _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
 #define LOAD_TAIL(p, n, fill) \
     _mm512_mask_cvtph_ps(_mm512_set1_ps(fill), MASK(n), _mm256_maskz_loadu_epi16(MASK(n), p))
-#include "count_body.h"
-#include "undef_load.h"
+#include "isa_count_body.h"
+#include "isa_undef_load.h"
 
 #define X uint16_t
 #define FN(op) op##_bf16_avx512
@@ -71,9 +71,9 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define LOAD_TAIL(p, n, fill)                         \
     _mm512_mask_mov_ps(_mm512_set1_ps(fill), MASK(n), \
                        _mm512_castsi512_ps(BITS(_mm256_maskz_loadu_epi16(MASK(n), p))))
-#include "count_body.h"
+#include "isa_count_body.h"
 #undef BITS
-#include "undef_isa.h"
+#include "isa_undef.h"
 
 /* ---- double ---- */
 #define T double
@@ -108,9 +108,9 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_pd_mask(x, y, _CMP_UNORD_Q))
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -119,8 +119,8 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     return (size_t)_mm_popcnt_u32(keep);
 }
 
-#include "sift_body.h"
-#include "undef_isa.h"
+#include "isa_sift_body.h"
+#include "isa_undef.h"
 
 /* ---- keys ---- */
 #define FN(op) op##_avx512
@@ -132,7 +132,7 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
 #define KEYS_STORE(p, v) _mm512_storeu_si512(p, v)
 #define KEYS_ABOVE(n, x, y) \
     _mm512_mask_add_epi64(n, _mm512_cmpgt_epu64_mask(x, y), n, _mm512_set1_epi64(1))
-#include "order_body.h"
+#include "isa_order_body.h"
 #undef FN
 
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {

@@ -1,6 +1,6 @@
 /* NEON kernels (AArch64): 4 float or 2 double lanes, counts kept by subtracting masks. The
  * instructions are part of every AArch64 target, so none needs to be asked for. */
-#include "kernel.h"
+#include "isa_kernel.h"
 
 #if KGT_ARM64
 #include <arm_neon.h>
@@ -75,9 +75,9 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 /* 8 rows of 3 would fit as well, but gcc then loads all queries first, and spills sums. */
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
                               int32_t *out) {
@@ -95,7 +95,7 @@ static size_t select_f32_neon(const float *x, size_t n, const float *maxima, flo
     return kept;
 }
 
-#include "undef_load.h"
+#include "isa_undef_load.h"
 
 /* ---- 16 bits, as float ---- */
 
@@ -116,18 +116,18 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define WIDE(halves) vcvt_f32_f16(vreinterpret_f16_u16(halves))
 #define LOAD(p) WIDE(vld1_u16(p))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
-#include "count_body.h"
+#include "isa_count_body.h"
 #undef WIDE
-#include "undef_load.h"
+#include "isa_undef_load.h"
 
 #define X uint16_t
 #define FN(op) op##_bf16_neon
 #define WIDE(halves) vreinterpretq_f32_u32(vshll_n_u16(halves, 16))
 #define LOAD(p) WIDE(vld1_u16(p))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
-#include "count_body.h"
+#include "isa_count_body.h"
 #undef WIDE
-#include "undef_isa.h"
+#include "isa_undef.h"
 
 /* ---- double ---- */
 #define T double
@@ -157,9 +157,9 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define NANS_ANY(seen) (isnan(vmaxvq_f64(seen)) != 0)
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
-#include "count_body.h"
-#include "fold_body.h"
-#include "tile_body.h"
+#include "isa_count_body.h"
+#include "isa_fold_body.h"
+#include "isa_tile_body.h"
 
 static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
                               int32_t *out) {
@@ -177,7 +177,7 @@ static size_t select_f64_neon(const double *x, size_t n, const double *maxima, d
     return kept;
 }
 
-#include "undef_isa.h"
+#include "isa_undef.h"
 
 /* ---- keys ---- */
 #define FN(op) op##_neon
@@ -188,7 +188,7 @@ static size_t select_f64_neon(const double *x, size_t n, const double *maxima, d
 #define KEYS_ZERO vdupq_n_u64(0)
 #define KEYS_STORE(p, v) vst1q_u64(p, v)
 #define KEYS_ABOVE(n, x, y) vsubq_u64(n, vcgtq_u64(x, y))
-#include "order_body.h"
+#include "isa_order_body.h"
 #undef FN
 
 static void widen_f16_neon(const uint16_t *x, size_t n, float *out) {

@@ -2,13 +2,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "isa_kernel.h"
 
 #define T float
 #define FN(op) op##_f32_scalar
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define ABS1(a) fabsf(a)
-#include "scalar_body.h"
+#include "isa_scalar_body.h"
 #undef T
 #undef FN
 #undef FMA1
@@ -18,7 +18,7 @@
 #define FN(op) op##_f64_scalar
 #define FMA1(a, b, c) fma(a, b, c)
 #define ABS1(a) fabs(a)
-#include "scalar_body.h"
+#include "isa_scalar_body.h"
 
 /* IEEE 754 binary16 to binary32 by bits: exact for every value, NaN stays NaN. */
 static float half_to_float(uint16_t half) {

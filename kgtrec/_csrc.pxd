@@ -1,4 +1,4 @@
-# Mirror of csrc/kgtrec.h, and nothing else.
+# Mirror of csrc/kgtrec.h and the header a family behind it, and nothing else.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
@@ -6,12 +6,14 @@ cdef extern from "<stdbool.h>":
     ctypedef bint c_bool "bool"
 
 
-cdef extern from "kgtrec.h" nogil:
+cdef extern from "kgt_status.h" nogil:
     ctypedef enum kgt_status:
         KGT_OK
         KGT_NO_MEMORY
         KGT_BAD_DTYPE
 
+
+cdef extern from "rank.h" nogil:
     ctypedef enum kgt_dtype:
         KGT_F16
         KGT_BF16
@@ -62,6 +64,8 @@ cdef extern from "kgtrec.h" nogil:
         int32_t first_entity
         c_bool negate
 
+
+cdef extern from "factors.h" nogil:
     ctypedef enum kgt_metric:
         KGT_DOT
         KGT_L2
@@ -93,6 +97,8 @@ cdef extern from "kgtrec.h" nogil:
                                 const kgt_nans *nans)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
 
+
+cdef extern from "stat.h" nogil:
     ctypedef struct kgt_ties:
         int64_t n
         const int64_t *greater
@@ -134,6 +140,8 @@ cdef extern from "kgtrec.h" nogil:
 
     void kgt_sign_sums(const kgt_paired *paired, int64_t first, int64_t n, double *out)
 
+
+cdef extern from "trec.h" nogil:
     ctypedef enum kgt_trec_kind:
         KGT_RUN
         KGT_QRELS
@@ -207,6 +215,8 @@ cdef extern from "kgtrec.h" nogil:
                               int64_t *retrieved, kgt_fault *fault)
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
+
+cdef extern from "isa.h" nogil:
     const char *kgt_path_name(int index)
     const char *kgt_path_active()
     c_bool kgt_path_force(const char *name)

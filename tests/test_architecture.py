@@ -256,31 +256,40 @@ STANDARD = {
     "arm_neon.h", "cpuid.h", "immintrin.h", "locale.h", "math.h", "stdatomic.h", "stdbool.h",
     "stddef.h", "stdint.h", "stdlib.h", "string.h",
 }  # fmt: skip
-# Rows of one table are below what uses the table; the public header stands alone.
+# A file's name begins with its family; the umbrella and what all families share are the exceptions.
+FAMILIES = ("factors", "isa", "rank", "stat", "trec")
+SHARED = {"kgtrec.h", "kgt_status.h"}
+# Rows of one table are below what uses the table; a family's public header knows no internal one.
 OWN = {
-    "kgtrec.h": set(),
-    "platform.h": set(),
-    "kernel.h": {"platform.h"},
-    "topk.h": {"kernel.h"},
-    "row.h": {"kernel.h", "kgtrec.h", "topk.h"},
-    "dispatch.c": {"kernel.h", "kgtrec.h"},
-    "topk.c": {"topk.h", "topk_body.h"},
-    "row.c": {"row.h", "row_body.h"},
-    "rank.c": {"row.h", "rank_body.h"},
-    "expected.c": {"kgtrec.h"},
-    "stratify.c": {"kgtrec.h"},
-    "permute.c": {"kgtrec.h"},
-    "factors.c": {"row.h", "factors_body.h"},
-    "fields.h": {"platform.h"},
-    "decimal.h": {"platform.h"},
-    "decimal_powers.h": set(),
-    "decimal.c": {"decimal.h", "decimal_powers.h", "fields.h"},
-    "trecfile.h": {"fields.h", "kgtrec.h"},
-    "trecfile.c": {"trecfile.h", "decimal.h"},
-    "treclist.c": {"trecfile.h"},
+    "kgtrec.h": {f"{family}.h" for family in FAMILIES},
+    "kgt_status.h": set(),
+    "isa.h": set(),
+    "rank.h": {"kgt_status.h"},
+    "factors.h": {"kgt_status.h", "rank.h"},
+    "stat.h": {"kgt_status.h"},
+    "trec.h": {"kgt_status.h"},
+    "isa_platform.h": set(),
+    "isa_kernel.h": {"isa_platform.h"},
+    "isa_dispatch.c": {"isa_kernel.h", "isa.h"},
+    "rank_topk.h": {"isa_kernel.h"},
+    "rank_topk.c": {"rank_topk.h", "rank_topk_body.h"},
+    "rank_row.h": {"isa_kernel.h", "rank.h", "rank_topk.h"},
+    "rank_row.c": {"rank_row.h", "rank_row_body.h"},
+    "rank_rows.c": {"rank_row.h", "rank_rows_body.h"},
+    "factors_tiles.c": {"factors.h", "rank_row.h", "factors_tiles_body.h"},
+    "stat_expected.c": {"stat.h"},
+    "stat_stratify.c": {"stat.h"},
+    "stat_permute.c": {"stat.h"},
+    "trec_fields.h": {"isa_platform.h"},
+    "trec_decimal.h": {"isa_platform.h"},
+    "trec_decimal_powers.h": set(),
+    "trec_decimal.c": {"trec_decimal.h", "trec_decimal_powers.h", "trec_fields.h"},
+    "trec_file.h": {"trec_fields.h", "trec.h"},
+    "trec_file.c": {"trec_file.h", "trec_decimal.h"},
+    "trec_list.c": {"trec_file.h"},
 }
-ISA_MAY = {"kernel.h", "undef_isa.h", "undef_load.h"} | {
-    f"{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
+ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
+    f"isa_{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
 }
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 
@@ -296,15 +305,20 @@ def included(text: str) -> tuple[set[str], set[str]]:
 def test_c_files_include_standard_headers_and_what_is_below_them(name: str):
     system, own = included((CSRC / name).read_text("utf-8"))
     assert system <= STANDARD  # neither Python.h nor anything of numpy
-    if name.startswith("isa_"):
-        allowed = ISA_MAY
-    elif name.endswith("_body.h") or name.startswith("undef_"):
+    if name in OWN:
+        allowed = OWN[name]
+    elif name.endswith("_body.h") or name.startswith("isa_undef"):
         # Templates: their includer has what they need, but one may be a part of another.
         allowed = {other for other in C_FILES if other.endswith("_body.h")}
     else:
-        assert name in OWN, f"{name} is new: say in OWN what it may include"
-        allowed = OWN[name]
+        assert name.startswith("isa_"), f"{name} is new: say in OWN what it may include"
+        allowed = ISA_MAY
     assert own <= allowed
+
+
+def test_the_name_of_a_c_file_begins_with_its_family():
+    named = {name for name in C_FILES if re.split(r"[_.]", name)[0] in FAMILIES}
+    assert set(C_FILES) - named == SHARED
 
 
 def test_c_files_do_not_mention_python_objects():
@@ -316,8 +330,12 @@ def test_c_files_do_not_mention_python_objects():
 def test_cpu_features_are_looked_up_in_isa_files_only():
     question = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
     asking = {name for name in C_FILES if question.search((CSRC / name).read_text("utf-8"))}
-    # platform.h asks for what not every compiler's builtin knows, on behalf of the ISA files.
-    assert {name[:4] for name in asking - {"platform.h"}} == {"isa_"}
+    # isa_platform.h asks for what not every compiler's builtin knows, on behalf of the ISA files.
+    assert {name[:4] for name in asking} == {"isa_"}
+
+
+def has_kernels(name: str) -> bool:
+    return "static bool available(void)" in (CSRC / name).read_text("utf-8")
 
 
 def unasked(text: str) -> set[str]:
@@ -328,14 +346,15 @@ def unasked(text: str) -> set[str]:
     return {name for names in enabled for name in names.split(",")} - {a or b for a, b in asked}
 
 
-@pytest.mark.parametrize("name", [name for name in C_FILES if name.startswith("isa_")])
+@pytest.mark.parametrize("name", [name for name in C_FILES if has_kernels(name)])
 def test_a_path_is_available_only_where_all_its_features_are(name: str):
     assert unasked((CSRC / name).read_text("utf-8")) == set()
 
 
-def test_the_cython_mirror_takes_the_public_header_only():
+def test_the_cython_mirror_takes_the_public_headers_one_block_each():
     mirrored = re.findall(r'cdef extern from "([^"]+)"', (PACKAGE / "_csrc.pxd").read_text("utf-8"))
-    assert {name for name in mirrored if not name.startswith("<")} == {"kgtrec.h"}
+    own = [name for name in mirrored if not name.startswith("<")]
+    assert sorted(own) == sorted({*OWN["kgtrec.h"], "kgt_status.h"})
 
 
 # -- The helpers can fail ----------------------------------------------------------------------

@@ -16,7 +16,7 @@ from trec_text_oracle import number
 
 from kgtrec import _core
 
-HEADER = Path(__file__).resolve().parents[1] / "csrc" / "decimal_powers.h"
+HEADER = Path(__file__).resolve().parents[1] / "csrc" / "trec_decimal_powers.h"
 
 
 def read(text: bytes) -> float | None:

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "isa_kernel.h"
 #include "kgtrec.h"
 #include "native.h"
 

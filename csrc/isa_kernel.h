@@ -1,13 +1,12 @@
-/* One table of primitives per instruction set. Filled once per ISA file, chosen once in dispatch.c.
- */
-#ifndef KGT_KERNEL_H
-#define KGT_KERNEL_H
+/* One table of primitives per instruction set: filled in its own file, chosen in isa_dispatch.c. */
+#ifndef KGT_ISA_KERNEL_H
+#define KGT_ISA_KERNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "platform.h"
+#include "isa_platform.h"
 
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048

@@ -1,5 +1,5 @@
 /* Ranking of blocks of given score rows. */
-#include "row.h"
+#include "rank_row.h"
 
 /* Row i of a block, which is a row of the task. Elements that aren't aligned to their own size are
  * read through memcpy. */
@@ -39,10 +39,10 @@ static void prefetch_jobs(const kgt_scores *scores, const kgt_task *task, int64_
 }
 
 #define FN(op) op##_f32
-#include "rank_body.h"
+#include "rank_rows_body.h"
 #undef FN
 #define FN(op) op##_f64
-#include "rank_body.h"
+#include "rank_rows_body.h"
 
 kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                           double *out) {

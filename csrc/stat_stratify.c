@@ -6,7 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include "kgtrec.h"
+#include "stat.h"
 
 /* Metrics that move together: one vector of the baseline's width or two. */
 #define LANES 4

@@ -13,11 +13,11 @@
  * A query's lines are read without a look at any other's, so queries can be shared out over
  * threads. Everything is read only; what a call finds goes to memory that the caller owns.
  */
-#include "trecfile.h"
+#include "trec_file.h"
 
 #include <stdlib.h>
 
-#include "decimal.h"
+#include "trec_decimal.h"
 
 /* ---- groups ---- */
 

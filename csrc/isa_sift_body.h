@@ -1,8 +1,8 @@
 /* compress and select where the ISA packs the lanes of a mask, for element type T.
  *
- * Besides what count_body.h asks for, the including file defines KEEP (a mask of lanes), COMPARE(x,
- * y, predicate), COMPRESS(keep, values) and FN(put): the indices first + lane of the lanes kept, to
- * out; their number. Whole vectors are stored: out has KGT_SLACK places to spare.
+ * Besides what isa_count_body.h asks for, the including file defines KEEP (a mask of lanes),
+ * COMPARE(x, y, predicate), COMPRESS(keep, values) and FN(put): the indices first + lane of the
+ * lanes kept, to out; their number. Whole vectors are stored: out has KGT_SLACK places to spare.
  */
 
 static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {

@@ -1,5 +1,6 @@
 /* Ranking of factorised models: query tiles times entity tiles, ranked while they are in cache. */
-#include "row.h"
+#include "factors.h"
+#include "rank_row.h"
 
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ static int64_t entities_per_tile(int64_t dim, size_t size) {
 #define OWN_DTYPE KGT_F32
 #define OPS f32
 #define FN(op) op##_f32
-#include "factors_body.h"
+#include "factors_tiles_body.h"
 #undef T
 #undef OWN_DTYPE
 #undef OPS
@@ -28,7 +29,7 @@ static int64_t entities_per_tile(int64_t dim, size_t size) {
 #define OWN_DTYPE KGT_F64
 #define OPS f64
 #define FN(op) op##_f64
-#include "factors_body.h"
+#include "factors_tiles_body.h"
 
 kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
                                  int64_t first_row, double *out) {

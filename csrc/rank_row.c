@@ -1,5 +1,5 @@
 /* Ranking of one row, for both computing types: float (for 16 and 32 bit scores) and double. */
-#include "row.h"
+#include "rank_row.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #define OWN_DTYPE KGT_F32
 #define OPS f32
 #define FN(op) op##_f32
-#include "row_body.h"
+#include "rank_row_body.h"
 #undef T
 #undef OWN_DTYPE
 #undef OPS
@@ -18,4 +18,4 @@
 #define OWN_DTYPE KGT_F64
 #define OPS f64
 #define FN(op) op##_f64
-#include "row_body.h"
+#include "rank_row_body.h"

@@ -11,12 +11,12 @@
  *            the table, among them all that overflow or are subnormal.
  */
 #define _GNU_SOURCE /* kgt_strtod */
-#include "decimal.h"
+#include "trec_decimal.h"
 
 #include <math.h>
 
-#include "decimal_powers.h"
-#include "fields.h"
+#include "trec_decimal_powers.h"
+#include "trec_fields.h"
 
 #define MOST_DIGITS 19 /* of an uint64_t */
 

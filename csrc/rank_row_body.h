@@ -104,7 +104,7 @@ void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, i
     }
 }
 
-#include "best_body.h"
+#include "rank_best_body.h"
 
 /* ---- counting ---- */
 
@@ -297,4 +297,4 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     }
 }
 
-#include "settle_body.h"
+#include "rank_settle_body.h"

@@ -1,5 +1,4 @@
-/* Clears what an ISA file defines for count_body.h and tile_body.h, before its next element type.
- */
+/* Clears what an ISA file defines for isa_count_body.h and isa_tile_body.h, before the next. */
 #undef T
 #undef X
 #undef FN

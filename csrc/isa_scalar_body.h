@@ -1,4 +1,4 @@
-/* Plain C kernels for element type T; see kernel.h for what each one computes. */
+/* Plain C kernels for element type T; see isa_kernel.h for what each one computes. */
 
 static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
                       int64_t *at_least, T *maxima) {

@@ -1,6 +1,6 @@
 /* Compiler differences, kept in one place. */
-#ifndef KGT_PLATFORM_H
-#define KGT_PLATFORM_H
+#ifndef KGT_ISA_PLATFORM_H
+#define KGT_ISA_PLATFORM_H
 
 #ifdef _GNU_SOURCE
 #include <locale.h>

@@ -9,7 +9,7 @@
  * P(X = j) = C(size - j, answers - 1) / C(size, answers).
  */
 #include <math.h>
-#include "kgtrec.h"
+#include "stat.h"
 
 /* Beyond this many terms the asymptotic series are exact to under 1e-16. */
 #define PEELED 32

@@ -1,5 +1,5 @@
 /* Takes out of a row's counts what its filters hold: gathered, counted in the same way and
- * subtracted, which costs O(known), not O(entities). Computing type T; part of row_body.h. */
+ * subtracted, which costs O(known), not O(entities). Computing type T; part of rank_row_body.h. */
 
 /* The scores of those entities of a filter that the row holds, and the entities themselves. */
 static int64_t FN(gather)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,

@@ -1,12 +1,12 @@
 /* Fields of a line of text. The text ends with a newline, which ends every scan: nothing here needs
  * to know where the text ends. White space is what isspace() takes for it in the C locale. */
-#ifndef KGT_FIELDS_H
-#define KGT_FIELDS_H
+#ifndef KGT_TREC_FIELDS_H
+#define KGT_TREC_FIELDS_H
 
 #include <stddef.h>
 #include <string.h>
 
-#include "platform.h"
+#include "isa_platform.h"
 
 #if KGT_X86
 #include <immintrin.h>

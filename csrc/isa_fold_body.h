@@ -1,4 +1,4 @@
-/* Maxima of maxima, for element type T; macros as in count_body.h.
+/* Maxima of maxima, for element type T; macros as in isa_count_body.h.
  *
  * Lane by lane, so a group is spread over `group` vectors; the last may be short of some. */
 static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {

@@ -1,10 +1,10 @@
-/* One score row, or one range of its entities: internal to rank.c and factors.c. */
-#ifndef KGT_ROW_H
-#define KGT_ROW_H
+/* One score row, or one range of its entities: internal to rank_rows.c and factors_tiles.c. */
+#ifndef KGT_RANK_ROW_H
+#define KGT_RANK_ROW_H
 
-#include "kernel.h"
-#include "kgtrec.h"
-#include "topk.h"
+#include "isa_kernel.h"
+#include "rank.h"
+#include "rank_topk.h"
 
 typedef struct {
     const char *data;      /* scores; place i is column gather[i], or i */

@@ -1,9 +1,9 @@
 /* Documents of one query while it is worked on: in the order of the file, and in a hash table. */
-#ifndef KGT_TRECFILE_H
-#define KGT_TRECFILE_H
+#ifndef KGT_TREC_FILE_H
+#define KGT_TREC_FILE_H
 
-#include "fields.h"
-#include "kgtrec.h"
+#include "trec.h"
+#include "trec_fields.h"
 
 typedef struct {
     const char *name;

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "trecfile.h"
+#include "trec_file.h"
 
 typedef struct {
     double score;

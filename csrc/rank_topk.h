@@ -1,14 +1,14 @@
 /* The depth best of a stream of scored entities, in trec order. Keys order as (score, position)
  * does: the score's bits made monotone, then the place of the document name in byte order. No two
  * are equal. */
-#ifndef KGT_TOPK_H
-#define KGT_TOPK_H
+#ifndef KGT_RANK_TOPK_H
+#define KGT_RANK_TOPK_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "isa_kernel.h"
 
 typedef uint64_t kgt_key_f32;
 __extension__ typedef unsigned __int128 kgt_key_f64;

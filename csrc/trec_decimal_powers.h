@@ -1,7 +1,7 @@
 /* The first 128 bits of 5^q, cut off (not rounded): {upper, lower} for q = KGT_FIRST_POWER ...
  * KGT_LAST_POWER. tests/test_trec_decimals.py computes them again with whole numbers. */
-#ifndef KGT_DECIMAL_POWERS_H
-#define KGT_DECIMAL_POWERS_H
+#ifndef KGT_TREC_DECIMAL_POWERS_H
+#define KGT_TREC_DECIMAL_POWERS_H
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
  * row, and its random bits one word for 64 rows.
  */
 #include <string.h>
-#include "kgtrec.h"
+#include "stat.h"
 
 #define LANES 16   /* columns that move together */
 #define QUAD 4     /* rows of one table */

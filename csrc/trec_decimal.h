@@ -1,8 +1,8 @@
 /* Numbers as text writes them. */
-#ifndef KGT_DECIMAL_H
-#define KGT_DECIMAL_H
+#ifndef KGT_TREC_DECIMAL_H
+#define KGT_TREC_DECIMAL_H
 
-#include "platform.h"
+#include "isa_platform.h"
 
 /* Reads a decimal number, correctly rounded (half to even), or inf, infinity in any case, with a
  * sign or without. Returns the white space that ends it, or NULL if the field at `at` is nothing

@@ -2,8 +2,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernel.h"
-#include "kgtrec.h"
+#include "isa_kernel.h"
+#include "isa.h"
 
 static const kgt_kernel *const all_kernels[] = {
 #if KGT_X86

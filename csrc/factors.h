@@ -1,0 +1,45 @@
+/* Rows that are computed from the vectors of a factorised model. */
+#ifndef KGT_FACTORS_H
+#define KGT_FACTORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kgt_status.h"
+#include "rank.h"
+
+typedef enum { KGT_DOT = 0, KGT_L2 = 1, KGT_L1 = 2 } kgt_metric;
+
+/* A factorised model: score(row, entity) from their vectors. C-contiguous float or double.
+ * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias;
+ * KGT_L1: bias - (|q1 - x1| + |q2 - x2| + ...), summed in ascending dimension.
+ * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row,
+ * entity) score has the same bits in every tile, thread, range and kernel path. */
+typedef struct {
+    const void *queries;  /* (n_rows, dim) of the rows ranked in this call */
+    const void *entities; /* (n_entities, dim), the first is first_entity */
+    const void *bias;     /* (n_entities) or NULL */
+    kgt_dtype dtype;      /* KGT_F32 or KGT_F64 */
+    kgt_metric metric;
+    int64_t n_rows, n_entities, dim;
+    int32_t first_entity;
+    /* The table of entities is stored in float16 (with dtype KGT_F32): widened as it is packed. */
+    bool half_entities;
+    /* NULL, or the entities to rank: ascending rows of the table `entities`, whose first row is
+     * entity first_entity; n_entities then counts them. */
+    const int32_t *ids;
+} kgt_factors;
+
+/* As kgt_job_scores; jobs that the table of entities does not hold are left alone. */
+kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
+                                 int64_t first_row, double *out);
+
+/* As kgt_rank_rows, scored tile by tile: the score matrix never exists. */
+kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
+                            const double *job_scores, const kgt_counts *counts,
+                            const kgt_best *best, const kgt_nans *nans);
+
+/* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */
+kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);
+
+#endif

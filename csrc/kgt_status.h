@@ -1,0 +1,11 @@
+/* What a call of any family returns. */
+#ifndef KGT_STATUS_H
+#define KGT_STATUS_H
+
+typedef enum {
+    KGT_OK = 0,
+    KGT_NO_MEMORY = 1,
+    KGT_BAD_DTYPE = 2,
+} kgt_status;
+
+#endif

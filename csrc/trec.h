@@ -1,0 +1,112 @@
+/* Run and qrels files. */
+#ifndef KGT_TREC_H
+#define KGT_TREC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kgt_status.h"
+
+typedef enum { KGT_RUN = 0, KGT_QRELS = 1 } kgt_trec_kind;
+
+/* Bytes of a file. The last is a newline, which every scan relies on. Fields may hold any byte but
+ * white space, NUL too. A file's first line is line 1. */
+typedef struct {
+    const char *bytes;
+    int64_t size;
+    kgt_trec_kind kind;
+} kgt_text;
+
+typedef enum {
+    KGT_NO_FAULT = 0,
+    KGT_BLANK_LINE = 1, /* in qrels */
+    KGT_COLUMNS = 2,    /* not so many as there must be */
+    KGT_SCORE = 3,      /* neither a decimal number nor an infinity */
+    KGT_RELEVANCE = 4,  /* no whole number within int64 */
+    KGT_DUPLICATE = 5,  /* a document that its query has already */
+    KGT_LONG_NAME = 6,  /* of 2^31 bytes or more */
+} kgt_fault_kind;
+
+/* The first faulty line that a call has met (line 0: none yet), and where it begins. For documents
+ * that come from no text, line is one more than the place of the document. */
+typedef struct {
+    kgt_fault_kind kind;
+    int64_t line, begin;
+} kgt_fault;
+
+/* How far the groups are known: the next byte, the start of a line, and that line's number. */
+typedef struct {
+    int64_t at, line;
+    int64_t query; /* where the last group begins, or -1 */
+    kgt_fault fault;
+} kgt_scan;
+
+/* Finds groups: runs of lines with the same query, blank lines and comments among them included.
+ * Group i begins with line line[i] at byte begin[i] and ends where the next begins. Goes on until
+ * byte `stop` or until `capacity` groups are found; returns their number. The text may be scanned
+ * in parts that start at a line's start: a query can have several groups anyway. The only faults
+ * that it can see are blank lines in qrels, which the functions below skip. */
+int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kgt_scan *scan,
+                        int64_t *begin, int64_t *line);
+
+/* Numbers the queries of n groups in order of appearance: query_of, (n); name_begin and name_size,
+ * up to n, say where their names stand. n_queries: how many there are. */
+kgt_status kgt_trec_queries(const kgt_text *text, int64_t n, const int64_t *begin,
+                            int64_t *query_of, int64_t *name_begin, int64_t *name_size,
+                            int64_t *n_queries);
+
+/* The lines of every query: query i has the groups group[first[i]] .. group[first[i + 1] - 1],
+ * ascending. begin and line have one entry more than there are groups: the end of the text. */
+typedef struct {
+    const kgt_text *text;
+    const int64_t *first, *group, *begin, *line;
+} kgt_lines;
+
+/* Documents of queries: query i has those from offsets[i] to offsets[i + 1] - 1, whose names are
+ * size[j] bytes from text[begin[j]] on. Either scores or relevance is set. */
+typedef struct {
+    const char *text;
+    const int64_t *offsets, *begin;
+    const int32_t *size;
+    const double *scores;
+    const int64_t *relevance;
+} kgt_documents;
+
+/* Documents of the queries first .. first + n - 1, in the order of the lines, one query after the
+ * other: the fields of kgt_documents, but count, (n), for offsets. A query has room for as many as
+ * its groups have lines. Scores correctly rounded. A run's line has six columns or more, see
+ * trec_file.c; that of qrels has four. With a fault the rest of the output is worth nothing. */
+kgt_status kgt_trec_documents(const kgt_lines *lines, int64_t first, int64_t n, int64_t *begin,
+                              int32_t *size, double *scores, int64_t *relevance, int64_t *count,
+                              kgt_fault *fault);
+
+/* Which documents of a query are listed: if judged_only, those with a relevance of 0 or more; of
+ * these the best `depth`, and if keep_ties all that score the same as the last of them. single:
+ * scores are rounded to float before they are compared. */
+typedef struct {
+    int64_t depth;
+    bool keep_ties, judged_only, single;
+} kgt_cut;
+
+/* Lists as trec_eval sees them: documents by score, then by name in bytes, both descending. Either
+ * lines (of a run) or documents (with scores) is set. judged_query names the query of `judged` that
+ * a query has, or -1: then its lines are checked, and nothing is listed.
+ * The queries first .. first + n - 1 write their documents one after the other to relevance
+ * (`unjudged` where there is none) and scores; length and retrieved, (n): how many are listed, and
+ * how many there were before depth. */
+typedef struct {
+    const kgt_lines *lines;
+    const kgt_documents *documents, *judged;
+    const int64_t *judged_query;
+    kgt_cut cut;
+    int64_t unjudged;
+} kgt_listing;
+
+kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
+                          double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault);
+
+/* The correctly rounded number that a field of a text is; false if it is none. The text goes on for
+ * `size` bytes, the last of them a newline. */
+bool kgt_trec_score(const char *text, int64_t size, double *score);
+
+#endif
