@@ -31,7 +31,7 @@ from distributed.protocol.pickle import dumps
 import kgtrec.cluster
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
-from kgtrec.cluster.dask import reach, workers
+from kgtrec.cluster.dask import transfer, workers
 from kgtrec.cluster.dask.local import local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
 from kgtrec.cluster.part import Task
@@ -251,7 +251,7 @@ def test_nothing_large_is_pickled(
 def test_workers_that_share_no_folder_are_sent_the_files(
     kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
+    monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
     rng = np.random.default_rng(11)
     questions = random_questions(rng)
     factors = kgtrec.Factors(
@@ -275,7 +275,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No worker is sent it whole, and few rows are on their way at a time."""
-    monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
+    monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
     rng = np.random.default_rng(21)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float32)
@@ -283,7 +283,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     blocks = tuple(itertools.pairwise(starts))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
     shapes, pieces, alive = [], [], []
-    scatter, submit = client.scatter, reach.Workers.submit
+    scatter, submit = client.scatter, transfer.Workers.submit
 
     def weigh(data, **options):
         if isinstance(data, np.ndarray):
@@ -297,7 +297,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
         return submit(self, work)
 
     monkeypatch.setattr(client, "scatter", weigh)
-    monkeypatch.setattr(reach.Workers, "submit", watch)
+    monkeypatch.setattr(transfer.Workers, "submit", watch)
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert sorted(shapes) == sorted((stop - start, N) for start, stop in blocks)
@@ -379,7 +379,7 @@ def test_a_worker_killed_between_parts_changes_nothing(
 ) -> None:
     """The other worker, or the one that takes its place, has or fetches what it needs."""
     if not shared:
-        monkeypatch.setattr(reach, "look_at_workers", lambda client, paths: False)
+        monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
     killed = []
     save = PartFiles.save
 

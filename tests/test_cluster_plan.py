@@ -17,8 +17,7 @@ from strategies import PATIENT, RankCase, rank_cases
 from test_domains import N, R, random_questions, run_lists, some_scores
 
 import kgtrec
-from kgtrec.cluster.fitting import fit_files
-from kgtrec.cluster.inputs import make_inputs
+from kgtrec.cluster.inputs import fit_files, make_inputs
 from kgtrec.cluster.merge_parts import finish, merge, perform
 from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
 from kgtrec.cluster.plan import Plan, format_bytes, make_plan, memory_bytes

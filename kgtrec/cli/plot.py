@@ -140,7 +140,7 @@ def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Fig
 
 
 def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
-    from kgtrec.measures.sample import sides_present
+    from kgtrec.measures.averaging import sides_present
     from kgtrec.plots.stratified import beta_curves, beta_heat_map
     from kgtrec.study.stratified import beta_curve, beta_grid
 

@@ -119,7 +119,7 @@ def _grid(
     side: str | None,
     rank_type: str,
 ) -> BetaGrid:
-    from kgtrec.measures.sample import sides_present
+    from kgtrec.measures.averaging import sides_present
     from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
     axis = betas(points)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.content_hash import WHOLE
-from kgtrec.cluster.fitting import fit_files
 from kgtrec.cluster.part import Inputs
-from kgtrec.cluster.question_store import Store, save_questions
-from kgtrec.cluster.score_files import Files, ScoreFiles, describe_scores, save_scores
+from kgtrec.cluster.question_store import Store, hash_text, save_questions
+from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.rank import check_shape, wanted_rows
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
@@ -25,7 +30,77 @@ from kgtrec.scores.factors import Factors
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["make_inputs"]
+__all__ = ["fit_files", "make_inputs", "stored_questions"]
+
+
+def stored_questions(
+    folder: str | os.PathLike[str],
+    describe: Callable[[], dict[str, Any]],
+    ask: Callable[[], Questions],
+    rows: str,
+) -> Store:
+    """The store of the questions that a request describes; asked only if it is not there yet.
+
+    Parameters
+    ----------
+    folder : path
+        Made if need be.
+    describe : callable
+        See `kgtrec.cluster.content_hash.describe_request`.
+    ask : callable
+        Reads the graph and asks the questions.
+    rows : {"questions", "instances"}
+
+    Raises
+    ------
+    InputError
+        The files changed while they were read.
+    """
+    request = describe()
+    key = hash_text(json.dumps([request, rows], sort_keys=True))
+    target = Path(folder) / f"questions-{key}"
+    if not target.is_dir():
+        questions = ask()
+        if describe() != request:
+            raise InputError(
+                f"graph {request['graph']!r}: its files were written to while they were read; "
+                "try again when they stay as they are"
+            )
+        target = save_questions(questions, rows, folder, key)
+    return Store(target, verify=True)
+
+
+def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:
+    """The files with their rows chosen for the questions of a store, their shape checked.
+
+    Raises
+    ------
+    InputError
+        A wrong shape.
+    UsageError
+        Distances asked of a factorised model.
+    """
+    factors = isinstance(files, FactorFiles)
+    if factors and not higher_is_better:
+        raise UsageError(
+            "Factors score higher-is-better (metric='l2' is minus the squared distance); "
+            "leave higher_is_better as it is (no --lower-is-better)"
+        )
+    questions, rows, n_rows = store.questions(), store.rows, store.n_rows
+    chosen = wanted_rows(questions, rows, n_rows, files.n_rows, factors)
+    try:
+        shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
+        check_shape(questions, rows, n_rows, shape, factors)
+    except InputError as error:
+        raise InputError(f"{files.place}: {error}" if files.place else str(error)) from None
+    if chosen is None:
+        return files
+    name = f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"
+    path = store.folder.resolve().parent / name
+    if not path.exists():
+        with atomic_write(path) as file:
+            np.lib.format.write_array(file, chosen.astype(np.int64), allow_pickle=False)
+    return replace(files, selection=str(path))
 
 
 def make_inputs(

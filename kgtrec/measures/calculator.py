@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.averaging import Groups, Weighing
+from kgtrec.measures.averaging import Groups, Weighing, require_side, sides_present
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import Moments
-from kgtrec.measures.sample import require_side, sides_present
 from kgtrec.measures.stratified import Strata, stratified_means, values_of
 from kgtrec.measures.tied_ranks import Values
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.registry import AVERAGINGS, METRICS, find_metric
-from kgtrec.measures.sample import SIDES
 from kgtrec.measures.tied_ranks import RANK_TYPES
 from kgtrec.trec.measures.trec_names import TREC_FAMILIES, canonical_trec
 

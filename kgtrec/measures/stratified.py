@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
+from kgtrec.measures.averaging import SIDES, instance_ties, require_side, sides_present
 from kgtrec.measures.measure import Measure, parse_all
-from kgtrec.measures.sample import SIDES, instance_ties, require_side, sides_present
 from kgtrec.measures.tied_ranks import Ranked
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 A tie holds ``size`` candidates below ``greater`` others; ``answers`` of them are right (always 1
 for an instance, and 1 or more for a question, whose rank is that of its first answer). All orders
-of the tie are equally likely. The named sums are native, see ``csrc/stat_expected.c``; `sums_over` adds
-up any other smooth function.
+of the tie are equally likely. The named sums are native, see ``csrc/stat_expected.c``; `sums_over`
+adds up any other smooth function.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
 from kgtrec.graph.statistics.splits import SplitNames, named_splits
 from kgtrec.measures import RANK_TYPES, stratified_grid
-from kgtrec.measures.sample import SIDES, require_side, sides_present
+from kgtrec.measures.averaging import SIDES, require_side, sides_present
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
 from kgtrec.results.comparability import check_graph
 

@@ -59,7 +59,7 @@ def _opened(
 ) -> Shard:  # fmt: skip
     """The shard with its inputs: questions from the folder, if another shard has put them there."""
     from kgtrec.cluster.content_hash import describe_request
-    from kgtrec.cluster.fitting import fit_files, stored_questions
+    from kgtrec.cluster.inputs import fit_files, stored_questions
     from kgtrec.cluster.score_files import describe_scores
     from kgtrec.cluster.shards.shard import open_shard, shard_inputs
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.progress import progress_bar
-from kgtrec.cluster.dask.reach import Workers, located
-from kgtrec.cluster.dask.transfer import Shipment
+from kgtrec.cluster.dask.transfer import Shipment, Workers, located
 from kgtrec.cluster.dask.workers import Refusal, do_all, guarded
 from kgtrec.cluster.merge_parts import finish, merge
 from kgtrec.cluster.part import Inputs, Task, answer_scores, partial

@@ -15,7 +15,7 @@ from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.content_hash import identify_scores, signature
-from kgtrec.cluster.dask.reach import Work, Workers
+from kgtrec.cluster.dask.transfer import Work, Workers
 from kgtrec.cluster.dask.workers import do_all, opened_client
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish, merge

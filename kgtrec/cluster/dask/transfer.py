@@ -12,19 +12,147 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.cluster.part import Inputs
-from kgtrec.cluster.score_files import ArrayFile, FactorFiles, ScoreFiles
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.cluster.array_files import ArrayFile, FactorFiles, HeldScores, ScoreFiles
+from kgtrec.cluster.dask.workers import guarded, look_at_workers
+from kgtrec.cluster.merge_parts import perform
+from kgtrec.cluster.part import Inputs, Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Shipment", "recall", "ship", "unpacked"]
+__all__ = ["Shipment", "Work", "Workers", "located", "recall", "ship", "unpacked"]
+
+
+@dataclass(frozen=True, order=True)
+class Work:
+    """One Dask task: a block of rows against adjacent ranges of entities."""
+
+    rows: tuple[int, int]
+    ranges: tuple[tuple[int, int], ...] = field(repr=False)
+
+    @property
+    def task(self) -> Task:
+        """The part that comes of it."""
+        return Task(*self.rows, self.ranges[0][0], self.ranges[-1][1])
+
+    def __str__(self) -> str:
+        return str(self.task)
+
+
+class Workers:
+    """The workers of a client, and how their tasks reach the inputs.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    inputs : Inputs
+    retries : int
+
+    Attributes
+    ----------
+    shared : bool
+        All of them see the files.
+    threads : int
+        Of all workers.
+    where : Inputs or Shipment
+        What tasks are given.
+    """
+
+    def __init__(self, client: Client, inputs: Inputs, retries: int) -> None:
+        self.client, self.inputs, self.retries = client, inputs, retries
+        paths = [str(Path(inputs.folder) / "meta.json"), *paths_of(inputs)]
+        self.shared = look_at_workers(client, paths)
+        self.threads = sum(client.nthreads().values())
+        self.where: Inputs | Shipment = inputs
+        self._sent: dict[Work, Future] = {}
+
+    @property
+    def sends_rows(self) -> bool:
+        """Whether tasks are sent the rows of a matrix."""
+        return not self.shared and isinstance(self.inputs.files, ScoreFiles)
+
+    @property
+    def window(self) -> int | None:
+        """Tasks under way at most: one that waits for each that works, if their rows are sent."""
+        return 2 * max(1, self.threads) if self.sends_rows else None
+
+    def prepare(self) -> None:
+        """Scatter the files anew, where workers need copies."""
+        if not self.shared:
+            self.close()
+            wanted = replace(self.inputs, files=None) if self.sends_rows else self.inputs
+            self.where = ship(self.client, wanted)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the copies back."""
+        self._sent.clear()
+        if isinstance(self.where, Shipment):
+            recall(self.client, self.where)
+
+    def submit(self, work: Work) -> Future:
+        """Start one task."""
+        return self.client.submit(
+            perform_work, work, self.where, self._rows(work), pure=False, retries=self.retries,
+            key=f"kgtrec-{secrets.token_hex(8)}",
+        )  # fmt: skip
+
+    def done(self, work: Work) -> None:
+        """What was sent for a task is of no more use."""
+        self._sent.pop(work, None)
+
+    def _rows(self, work: Work) -> Any:
+        """All columns of a task's rows, on their way; None where it opens files."""
+        files = self.inputs.files
+        if not self.sends_rows or not isinstance(files, ScoreFiles):
+            return None
+        block = np.array(files.block(*work.rows, slice(None)))
+        self._sent[work] = self.client.scatter(block, hash=False)
+        return self._sent[work]
+
+
+def paths_of(inputs: Inputs) -> list[str]:
+    """Files that the inputs name, besides the store of the questions."""
+    files: Any = inputs.files
+    if files is None:
+        return []
+    arrays = files.arrays if hasattr(files, "arrays") else files.parts
+    return [array.path for array in arrays] + ([files.selection] if files.selection else [])
+
+
+def perform_work(
+    work: Work, where: Inputs | Shipment, block: npt.NDArray[Any] | None = None
+) -> Any:
+    """The part of one task, or a `Refusal`; runs on a worker."""
+
+    def part() -> Any:
+        inputs = located(where)
+        if block is not None:
+            like = ArrayFile("", 0, block.shape, block.dtype.str)
+            inputs = replace(inputs, files=HeldScores((like,), first=work.rows[0], held=block))
+        return perform(work.rows, work.ranges, inputs)
+
+    return guarded(part)
+
+
+def located(where: Inputs | Shipment) -> Inputs:
+    """The inputs as a worker opens them."""
+    return unpacked(where) if isinstance(where, Shipment) else where
+
 
 _PIECE = 32 << 20
 _COPIES = 2  # of each piece: a worker may be lost

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
-from kgtrec.measures.sample import SIDES
+from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.tied_ranks import Ties
 
 if TYPE_CHECKING:

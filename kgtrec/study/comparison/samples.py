@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.measures.averaging import Weighing
+from kgtrec.measures.averaging import SIDES, Weighing, require_side, sides_present
 from kgtrec.measures.metric import plain
-from kgtrec.measures.sample import SIDES, require_side, sides_present
 from kgtrec.results.comparability import comparable
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.measures.averaging import Weighing
+from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
 from kgtrec.measures.metric import plain
-from kgtrec.measures.sample import SIDES, instance_ties, require_side, sides_present
 from kgtrec.study.comparison.question_subsets import (
     SEEN,
     ByQuestion,
