@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, TREC_FAMILIES, Measure
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure
 from kgtrec.measures.help import describe, explained, listed, overview
 from kgtrec.measures.metric import Metric
-from kgtrec.trec.measures.definitions import FAMILIES
+from kgtrec.trec.measures.names import TABLE, resolve
 
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
 PYKEEN = {
@@ -149,17 +149,46 @@ def test_cutoffs_do_not_overwrite_each_other() -> None:
 def test_names_are_nobodys_twice() -> None:
     names = [name for row in METRICS for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))
-    families = {family.lower() for family in TREC_FAMILIES}
+    families = {family.lower() for family in TABLE}
     assert not families & set(names)
 
 
-def test_trec_evals_measures_are_those_of_its_own_table() -> None:
-    """Keys know a part of what `kgtrec eval` knows: what has a mean over questions."""
-    kinds = {"rank": "int", "point": "real"}
-    for family, (cutoff, _) in TREC_FAMILIES.items():
-        assert kinds.get(FAMILIES[family].kind) == cutoff, family
-        assert not FAMILIES[family].ours
-        assert FAMILIES[family].output != "string"
+TREC_KEYS = [
+    name for name, row in TABLE.items() if row.format in ("any", "qrels") and row.output != "string"
+]
+
+
+@pytest.mark.parametrize("name", [
+    "AP@20", "map_cut.20", "RR@10", "judged@10", "rbp", "dcg", "unj_5", "RBP(p=0.8)", "RBP",
+    "rbp.p=0.5", "nDCG@20", "Success@5", "utility.2,-1,0,0", "set_F.0.5", "ndcg.1=3,2=9", "num_q",
+    "iprec_at_recall.0.1", "MAP", "11pt_avg", "R@5", "Judged@3",
+])  # fmt: skip
+def test_a_key_is_what_other_calls_accept(name: str) -> None:
+    """One name, one column: in keys, in `trec.evaluate` and in `kgtrec eval -m`."""
+    (column,) = resolve([name])
+    assert Measure.parse(f"both.macro.{name}") == Measure.parse(f"both.macro.{column.name}")
+    assert Measure.parse(f"both.macro.{name}").metric == column.name
+    assert Measure("both", None, "macro", column.name).key == f"both.macro.{column.name}"
+
+
+def test_every_key_has_a_value_as_trec_evaluate_gives_it() -> None:
+    graph = kgtrec.Graph.from_arrays(
+        train=[[0, 0, 1], [1, 0, 2], [2, 1, 3]], test=[[0, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 5]]
+    )
+    questions = graph.questions()
+    rng = np.random.default_rng(5)
+    scores = rng.integers(0, 4, (len(questions), graph.n_entities)).astype(np.float32)
+    keys = [
+        f"both.macro.{name}" + {"rank": "_3", "point": "_0.40"}.get(TABLE[name].kind, "")
+        for name in TREC_KEYS
+    ]
+    result = kgtrec.evaluate(scores, questions, measures=keys, run_depth=20)
+    due = kgtrec.trec.evaluate(
+        questions, result.run, [key.removeprefix("both.macro.") for key in keys], summary=True,
+        compat=9,
+    )  # fmt: skip
+    for key in keys:
+        assert result[key] == pytest.approx(due[key.removeprefix("both.macro.")], abs=1e-12), key
 
 
 @pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
@@ -187,7 +216,7 @@ def test_every_alias_explains_its_row(row: Metric) -> None:
         assert Measure.parse(key).row[0] == row
 
 
-@pytest.mark.parametrize("name", [*TREC_FAMILIES, "MAP@20", "p_5", "ndcg_cut"])
+@pytest.mark.parametrize("name", [*TREC_KEYS, "MAP@20", "p_5", "ndcg_cut"])
 def test_trec_measures_are_explained(name: str) -> None:
     found = describe(name)
     assert found["kind"] == "trec_eval measure"
@@ -209,16 +238,17 @@ def test_a_key_is_explained_with_itself_first() -> None:
 
 
 def test_the_list_has_everything() -> None:
-    text = listed({"dcg": "Gain.", "map": "Precision."})
+    text = listed()
     assert max(map(len, text.splitlines())) <= 80
     words = text.split()
     for name in (*(row.name for row in METRICS), *AVERAGINGS, *RANK_TYPES, "bpref", "map_cut_k"):
         assert name in words
-    assert "dcg." in words
-    found = overview({"dcg": "Gain.", "map": "Precision."})
+    assert "relstring," in words
+    found = overview()
     assert [row["name"] for row in found["metrics"]] == [row.name for row in METRICS]
-    assert found["of_run_files_only"] == ["dcg"]
-    assert describe("dcg", {"dcg": "Gain."})["help"] == "Gain."
+    assert found["of_run_files_only"][:3] == ["runid", "relstring", "prefs_num_prefs_poss"]
+    assert describe("dcg")["help"] == TABLE["dcg"].text
+    assert "-R prefs -m prefs_simp" in describe("prefs_simp")["beware"][0]
 
 
 # --- the command ----------------------------------------------------------------------------------

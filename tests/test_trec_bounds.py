@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
-from kgtrec.trec.measures.definitions import FAMILIES
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.qrels_rows import QRELS_ROWS
 from kgtrec.trec.measures.values import values
 
 NAMES = [
@@ -92,7 +92,7 @@ def test_bounds_are_the_extremes_of_all_labellings(queries: list[Query]) -> None
 
 
 def test_what_has_no_bounds_says_why() -> None:
-    every = resolve([name for name in FAMILIES if name != "runid"])
+    every = resolve([name for name in QRELS_ROWS if name != "runid"])
     without = {c.family for c in every if why_unbounded(c)}
     assert {"infAP", "judged", "unj", "utility", "num_rel", "relstring", "rbp_resid"} <= without
     assert {c.family for c in COLUMNS} | without == {c.family for c in every}

@@ -202,8 +202,8 @@ def test_all_unknown_measures_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         resolve(["mapp", "map", "P_0", "nonsense", "prefs_simp", "qrels_jg"])
     text = str(caught.value)
-    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "'prefs_simp' is not",
-                 "'qrels_jg' is not supplied"):  # fmt: skip
+    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "prefs_simp is for",
+                 "map_avgjg, P_avgjg, Rprec_mult_avgjg are for"):  # fmt: skip
         assert part in text
     assert caught.value.exit_code == 1
 

@@ -17,19 +17,21 @@ from trec_oracle import measures as slow_measures
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures import pytrec_eval as bridge
 from kgtrec.trec.measures import values as room
-from kgtrec.trec.measures.definitions import ELSEWHERE, nickname
+from kgtrec.trec.measures.definitions import FORMATS, nickname
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import (
     TABLE,
     BadCutoff,
     Column,
+    WrongFormat,
     depth_needed,
     help_text,
     ignored_parameters,
     resolve,
 )
 from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.qrels_rows import QRELS_ROWS
 from kgtrec.trec.measures.values import summary, values
 
 CUTS = ",".join(map(str, (1, 2, 3, 5, 10, 20)))
@@ -41,7 +43,7 @@ WITH_PARAMETERS = [
     "set_F.0.5", "utility.2,-1,0.5,3", "11pt_avg..25,.5,.75", "rbp.p=0.5", "rbp_resid.p=0.5",
     "relstring.3", *(f"{family}.{gains}" for family in GAINED for gains in GAINS),
 ]  # fmt: skip
-PLAIN = [name for name in TABLE if name != "runid"]
+PLAIN = [name for name in QRELS_ROWS if name != "runid"]
 COLUMNS = [
     *resolve(WITH_PARAMETERS),
     *(c for c in resolve(PLAIN) if c.row.kind != "rank"),
@@ -396,14 +398,19 @@ def test_wrong_parameters(name: str) -> None:
     assert caught.value.exit_code == (1 if name == "P@x" else 2)
 
 
-def test_formats_that_are_not_read_are_named() -> None:
-    for name in ELSEWHERE:
-        with pytest.raises(UsageError, match="does not read"):
-            resolve([name])
+def test_measures_of_other_formats_are_refused_by_name() -> None:
+    for name, row in TABLE.items():
+        for form, own in FORMATS.items():
+            if row.format in ("any", own):
+                assert {column.family for column in resolve([name], qrels_format=form)} == {name}
+                continue
+            with pytest.raises(WrongFormat, match=f"Can't calculate measure '{name}'") as caught:
+                resolve([name], qrels_format=form)
+            assert caught.value.exit_code == 4
 
 
 def test_help_of_every_measure() -> None:
-    text = help_text(resolve(TABLE))
+    text = help_text(resolve(TABLE, qrels_format=None))
     assert [line for line in text.splitlines() if not line.startswith(" ")] == list(TABLE)
     assert max(map(len, text.splitlines())) <= 80
     assert "Default: -m utility.1,-1,0,0" in text

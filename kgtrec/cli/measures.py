@@ -28,16 +28,14 @@ def command(names: tuple[str, ...], form: str) -> None:
     """
     from kgtrec._internal.table import dump_json
     from kgtrec.measures.help import describe, explained, listed, overview
-    from kgtrec.trec.measures.names import TABLE
 
-    families = {name: family.text for name, family in TABLE.items()}
     if not names:
-        click.echo(dump_json(overview(families)) if form == "json" else listed(families))
+        click.echo(dump_json(overview()) if form == "json" else listed())
         return
     found, problems = [], []
     for name in names:
         try:
-            found.append(describe(name, families) if form == "json" else explained(name, families))
+            found.append(describe(name) if form == "json" else explained(name))
         except UsageError as error:
             problems.append(str(error))
     if problems:

@@ -25,13 +25,12 @@ from kgtrec.measures.random_scorer import random_scorer
 from kgtrec.measures.registry import AVERAGINGS, METRICS, Metric
 from kgtrec.measures.stratified import stratified_grid
 from kgtrec.measures.tied_ranks import RANK_TYPES
-from kgtrec.trec.measures.trec_names import TREC_FAMILIES, required_depth
+from kgtrec.trec.measures.names import required_depth
 
 __all__ = [
     "AVERAGINGS",
     "METRICS",
     "RANK_TYPES",
-    "TREC_FAMILIES",
     "Measure",
     "Metric",
     "parse_all",

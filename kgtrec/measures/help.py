@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from kgtrec.errors import UsageError
@@ -13,12 +12,12 @@ from kgtrec.measures.keys import metric_names
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.registry import AVERAGINGS, METRICS, Metric, find_metric
 from kgtrec.measures.tied_ranks import RANK_TYPES
-from kgtrec.trec.measures.trec_names import TREC_FAMILIES, canonical_trec, trec_family
+from kgtrec.trec.measures.definitions import TABLE, Family
+from kgtrec.trec.measures.names import key_column
 
 __all__ = ["SIDE_TEXTS", "describe", "explained", "listed", "overview"]
 
 WIDTH = 80
-Texts = Mapping[str, str]
 
 SIDE_TEXTS = {
     "head": "the head is predicted: (?, r, t)",
@@ -26,7 +25,7 @@ SIDE_TEXTS = {
     "both": "all instances of both",
 }
 _SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
-_TREC_ENDING = {"int": "_k", "real": "_x", None: ""}
+_TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
 
 
 _SYMBOLS = (
@@ -35,22 +34,19 @@ _SYMBOLS = (
 )
 
 
-def overview(families: Texts = MappingProxyType({})) -> dict[str, Any]:
-    """Everything there is, as plain types: metrics, averagings, rank types, sides, trec_eval.
-
-    `families` has a text for each measure of run files; those that are no key, too.
-    """
+def overview() -> dict[str, Any]:
+    """Everything there is, as plain types: metrics, averagings, rank types, sides, trec_eval."""
     return {
         "metrics": [_row(metric) for metric in METRICS],
         "averagings": dict(AVERAGINGS),
         "rank_types": dict(RANK_TYPES),
         "sides": dict(SIDE_TEXTS),
-        "trec_eval": [_trec_row(family, families) for family in TREC_FAMILIES],
-        "of_run_files_only": [name for name in families if name not in TREC_FAMILIES],
+        "trec_eval": [_trec_row(name) for name, row in TABLE.items() if _is_key(row)],
+        "of_run_files_only": [name for name, row in TABLE.items() if not _is_key(row)],
     }
 
 
-def listed(families: Texts = MappingProxyType({})) -> str:
+def listed() -> str:
     """`overview` as text, at most 80 columns wide."""
     parts = [
         "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as both.realistic.micro.hits@10; for\n"
@@ -61,25 +57,34 @@ def listed(families: Texts = MappingProxyType({})) -> str:
         _block("Sides", SIDE_TEXTS),
         _block(
             "trec_eval's measures, over questions",
-            {name + _TREC_ENDING[cut]: text for name, (cut, text) in TREC_FAMILIES.items()},
+            {
+                name + _TREC_ENDING.get(row.kind, ""): _first_sentence(row.text)
+                for name, row in TABLE.items()
+                if _is_key(row)
+            },
         ),
     ]
-    others = [name for name in families if name not in TREC_FAMILIES]
-    if others:
-        text = f"Of run files only (kgtrec eval): {', '.join(others)}."
-        parts.append("\n".join(_filled(text, "")))
-    return "\n\n".join(parts)
+    others = [name for name, row in TABLE.items() if not _is_key(row)]
+    text = f"Of files of qrels and runs only (kgtrec eval): {', '.join(others)}."
+    return "\n\n".join([*parts, "\n".join(_filled(text, ""))])
 
 
-def describe(name: str, families: Texts = MappingProxyType({})) -> dict[str, Any]:
+def _is_key(row: Family) -> bool:
+    """Whether results have the measure, for their questions."""
+    return row.format in ("any", "qrels") and row.output != "string"
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[\w)]\.) (?=[A-Z(])|; ", text, maxsplit=1)[0].rstrip(".") + "."
+
+
+def describe(name: str) -> dict[str, Any]:
     """What the table says of one measure, averaging, rank type or side, as plain types.
 
     Parameters
     ----------
     name : str
         A name or alias, with or without its cutoff, or a whole key. Case does not matter.
-    families : mapping of str to str
-        Texts of the measures of run files, by name.
 
     Raises
     ------
@@ -93,17 +98,17 @@ def describe(name: str, families: Texts = MappingProxyType({})) -> dict[str, Any
     for kind, texts in _SECTIONS.items():
         if word in texts:
             return {"name": word, "kind": kind, "help": texts[word]} | _uses(kind, word)
-    family = _family_called(word) or {text.lower(): text for text in families}.get(word)
+    family = _family_called(name.strip())
     if family is not None:
-        return _trec_row(family, families)
+        return _trec_row(family)
     if "." in word:
-        return _of_key(name, families)
+        return _of_key(name)
     raise UsageError(f"no measure {name!r}{_near(word)}")
 
 
-def explained(name: str, families: Texts = MappingProxyType({})) -> str:
+def explained(name: str) -> str:
     """`describe` as text, at most 80 columns wide."""
-    found = describe(name, families)
+    found = describe(name)
     title = [str(found.pop("name"))]
     title += [str(found.pop(part)) for part in ("title", "kind") if part in found]
     lines = [" · ".join(dict.fromkeys(title)), *_filled(found.pop("help"), "  ")]
@@ -151,18 +156,19 @@ def _keys(metric: Metric) -> list[str]:
     return keys + stratified
 
 
-def _trec_row(family: str, families: Texts) -> dict[str, Any]:
-    if family not in TREC_FAMILIES:
-        beware = f"Of files of qrels and runs only: kgtrec eval -m {family} QRELS RUN."
-        return {"name": family, "kind": "measure of run files", "help": families[family],
+def _trec_row(family: str) -> dict[str, Any]:
+    table = TABLE[family]
+    if not _is_key(table):
+        how = "" if table.format in ("any", "qrels") else f"-R {table.format} "
+        beware = f"Of files of qrels and runs only: kgtrec eval {how}-m {family} QRELS RUN."
+        return {"name": family, "kind": "measure of run files", "help": table.text,
                 "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
-    cut, text = TREC_FAMILIES[family]
-    key = family + {"int": "_10", "real": "_0.20", None: ""}[cut]
-    says = {"int": "k: a cutoff, 1 or more", "real": "x: two decimals", None: None}[cut]
+    key = family + {"rank": "_10", "point": "_0.20"}.get(table.kind, "")
+    says = {"rank": "k: a cutoff, 1 or more", "point": "x: two decimals"}.get(table.kind)
     row = {
-        "name": family + _TREC_ENDING[cut],
+        "name": family + _TREC_ENDING.get(table.kind, ""),
         "kind": "trec_eval measure",
-        "help": families.get(family, f"{text[0].upper()}{text[1:]}."),
+        "help": table.text,
         "parameter": says,
         "keys": [f"both.macro.{key}", f"tail.macro.{key}"],
         "beware": [
@@ -170,7 +176,7 @@ def _trec_row(family: str, families: Texts) -> dict[str, Any]:
             "count answers.",
             f"On files of qrels and runs: kgtrec eval -m {family}.",
         ],
-        "reference": "trec_eval",
+        "reference": "kgtrec" if table.ours else "trec_eval",
     }
     return {label: value for label, value in row.items() if value is not None}
 
@@ -200,19 +206,23 @@ def _metric_called(word: str) -> Metric | None:
     return None
 
 
-def _family_called(word: str) -> str | None:
-    for spelled in (word, f"{word}_10", f"{word}_0.20", word.removesuffix("_k") + "_10"):
-        name = canonical_trec(spelled)
-        if name is not None:
-            return trec_family(name)
+def _family_called(name: str) -> str | None:
+    """A family by its name, by another spelling, or with a letter for its parameter."""
+    for family in TABLE:
+        if family.lower() == name.lower():
+            return family
+    stem = name[:-2] if name[-2:] in ("_k", "@k", ".k") else name
+    for spelled in (name, f"{stem}_10", f"{stem}_0.20", f"{stem}@10"):
+        column = key_column(spelled)
+        if column is not None:
+            return column.family
     return None
 
 
-def _of_key(key: str, families: Texts) -> dict[str, Any]:
+def _of_key(key: str) -> dict[str, Any]:
     """A whole key: its metric, the key first."""
     measure = Measure.parse(key)
-    name = trec_family(measure.metric) if measure.is_trec else measure.row[0].name
-    found = describe(name, families)
+    found = describe(measure.metric if measure.is_trec else measure.row[0].name)
     return found | {"keys": list(dict.fromkeys([measure.key, *found["keys"]]))}
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.registry import AVERAGINGS, METRICS, find_metric
 from kgtrec.measures.tied_ranks import RANK_TYPES
-from kgtrec.trec.measures.trec_names import TREC_FAMILIES, canonical_trec
+from kgtrec.trec.measures.names import TABLE, canonical
 
 __all__ = ["FORM", "Parts", "metric_names", "near", "number", "problem_of", "split_key"]
 
@@ -40,10 +40,14 @@ def split_key(key: str) -> Parts | str:
 
     Without a rank type it is realistic. ``side.rank_type.metric``, PyKEEN's form, is micro.
     """
-    found = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip().lower())
+    found = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip())
     if found is None:
         return f"unbalanced parentheses; write {FORM}"
-    names = found[1].strip().split(".")
+    if found[2] and "=" in found[2]:  # RBP(p=0.8): of a measure, not of an averaging
+        found = re.fullmatch("(.*)()", key.strip())
+        assert found is not None
+    written = found[1].strip().split(".")
+    names = [name.lower() for name in written]
     try:
         params = tuple(float(text) for text in found[2].split(",")) if found[2] else ()
     except ValueError:
@@ -63,7 +67,9 @@ def split_key(key: str) -> Parts | str:
     metric, params = _named(".".join(rest[1:]), rest[0], params)
     row = find_metric(metric)
     if row is None:
-        return Parts(side, rank_type, rest[0], canonical_trec(metric) or metric, params)
+        # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
+        exact = ".".join(written[1 - len(rest) :])
+        return Parts(side, rank_type, rest[0], canonical(exact) or metric, params)
     return Parts(side, rank_type or "realistic", rest[0], row[0].named(row[1]), params)
 
 
@@ -121,7 +127,7 @@ def _params_problem(measure: Parts) -> str | None:
 
 
 def _trec_problem(measure: Parts) -> str | None:
-    if canonical_trec(measure.metric) != measure.metric:
+    if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
     if measure.averaging != "macro":
         return f"trec_eval measures are averaged over questions: both.macro.{measure.metric}"
@@ -160,8 +166,12 @@ def metric_names(aliases: bool = True, trec: bool = True) -> list[str]:
     ranks = [re.sub("(?<=[@_.])k$", "10", re.sub("@p$", "@0.5", name)) for name in names]
     if not trec:
         return ranks
-    ending = {"int": "_20", "real": "_0.20", None: ""}
-    return ranks + [name + ending[cut] for name, (cut, _) in TREC_FAMILIES.items()]
+    ending = {"rank": "_20", "point": "_0.20"}
+    return ranks + [
+        name + ending.get(row.kind, "")
+        for name, row in TABLE.items()
+        if row.format in ("any", "qrels") and row.output != "string"
+    ]
 
 
 def near(word: str, known: Iterable[str]) -> str:
@@ -177,7 +187,7 @@ def _near_keys(key: str) -> str:
     keys = [f"both.realistic.micro.{name}" for name in metric_names(trec=False, aliases=False)]
     keys += ["both.macro.map_cut_20", "both.macro.ndcg_cut_20", "both.stratified.mrr(0.5,0.5)"]
     first, last = key.lower().partition(".")[0], key.lower().rpartition(".")[2]
-    trec = canonical_trec(last)
+    trec = None if find_metric(last) else canonical(last)
     if trec and first in SIDES:
         return f"; did you mean {first}.macro.{trec}?"
     close = [known for known in keys if known.rpartition(".")[2] == last]

@@ -59,6 +59,9 @@ class Measure:
     def parse(cls, key: str | Measure) -> Measure:
         """Read a key; case does not matter and aliases such as ``hits_at_10`` are understood.
 
+        trec_eval's measures are understood in every spelling that `kgtrec.trec.evaluate` knows.
+        ``RBP`` in capitals has p = 0.8, as in ir_measures.
+
         So are PyKEEN's keys ``side.rank_type.metric``, which are micro averages.
 
         Raises

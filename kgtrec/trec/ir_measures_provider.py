@@ -20,7 +20,7 @@ tie in float32; the recall points of IPrec, too, are those of pytrec_eval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
 from kgtrec.trec.measures.judge import ranked, read_judgements, read_lists
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
-from kgtrec.trec.measures.names import Column, depth_needed, resolve
+from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import values
 
@@ -107,32 +107,24 @@ class _Setting:
         return seen
 
 
-def _cut(family: str, whole: str = "") -> Callable[[Any], str]:
-    """Name with the measure's cutoff, or `whole` if it has none."""
-    return lambda m: whole if m["cutoff"] is NOT_PROVIDED else f"{family}_{m['cutoff']}"
-
-
-_NAMES: dict[str, Callable[[Any], str]] = {
-    "P": _cut("P"),
-    "RR": _cut("recip_rank_cut", "recip_rank"),
-    "Rprec": lambda m: "Rprec",
-    "AP": _cut("map_cut", "map"),
-    "nDCG": _cut("ndcg_cut", "ndcg"),
-    "R": _cut("recall"),
-    "Bpref": lambda m: "bpref",
-    "NumRet": lambda m: "num_ret" if m["rel"] is NOT_PROVIDED else "num_rel_ret",
-    "NumQ": lambda m: "num_q",
-    "NumRel": lambda m: "num_rel",
-    "SetAP": lambda m: "set_map",
-    "SetF": lambda m: "set_F" if m["beta"] == 1 else f"set_F_{m['beta']}",
-    "SetP": lambda m: "set_relative_P" if m["relative"] else "set_P",
-    "SetR": lambda m: "set_recall",
-    "Success": _cut("success"),
-    "IPrec": lambda m: f"iprec_at_recall_{m['recall']}",
-    "infAP": lambda m: "infAP",
-    "Judged": _cut("judged"),
-    "RBP": lambda m: f"rbp_p={m['p']}",
-}
+def _own_name(measure: Any) -> str:
+    """Our name of a measure: by the row whose parameter it has, else the one without."""
+    bare = ""
+    for family, row in TABLE.items():
+        name, _, parameter = row.ir_measures.rstrip(")").partition("(")
+        if name != measure.NAME:
+            continue
+        if not parameter:
+            bare = family
+            continue
+        value = measure[parameter]
+        if value is NOT_PROVIDED or value is False:
+            continue
+        if row.kind in ("", "ignored"):
+            return family
+        stem = "p=" if row.kind == "p,gains" else ""
+        return family if (value,) == row.defaults else f"{family}_{stem}{value}"
+    return bare
 
 
 def _setting(measure: Any) -> _Setting:
@@ -146,33 +138,29 @@ def _setting(measure: Any) -> _Setting:
     )
 
 
+# What rows do not say: all else may have any value.
+_LIMITED: dict[str, dict[str, Any]] = {
+    "nDCG": {"dcg": Choices("log2")},
+    "Judged": {"cutoff": Anything(required=True)},
+    "RBP": {"cutoff": Choices(NOT_PROVIDED), "rel": Anything(required=True)},
+}
+
+
+def _supported() -> list[Any]:
+    names = dict.fromkeys(row.ir_measures.partition("(")[0] for row in TABLE.values())
+    found = []
+    for name in filter(None, names):
+        kind = getattr(measures, f"_{name}")
+        allowed = {parameter: Anything() for parameter in kind.SUPPORTED_PARAMS}
+        found.append(kind(**allowed | _LIMITED.get(name, {})))
+    return found
+
+
 class KgtrecProvider(providers.Provider):
     """Measures of trec_eval, RR and Judged with a cutoff, and RBP with a level of relevance."""
 
     NAME = "kgtrec"
-    SUPPORTED_MEASURES = [  # noqa: RUF012, as ir_measures has it
-        measures._P(cutoff=Anything(), rel=Anything(), judged_only=Anything()),
-        measures._RR(cutoff=Anything(), rel=Anything(), judged_only=Anything()),
-        measures._Rprec(rel=Anything(), judged_only=Anything()),
-        measures._AP(cutoff=Anything(), rel=Anything(), judged_only=Anything()),
-        measures._nDCG(
-            cutoff=Anything(), dcg=Choices("log2"), gains=Anything(), judged_only=Anything()
-        ),
-        measures._R(cutoff=Anything(), rel=Anything(), judged_only=Anything()),
-        measures._Bpref(rel=Anything()),
-        measures._NumRet(rel=Anything()),
-        measures._NumQ(),
-        measures._NumRel(rel=Anything()),
-        measures._SetAP(rel=Anything(), judged_only=Anything()),
-        measures._SetF(rel=Anything(), beta=Anything(), judged_only=Anything()),
-        measures._SetP(rel=Anything(), relative=Anything(), judged_only=Anything()),
-        measures._SetR(rel=Anything()),
-        measures._Success(rel=Anything(), cutoff=Anything(), judged_only=Anything()),
-        measures._IPrec(recall=Anything(), rel=Anything(), judged_only=Anything()),
-        measures._infAP(rel=Anything()),
-        measures._Judged(cutoff=Anything(required=True)),
-        measures._RBP(cutoff=Choices(NOT_PROVIDED), p=Anything(), rel=Anything(required=True)),
-    ]
+    SUPPORTED_MEASURES = _supported()
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> KgtrecEvaluator:
         asked = list(measures)
@@ -196,7 +184,7 @@ class KgtrecEvaluator(providers.Evaluator):
         self.judgements = read_judgements(qrels)
         self.columns: dict[_Setting, dict[Any, Column]] = {}
         for measure in measures:
-            (column,) = resolve([_NAMES[measure.NAME](measure)])
+            (column,) = resolve([_own_name(measure)])
             self.columns.setdefault(_setting(measure), {})[measure] = column
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:

@@ -178,13 +178,21 @@ def _say_notes(run: Scored, call: options.Call, start: str) -> None:
 
 
 def _ties(run: Scored, call: options.Call) -> str:
+    from kgtrec.trec.measures.family import FIXED, OF_SETS
+    from kgtrec.trec.measures.ties import TIES, has_tie_form
+
     total = f"{run.tied:,} of {len(run.queries):,} queries"
     found = f"{total} have ties that could change the asked measures"
-    if call.ties is None:
+    if call.ties is not None:
+        return f"{found}; printed is {TIES[call.ties]}"
+    columns = call.columns(_is_given("measures"))
+    able = [column for column in columns if has_tie_form(column, call.eval_options)]
+    if len(able) == len(columns) or not _is_given("measures"):
         return f"{found}; --ties expected averages over their orders"
-    from kgtrec.trec.measures.ties import TIES
-
-    return f"{found}; printed is {TIES[call.ties]}"
+    forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
+    if not forms:
+        return found
+    return f"{found}; --ties expected averages over their orders, of {', '.join(forms)} only"
 
 
 def _missing_answers(run: Scored, call: options.Call) -> str:

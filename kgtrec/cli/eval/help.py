@@ -41,5 +41,8 @@ def _by_parameters() -> dict[str, str]:
     }  # fmt: skip
     found: dict[str, list[str]] = {}
     for name, family in TABLE.items():
-        found.setdefault(heads[family.kind], []).append(name)
+        head = heads.get(family.kind, "")
+        if family.format not in ("any", "qrels"):
+            head = f"of judgements in groups, -R {family.format}"
+        found.setdefault(head, []).append(name)
     return {head: f"{', '.join(names)} ({head})" for head, names in found.items()}

@@ -262,15 +262,17 @@ def _check(measure: Measure) -> None:
     if not measure.is_trec:
         transform_of(measure)
         return
-    from kgtrec.trec.measures.from_ranks import NATIVE
+    from kgtrec.trec.measures.from_ranks import follows_from_ranks
     from kgtrec.trec.measures.names import resolve
 
     for column in resolve([measure.metric]):
-        if column.family not in NATIVE:
+        if not follows_from_ranks(column):
             raise UsageError(
-                f"{measure} does not follow from ranks ({', '.join(NATIVE)} do); compare runs: "
+                f"{measure} does not follow from ranks; compare runs: "
                 "kgtrec compare --qrels QRELS RUN..."
             )
+        if column.is_count or column.is_geometric:
+            raise UsageError(f"{measure} is not a mean over questions; take another")
 
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:

@@ -172,7 +172,7 @@ def _tied(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> int:
     """Queries with ties that could change a column."""
     if not (lists.scores[1:] == lists.scores[:-1]).any():  # in single precision as of trec_eval 9
         return 0
-    from kgtrec.trec.measures.tiecount import queries_with_ties
+    from kgtrec.trec.measures.ties import queries_with_ties
 
     return queries_with_ties(lists, columns, options)
 

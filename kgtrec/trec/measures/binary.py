@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.measures.graded import GAINS, powers
+from kgtrec.trec.measures.family import function_of
+from kgtrec.trec.measures.graded import powers
 from kgtrec.trec.measures.judged_lists import UNJUDGED
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Floats, Ints, Places, View, log2
@@ -45,7 +46,8 @@ def own_values(view: View, column: Column) -> NDArray[Any]:
         A query with an empty list has what the definition gives, 0 where it would divide by 0.
         Logarithms for gm_map and gm_bpref.
     """
-    return (_OWN.get(column.family) or GAINS[column.family])(view, column)
+    found: NDArray[Any] = function_of(column.row.function)(view, column)
+    return found
 
 
 def _share(part: Ints | Floats, whole: Ints | Floats) -> Floats:
@@ -67,21 +69,21 @@ def _precision_sum(view: View, depth: int | None = None) -> Floats:
     return hits.total(terms if depth is None else np.where(hits.place < depth, terms, 0.0))
 
 
-def _map(view: View, column: Column) -> Floats:
+def average_precision(view: View, column: Column) -> Floats:
     return _share(_precision_sum(view), view.num_rel)
 
 
-def _map_cut(view: View, column: Column) -> Floats:
+def average_precision_cut(view: View, column: Column) -> Floats:
     return _share(_precision_sum(view, _rank(column)), view.num_rel)
 
 
-def _yaap(view: View, column: Column) -> Floats:
+def yaap(view: View, column: Column) -> Floats:
     found = _precision_sum(view)
     odds = (1.0 + found) / (1.0 + view.num_rel.astype(np.float64) - found)
     return np.array([math.log(one) for one in odds.tolist()], np.float64)
 
 
-def _bpref(view: View, column: Column) -> Floats:
+def bpref(view: View, column: Column) -> Floats:
     hits, relevant = view.hits, view.num_rel
     worse = view.misses.before(hits.query, hits.place)
     bound = relevant[hits.query]
@@ -90,7 +92,7 @@ def _bpref(view: View, column: Column) -> Floats:
     return _share(hits.total(np.where(worse > 0, 1.0 - lost, 1.0)), relevant)
 
 
-def _inferred_ap(view: View, column: Column) -> Floats:
+def inferred_ap(view: View, column: Column) -> Floats:
     hits = view.hits
     before = hits.ordinal - 1
     worse = view.misses.before(hits.query, hits.place)
@@ -122,38 +124,38 @@ def _first_place(view: View) -> Floats:
     return first
 
 
-def _recip_rank(view: View, column: Column) -> Floats:
+def reciprocal_rank(view: View, column: Column) -> Floats:
     return 1.0 / _first_place(view)
 
 
-def _recip_rank_cut(view: View, column: Column) -> Floats:
+def reciprocal_rank_cut(view: View, column: Column) -> Floats:
     first = _first_place(view)
     return np.where(first <= _rank(column), 1.0 / first, 0.0)
 
 
-def _precision(view: View, column: Column) -> Floats:
+def precision(view: View, column: Column) -> Floats:
     return view.hits.within(_rank(column)) / _rank(column)
 
 
-def _recall(view: View, column: Column) -> Floats:
+def recall(view: View, column: Column) -> Floats:
     return _share(view.hits.within(_rank(column)), view.num_rel)
 
 
-def _relative_precision(view: View, column: Column) -> Floats:
+def relative_precision(view: View, column: Column) -> Floats:
     found = view.hits.within(_rank(column))
     return _share(found, np.minimum(view.num_rel, _rank(column)))
 
 
-def _success(view: View, column: Column) -> Floats:
+def success(view: View, column: Column) -> Floats:
     return (view.hits.within(_rank(column)) > 0).astype(np.float64)
 
 
-def _judged(view: View, column: Column) -> Floats:
+def judged(view: View, column: Column) -> Floats:
     known = view.judged.within(_rank(column)) + view.pooled.within(_rank(column))
     return _share(known, np.minimum(view.num_ret, _rank(column)))
 
 
-def _unjudged(view: View, column: Column) -> Floats:
+def unjudged(view: View, column: Column) -> Floats:
     looked_at = np.minimum(view.num_ret, _rank(column))
     return (looked_at - view.judged.within(_rank(column))) / _rank(column)
 
@@ -163,11 +165,11 @@ def _found_within(view: View, depth: Ints) -> Ints:
     return view.hits.before(np.arange(len(depth)), np.minimum(depth, view.length))
 
 
-def _r_precision(view: View, column: Column) -> Floats:
+def r_precision(view: View, column: Column) -> Floats:
     return _share(_found_within(view, view.num_rel), view.num_rel)
 
 
-def _r_precision_mult(view: View, column: Column) -> Floats:
+def r_precision_mult(view: View, column: Column) -> Floats:
     depth = ((column.cutoff or 0.0) * view.num_rel + 0.9).astype(np.int64)
     return _share(_found_within(view, depth), depth)
 
@@ -205,18 +207,18 @@ def _best_precision(hits: Places) -> Floats:
     return best
 
 
-def _interpolated_precision(view: View, column: Column) -> Floats:
+def interpolated_precision(view: View, column: Column) -> Floats:
     return _interpolated(view, (column.cutoff or 0.0,))[0]
 
 
-def _eleven_points(view: View, column: Column) -> Floats:
+def eleven_points(view: View, column: Column) -> Floats:
     total = np.zeros(len(view.num_rel))
     for values in reversed(_interpolated(view, tuple(sorted(column.numbers)))):
         total += values
     return total / len(column.numbers)
 
 
-def _binary_gain(view: View, column: Column) -> Floats:
+def binary_gain(view: View, column: Column) -> Floats:
     hits = view.hits
     terms = 1.0 / log2((3 + hits.place - hits.ordinal).astype(np.float64))
     return _share(hits.total(terms), view.num_rel)
@@ -225,38 +227,38 @@ def _binary_gain(view: View, column: Column) -> Floats:
 # -- Sets and counts ----------------------------------------------------------------------------
 
 
-def _set_precision(view: View, column: Column) -> Floats:
+def set_precision(view: View, column: Column) -> Floats:
     return _share(view.num_rel_ret, view.num_ret)
 
 
-def _set_recall(view: View, column: Column) -> Floats:
+def set_recall(view: View, column: Column) -> Floats:
     return _share(view.num_rel_ret, view.num_rel)
 
 
-def _set_relative(view: View, column: Column) -> Floats:
+def set_relative(view: View, column: Column) -> Floats:
     return _share(view.num_rel_ret, np.minimum(view.num_ret, view.num_rel))
 
 
-def _set_map(view: View, column: Column) -> Floats:
+def set_map(view: View, column: Column) -> Floats:
     found = view.num_rel_ret.astype(np.float64)
     return _share(found * found, view.num_ret.astype(np.float64) * view.num_rel)
 
 
-def _set_f(view: View, column: Column) -> Floats:
+def set_f(view: View, column: Column) -> Floats:
     weight = column.cutoff if column.cutoff is not None else 1.0
-    precision = _set_precision(view, column)
-    recall = _set_recall(view, column)
+    precision = set_precision(view, column)
+    recall = set_recall(view, column)
     return _share((weight + 1.0) * precision * recall, weight * precision + recall)
 
 
-def _utility(view: View, column: Column) -> Floats:
+def utility(view: View, column: Column) -> Floats:
     hit, missed, lost, other = column.numbers
     found, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
     rest = view.options.collection + found - retrieved - relevant
     return hit * found + missed * (retrieved - found) + lost * (relevant - found) + other * rest
 
 
-def _residual(view: View, column: Column) -> Floats:
+def residual(view: View, column: Column) -> Floats:
     judged, length = view.judged, view.length
     weight = powers(column.persistence, int(length.max(initial=0)) + 1)
     # Few documents are judged: what all weigh, without them; never below 0 by rounding.
@@ -266,7 +268,7 @@ def _residual(view: View, column: Column) -> Floats:
     return np.where(judged.count < length, residual, 0.0)
 
 
-def _string(view: View, column: Column) -> NDArray[np.object_]:
+def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
     offsets, most = view.lists.offsets.tolist(), int(column.cutoff or 0)
     strings = np.empty(len(view.length), dtype=object)
     for i, (start, stop) in enumerate(pairwise(offsets)):
@@ -281,19 +283,10 @@ def _number(count: Callable[[View], Ints]) -> Callable[[View, Column], Floats]:
     return lambda view, column: count(view).astype(np.float64)
 
 
-_OWN: dict[str, Callable[[View, Column], NDArray[Any]]] = {
-    "num_q": _number(lambda view: np.ones(len(view.length), np.int64)),
-    "num_ret": _number(lambda view: view.num_ret),
-    "num_rel": _number(lambda view: view.num_rel),
-    "num_rel_ret": _number(lambda view: view.num_rel_ret),
-    "num_nonrel_judged_ret": _number(lambda view: view.misses.count),
-    "map": _map, "gm_map": _geometric(_map), "map_cut": _map_cut, "yaap": _yaap,
-    "bpref": _bpref, "gm_bpref": _geometric(_bpref), "infAP": _inferred_ap,
-    "recip_rank": _recip_rank, "recip_rank_cut": _recip_rank_cut,
-    "P": _precision, "recall": _recall, "relative_P": _relative_precision, "success": _success,
-    "judged": _judged, "unj": _unjudged, "Rprec": _r_precision, "Rprec_mult": _r_precision_mult,
-    "iprec_at_recall": _interpolated_precision, "11pt_avg": _eleven_points, "binG": _binary_gain,
-    "set_P": _set_precision, "set_recall": _set_recall, "set_relative_P": _set_relative,
-    "set_map": _set_map, "set_F": _set_f, "utility": _utility,
-    "rbp_resid": _residual, "relstring": _string,
-}  # fmt: skip
+num_q = _number(lambda view: np.ones(len(view.length), np.int64))
+num_ret = _number(lambda view: view.num_ret)
+num_rel = _number(lambda view: view.num_rel)
+num_rel_ret = _number(lambda view: view.num_rel_ret)
+num_nonrel_judged_ret = _number(lambda view: view.misses.count)
+geometric_map = _geometric(average_precision)
+geometric_bpref = _geometric(bpref)

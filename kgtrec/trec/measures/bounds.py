@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
+from kgtrec.trec.measures.family import EITHER, FALLING, PLACES
 from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.options import EvalOptions
@@ -42,35 +43,14 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# R plays no part: at the extremes all of what the measure sees is relevant, or none.
-_BY_PLACES = frozenset({"P", "success", "recip_rank", "recip_rank_cut", "rbp", "dcg", "set_P"})
-# A larger R with the same places never raises these.
-_FALLING = frozenset(
-    {"map", "gm_map", "map_cut", "yaap", "ndcg", "ndcg_cut", "G", "binG", "recall", "relative_P",
-     "iprec_at_recall", "11pt_avg", "set_recall", "set_relative_P", "set_map", "set_F"}
-)  # fmt: skip
-# R, and for bpref N, may act either way: every t is tried.
-_EITHER_WAY = frozenset({"Rprec", "Rprec_mult", "bpref", "gm_bpref", "ndcg_rel", "Rndcg"})
 _BPREF = frozenset({"bpref", "gm_bpref"})
-
-_REASONS = {
-    "infAP": "an estimate from a sample of judgements, not a value that more of them would bound",
-    "judged": "says how much is judged, not how good a list is",
-    "unj": "says how much is judged, not how good a list is",
-    "rbp_resid": "is the width of rbp's own interval",
-    "ideal_dcg": "says nothing of the list",
-    "utility": "its parameters may reward what is not relevant",
-}
-_COUNT = "a count or a text, not a measure of quality"
 
 
 def why_unbounded(column: Column) -> str:
     """Why `bounds` has nothing to say of a measure; "" where it has."""
     if column.gains:
         return "its gains are not those of relevant and not relevant"
-    if column.family in _BY_PLACES | _FALLING | _EITHER_WAY:
-        return ""
-    return _REASONS.get(column.family, _COUNT)
+    return "" if column.row.bounds in (PLACES, FALLING, EITHER) else column.row.bounds
 
 
 def bounds(
@@ -191,9 +171,9 @@ class _Worlds:
         none = np.zeros(len(self.lists), np.int64)
         low, high = np.full(len(none), np.inf), np.full(len(none), -np.inf)
         whole = self.inside + self.outside
-        tried = whole if column.family in _EITHER_WAY else self.inside
+        tried = whole if column.row.bounds == EITHER else self.inside
         steps: Iterable[int] = range(int(tried.max(initial=0)) + 1)
-        if column.family in _BY_PLACES:
+        if column.row.bounds == PLACES:
             steps = (0,)
         for step in steps:
             # The first step has all relevant that the measure sees, and none of it: all that it

@@ -7,16 +7,14 @@ The ideal list has all judged documents, the highest gain first, down to the las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from kgtrec.trec.measures.judged_lists import UNJUDGED
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import (
-    Bools,
     Floats,
     Ints,
     Places,
@@ -26,7 +24,7 @@ from kgtrec.trec.measures.relevant import (
     running_sum,
 )
 
-__all__ = ["GAINS", "gain_of", "powers"]
+__all__ = ["powers"]
 
 
 @dataclass(frozen=True)
@@ -59,19 +57,6 @@ class _Gained:
         return self.top / log2(self.best.place + 2.0)
 
 
-def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
-    """Gain of each relevance, UNJUDGED included."""
-    gain = np.maximum(relevance, 0).astype(np.float64)
-    for level, value in gains.items():
-        if level >= 0:
-            gain[relevance == level] = value
-        elif level == -1:
-            gain[relevance == UNJUDGED] = value
-        elif level == -2:
-            gain[(relevance < 0) & (relevance != UNJUDGED)] = value
-    return gain
-
-
 def _gained(view: View, column: Column) -> _Gained:
     key = ("gains", column.gains)
     if key not in view.memo:  # measures with the same gains come one after the other
@@ -80,52 +65,30 @@ def _gained(view: View, column: Column) -> _Gained:
 
 
 def _find_gained(view: View, gains: dict[int, float]) -> _Gained:
-    lists = view.lists
-    found = places(_may_gain(lists.relevance, gains), lists.offsets)
-    top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
-    if gains:
-        # The judgements come by relevance, which may no longer be the order of gains.
-        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
-        top = top[np.lexsort((-top, owner))]
-    best = places(top > 0, lists.judged_offsets)
-    gain = gain_of(lists.relevance[found.position], gains)
-    return _Gained(found, gain, best, top[best.position])
-
-
-def _may_gain(relevance: Ints, gains: Mapping[int, float], least: int = 1) -> Bools:
-    """Relevance from `least`, or one that the parameters name."""
-    mask = relevance >= least
-    for level in gains:
-        if 0 <= level < least:
-            mask |= relevance == level
-        elif level == -1:
-            mask |= relevance == UNJUDGED
-        elif level == -2:
-            mask |= (relevance < 0) & (relevance != UNJUDGED)
-    return mask
+    return _Gained(*view.gaining(gains), *view.ideal(gains))
 
 
 def _ratio(part: Floats, whole: Floats | Ints) -> Floats:
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
-def _dcg(view: View, column: Column) -> Floats:
+def dcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     return documents.found.total(documents.terms)
 
 
-def _ideal_dcg(view: View, column: Column) -> Floats:
+def ideal_dcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     return documents.best.total(documents.best_terms)
 
 
-def _ndcg(view: View, column: Column) -> Floats:
+def ndcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     ideal = documents.best.total(documents.best_terms)
     return _ratio(documents.found.total(documents.terms), ideal)
 
 
-def _ndcg_cut(view: View, column: Column) -> Floats:
+def ndcg_cut(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     depth = int(column.cutoff or 0)
     found = np.where(documents.found.place < depth, documents.terms, 0.0)
@@ -140,7 +103,7 @@ def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
     return np.where(count > 0, sums[np.maximum(index, 0)] if len(sums) else 0.0, 0.0)
 
 
-def _ndcg_at_relevant(view: View, column: Column) -> Floats:
+def ndcg_at_relevant(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     found, best = documents.found, documents.best
     so_far = running_sum(documents.terms, found)
@@ -154,7 +117,7 @@ def _ndcg_at_relevant(view: View, column: Column) -> Floats:
     return np.where(points > 0, _ratio(points, best.count.astype(np.float64)), 0.0)
 
 
-def _ndcg_at_levels(view: View, column: Column) -> Floats:
+def ndcg_at_levels(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     found, best, top = documents.found, documents.best, documents.top
     last = best.ordinal == best.count[best.query]
@@ -173,7 +136,7 @@ def _ndcg_at_levels(view: View, column: Column) -> Floats:
     return np.where(view.num_rel > 0, averaged, 0.0)
 
 
-def _gain_over_cost(view: View, column: Column) -> Floats:
+def gain_over_cost(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     found, best, top = documents.found, documents.best, documents.top
     large = places(top >= 1.0, np.concatenate(([0], np.cumsum(best.count))))
@@ -207,15 +170,10 @@ def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, fl
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def _rank_biased(view: View, column: Column) -> Floats:
-    lists, gains = view.lists, dict(column.gains)
-    known = places(_may_gain(lists.relevance, gains, least=0), lists.offsets)
-    gain = gain_of(lists.relevance[known.position], gains)
-    # The judgements of a query come highest first.
-    some = np.diff(lists.judged_offsets) > 0
-    highest = np.full(len(lists), -1, np.int64)
-    highest[some] = np.maximum(lists.judged[lists.judged_offsets[:-1][some]], -1)
-    levels, level_of = np.unique(highest, return_inverse=True)
+def rank_biased(view: View, column: Column) -> Floats:
+    gains = dict(column.gains)
+    known, gain = view.gaining(gains, least=0)
+    levels, level_of = np.unique(view.highest, return_inverse=True)
     ranges = np.array([_range_of_gains(level, gains) for level in levels.tolist()]).reshape(-1, 2)
     least, most = ranges[level_of.reshape(-1)].T if len(ranges) else np.zeros((2, 0))
     scaled = ((least < 0) | (most > 1))[known.query]
@@ -223,15 +181,3 @@ def _rank_biased(view: View, column: Column) -> Floats:
     gain = np.where(scaled, _ratio(gain - least[known.query], span), gain)
     weight = powers(column.persistence, int(view.length.max(initial=0)) + 1)
     return (1.0 - column.persistence) * known.total(gain * weight[known.place])
-
-
-GAINS: dict[str, Callable[[View, Column], Floats]] = {
-    "dcg": _dcg,
-    "ideal_dcg": _ideal_dcg,
-    "ndcg": _ndcg,
-    "ndcg_cut": _ndcg_cut,
-    "ndcg_rel": _ndcg_at_relevant,
-    "Rndcg": _ndcg_at_levels,
-    "G": _gain_over_cost,
-    "rbp": _rank_biased,
-}

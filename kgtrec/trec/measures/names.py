@@ -1,6 +1,6 @@
 """Names of measures, in trec_eval's, ir_measures' and the knowledge-graph spelling, to columns.
 
-What there is stands in `kgtrec.trec.measures.definitions`, parameters are read in
+What there is stands in `kgtrec.trec.measures.definitions`; parameters are read in
 `kgtrec.trec.measures.parameters`.
 """
 
@@ -11,37 +11,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.definitions import ELSEWHERE, FAMILIES, NICKNAMES, Family, nickname
+from kgtrec.trec.measures.definitions import FORMATS, NICKNAMES, TABLE, Family, nickname
 from kgtrec.trec.measures.parameters import Parameters, WrongParameters, parameters_of
 
-__all__ = ["GRADED", "NICKNAMES", "TABLE", "BadCutoff", "Column", "depth_needed", "help_text",
-           "ignored_parameters", "resolve"]  # fmt: skip
-
-TABLE: dict[str, Family] = FAMILIES
-
-# Relevance counts here by its size, and pytrec_eval's cost grows with the square of the largest.
-GRADED = frozenset({"G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut", "dcg", "ideal_dcg", "rbp"})
-
-# Spellings before "@", in lower case; without "@" in _PLAIN.
-_AT = {
-    "p": "P", "r": "recall", "recall": "recall", "ap": "map_cut", "map": "map_cut",
-    "ndcg": "ndcg_cut", "rr": "recip_rank_cut", "mrr": "recip_rank_cut", "success": "success",
-    "hits": "success", "hit": "success", "judged": "judged", "iprec": "iprec_at_recall",
-    "precision": "P", "unj": "unj",
-}  # fmt: skip
-_PLAIN = {
-    "AP": "map", "MAP": "map", "nDCG": "ndcg", "NDCG": "ndcg", "RR": "recip_rank",
-    "MRR": "recip_rank", "Bpref": "bpref", "RPrec": "Rprec", "InfAP": "infAP", "NumQ": "num_q",
-    "NumRet": "num_ret", "NumRel": "num_rel", "NumRelRet": "num_rel_ret", "SetP": "set_P",
-    "SetR": "set_recall", "SetF": "set_F", "SetAP": "set_map", "SetRelP": "set_relative_P",
-    "RBP": "rbp_p=0.8",  # what it means in ir_measures
-}  # fmt: skip
+__all__ = ["NICKNAMES", "TABLE", "BadCutoff", "Column", "WrongFormat", "canonical", "depth_needed",
+           "help_text", "ignored_parameters", "key_column", "required_depth",
+           "resolve"]  # fmt: skip
 
 
 class BadCutoff(UsageError):
     """A measure that exists, with parameters that it cannot have (trec_eval's exit code: 2)."""
 
     exit_code = 2
+
+
+class WrongFormat(UsageError):
+    """A measure that exists, for other judgements than these (trec_eval's exit code: 4)."""
+
+    exit_code = 4
 
 
 @dataclass(frozen=True)
@@ -86,7 +73,7 @@ class Column:
         """The part of the name behind the family: ``10``, ``0.10``; empty without one."""
         if self.row.kind == "rank" and self.cutoff is not None:
             return str(int(self.cutoff))
-        if self.row.kind == "point" and self.cutoff is not None:
+        if self.row.kind in ("point", "signed point") and self.cutoff is not None:
             return f"{self.cutoff:.2f}"
         return self.typed
 
@@ -118,9 +105,9 @@ class Column:
     @property
     def sees(self) -> int | None:
         """Number of documents a query that matter; None when all do."""
-        if self.family in ("num_q", "num_rel", "num_ret", "runid", "ideal_dcg"):
+        if self.row.sees == "nothing":
             return 1
-        if self.row.kind == "rank" or self.family == "relstring":
+        if self.row.kind == "rank" or self.row.sees == "cutoff":
             return int(self.cutoff or 0)
         return None
 
@@ -132,7 +119,11 @@ def depth_needed(columns: Iterable[Column]) -> int | None:
 
 
 def resolve(
-    measures: Iterable[str], *, command_line: bool = False, compat: int = 10
+    measures: Iterable[str],
+    *,
+    command_line: bool = False,
+    compat: int = 10,
+    qrels_format: str | None = "qrels",
 ) -> list[Column]:
     """Columns for measure names, in table order, without repeats.
 
@@ -150,6 +141,8 @@ def resolve(
         decimals, which are cut off; nicknames may have parameters, which mean nothing.
     compat : int
         9 or 10: whose nicknames.
+    qrels_format : str or None
+        Of the judgements, as -R names it; None allows the measures of all formats.
 
     Returns
     -------
@@ -159,7 +152,7 @@ def resolve(
     ------
     UsageError
         Naming every measure that is unknown. If all are known and only their parameters are
-        wrong, the error is a `BadCutoff`.
+        wrong, the error is a `BadCutoff`; a `WrongFormat` if they are of other judgements.
     """
     measures = [measures] if isinstance(measures, str) else list(measures)
     if not measures:
@@ -176,10 +169,10 @@ def resolve(
                 asked.setdefault(one, {})
             continue
         if family not in TABLE or (separator and not text):
-            unknown.append(_why_unknown(name, family))
+            unknown.append(_why_unknown(name))
             continue
         into = asked.setdefault(family, {})
-        if not separator:
+        if not separator or (command_line and TABLE[family].kind == "ignored"):
             continue
         if command_line and separator == ".":
             if family in settled:
@@ -189,11 +182,59 @@ def resolve(
             into.update(dict.fromkeys(_columns(family, text, command_line)))
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
+    strange = _of_other_formats(asked, qrels_format)
     if unknown:
-        raise UsageError("; ".join([*unknown, *wrong]))
+        raise UsageError("; ".join([*unknown, *strange, *wrong]))
+    if strange:
+        raise WrongFormat("; ".join(strange))
     if wrong:
         raise BadCutoff("; ".join(wrong))
     return [column for family in TABLE if family in asked for column in _of(family, asked[family])]
+
+
+def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
+    """What is wrong with measures that are made for other judgements, by their format."""
+    if qrels_format is None:
+        return []
+    own = FORMATS[qrels_format]
+    strange: dict[str, list[str]] = {}
+    for name in sorted(families, key=[*TABLE].index):
+        if TABLE[name].format not in ("any", own):
+            strange.setdefault(TABLE[name].format, []).append(name)
+    return [
+        f"Can't calculate measure {names[0]!r} with -R {qrels_format}: {', '.join(names)} "
+        f"{'is' if len(names) == 1 else 'are'} for judgements of the format {made}; name that "
+        f"with -R, or take measures of {qrels_format}"
+        for made, names in strange.items()
+    ]
+
+
+def canonical(name: str) -> str | None:
+    """trec_eval's name of the one measure that a result key names, whatever its spelling.
+
+    ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for what is no measure,
+    or several, and for strings, which have no mean.
+    """
+    found = key_column(name)
+    return None if found is None else found.name
+
+
+def key_column(name: str) -> Column | None:
+    """The column of `canonical`."""
+    for spelled in dict.fromkeys((name, _recased(name))):
+        try:
+            columns = resolve([spelled])
+        except UsageError:
+            continue
+        if len(columns) == 1 and not columns[0].is_text and spelled not in NICKNAMES:
+            return columns[0]
+    return None
+
+
+def required_depth(name: str) -> int | None:
+    """Candidates a question that the measure of a key can see; None for the whole run."""
+    column = key_column(name)
+    return column.sees if column is not None and column.row.kind == "rank" else None
 
 
 def ignored_parameters(measures: Iterable[str]) -> list[str]:
@@ -203,7 +244,7 @@ def ignored_parameters(measures: Iterable[str]) -> list[str]:
     for name in measures:
         family, separator, _ = _split(name, command_line=True)
         if separator == ".":
-            if family in seen or family in NICKNAMES:
+            if family in seen or family in NICKNAMES or TABLE[family].kind == "ignored":
                 ignored.append(name)
             seen.add(family)
     return ignored
@@ -237,7 +278,7 @@ def _of(family: str, asked: dict[Column, None]) -> list[Column]:
         once = {column.name: column for column in asked}
         return sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     row = TABLE[family]
-    if row.kind in ("rank", "point", "number"):
+    if row.kind in ("rank", "point", "signed point", "number"):
         return [Column(family, cutoff) for cutoff in row.defaults]
     return [Column(family, numbers=row.defaults)]
 
@@ -252,14 +293,14 @@ def _columns(family: str, text: str, command_line: bool) -> list[Column]:
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:
     """Family, separator and parameters; the separator is empty for a bare family."""
-    if name in TABLE or name in NICKNAMES or name in ELSEWHERE:
+    if name in TABLE or name in NICKNAMES:
         return name, "", ""
     name = _translated(name)
     if command_line and "." in name and name.partition(".")[0] in (*TABLE, *NICKNAMES):
         stem, dot, rest = name.partition(".")
         return stem, dot, rest
     # The longest first, so that Rprec_mult is not read as Rprec with the parameter "mult".
-    for family in sorted([*TABLE, *ELSEWHERE], key=len, reverse=True):
+    for family in sorted(TABLE, key=len, reverse=True):
         rest = name[len(family) :]
         if not rest and name == family:
             return family, "", ""
@@ -268,21 +309,44 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
     return name, "", ""
 
 
+def _aliases() -> dict[str, str]:
+    """Other spellings of a whole name, to trec_eval's with parameters."""
+    found = {}
+    for family, row in TABLE.items():
+        for alias in row.aliases:
+            spelling, _, parameters = alias.partition(":")
+            found[spelling] = f"{family}_{parameters}" if parameters else family
+    return found
+
+
+def _before_at() -> dict[str, str]:
+    """What stands before "@", in lower case, to its family."""
+    return {stem: family for family, row in TABLE.items() for stem in row.at}
+
+
 def _translated(name: str) -> str:
     """trec_eval's spelling of ``AP@20``, ``RR`` and ``RBP(p=0.8)``; other names as they are."""
-    if name in _PLAIN:
-        return _PLAIN[name]
+    whole = _aliases().get(name)
+    if whole is not None:
+        return whole
     stem, at, cut = name.partition("@")
-    if at and stem.lower() in _AT:
-        return f"{_AT[stem.lower()]}_{cut}"
+    family = _before_at().get(stem.lower()) if at else None
+    if family is not None:
+        return f"{family}_{cut}"
     persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
     return f"rbp_{persistence[1].replace(' ', '')}" if persistence else name
 
 
-def _why_unknown(name: str, family: str) -> str:
-    if family in ELSEWHERE or name.startswith("prefs_"):
-        reason = ELSEWHERE.get(family, ELSEWHERE["prefs"])
-        return f"measure {name!r} is not supplied: it is {reason}"
+def _recased(name: str) -> str:
+    """The name with its family as the table writes it, for keys, in which case plays no part."""
+    lower = name.lower()
+    for known in sorted([*TABLE, *_aliases()], key=lambda text: (-len(text), text not in TABLE)):
+        if lower.startswith(known.lower()) and lower[len(known) : len(known) + 1] in ("", ".", "_"):
+            return known + lower[len(known) :]
+    return name
+
+
+def _why_unknown(name: str) -> str:
     if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
         return (
             f"measure {name!r}: the level of relevance and judged_only hold for all measures; "
@@ -290,7 +354,7 @@ def _why_unknown(name: str, family: str) -> str:
         )
     import difflib
 
-    known = [*TABLE, *NICKNAMES, *_PLAIN]
+    known = [*TABLE, *NICKNAMES, *_aliases()]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "the known ones are in `kgtrec eval --help`"
     return f"unknown measure {name!r}: {hint}"

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from kgtrec.trec.measures.definitions import Family
+from kgtrec.trec.measures.family import Family
 
 __all__ = ["Parameters", "WrongParameters", "parameters_of"]
 
@@ -59,8 +59,9 @@ def parameters_of(name: str, family: Family, text: str, strict: bool) -> Paramet
     parts = text.split(",")
     if family.kind == "rank":
         return Parameters(cutoffs=_ranks(name, parts, strict))
-    if family.kind == "point":
-        return Parameters(cutoffs=_points(name, parts, strict))
+    if family.kind in ("point", "signed point"):
+        sign = "-?" if family.kind == "signed point" else ""
+        return Parameters(cutoffs=_points(name, parts, strict, sign))
     if family.kind == "number":
         return Parameters(cutoffs=_single(name, parts))
     if family.kind == "numbers":
@@ -82,8 +83,9 @@ def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str]
     return tuple((float(cutoff), "") for cutoff in cutoffs)
 
 
-def _points(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str], ...]:
-    if not all(re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", part, re.ASCII) for part in parts):
+def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple[float, str], ...]:
+    form = rf"{sign}(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+    if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
     values = [float(part) for part in parts]
     if not strict and any(abs(v * 100 - round(v * 100)) > 1e-9 for v in values):

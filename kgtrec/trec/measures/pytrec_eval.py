@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.binary import own_values
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
-from kgtrec.trec.measures.names import GRADED, Column, depth_needed
+from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.relevant import View
 
@@ -46,16 +46,10 @@ _PIECE_DOCUMENTS = 500_000
 _MOST_DOCUMENTS = 2**24 - 1
 _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
-# In no release of pytrec_eval, or known without looking at a single document.
-_LACKING = frozenset({
-    "runid", "num_q", "num_ret", "num_rel", "relstring", "rbp", "rbp_resid", "unj", "dcg",
-    "ideal_dcg", "yaap", "recip_rank_cut", "judged",
-})  # fmt: skip
-
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
     """Whether pytrec_eval has the measure with these parameters, as that trec_eval means it."""
-    if column.family in _LACKING or column.typed:
+    if not column.row.in_pytrec_eval or column.typed:
         return False
     if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
         return False
@@ -86,8 +80,8 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
         If a query has more documents than float32 can number.
     """
     values = {column.name: np.zeros(len(lists)) for column in columns}
-    graded = [column for column in columns if column.family in GRADED]
-    plain = [column for column in columns if column.family not in GRADED]
+    graded = [column for column in columns if column.row.graded]
+    plain = [column for column in columns if not column.row.graded]
     if options.level == 1 and graded:  # relevant means the same to both
         graded, plain = list(columns), []
     for group, codes in ((plain, False), (graded, True)):

@@ -7,7 +7,7 @@ trec_eval: the same bits, hence the same printed digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.options import EvalOptions
 
-__all__ = ["Places", "View", "log2", "narrowed", "parts", "running_sum"]
+__all__ = [
+    "PlacedView", "Places", "View", "gain_of", "log2", "narrowed", "parts", "running_sum",
+    "some_queries",
+]  # fmt: skip
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -143,6 +146,94 @@ class View:
     def _judged_from(self, level: int) -> Places:
         return places(self.lists.judged >= level, self.lists.judged_offsets)
 
+    @cached_property
+    def highest(self) -> Ints:
+        """Highest relevance judged of each query, -1 for none from 0 up."""
+        lists = self.lists
+        some = np.diff(lists.judged_offsets) > 0  # the judgements of a query come highest first
+        highest = np.full(len(lists), -1, np.int64)
+        highest[some] = np.maximum(lists.judged[lists.judged_offsets[:-1][some]], -1)
+        return highest
+
+    def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
+        """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
+        relevance = self.lists.relevance
+        found = places(_may_gain(relevance, gains, least), self.lists.offsets)
+        return found, gain_of(relevance[found.position], gains)
+
+    def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
+        """The best list of all judged documents, down to the last gain above 0."""
+        lists = self.lists
+        top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
+        if gains:
+            # The judgements come by relevance, which may no longer be the order of gains.
+            owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
+            top = top[np.lexsort((-top, owner))]
+        best = places(top > 0, lists.judged_offsets)
+        return best, top[best.position]
+
+
+class PlacedView(View):
+    """Relevant documents by their places alone, in lists of any length, as binary judgements.
+
+    Parameters
+    ----------
+    query, place : ndarray of int64, shape (n,)
+        Of each relevant document that is in a list: number of the query, ascending, and rank from
+        0, ascending within it.
+    num_rel : ndarray of int64, shape (n_queries,)
+        Relevant documents of every query, in its list or not.
+    """
+
+    def __init__(self, query: Ints, place: Ints, num_rel: Ints) -> None:
+        count = np.bincount(query, minlength=len(num_rel))
+        start = np.cumsum(count) - count
+        hits = Places(np.arange(len(query)), query, place, count, start)
+        length = np.zeros(len(num_rel), np.int64)  # nothing relevant stands further down
+        length[query] = place + 1
+        object.__setattr__(self, "options", EvalOptions())
+        self.__dict__.update(hits=hits, num_rel=num_rel, length=length)
+
+    @property
+    def highest(self) -> Ints:
+        """1 for each query that has a relevant document."""
+        return np.where(self.num_rel > 0, 1, -1)
+
+    def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
+        """The relevant documents gain 1."""
+        return self.hits, np.ones(len(self.hits.query))
+
+    def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
+        """All relevant documents."""
+        ones = np.ones(int(self.num_rel.sum()))
+        return places(ones > 0, np.concatenate(([0], np.cumsum(self.num_rel)))), ones
+
+
+def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
+    """Gain of each relevance, UNJUDGED included."""
+    gain = np.maximum(relevance, 0).astype(np.float64)
+    for level, value in gains.items():
+        if level >= 0:
+            gain[relevance == level] = value
+        elif level == -1:
+            gain[relevance == UNJUDGED] = value
+        elif level == -2:
+            gain[(relevance < 0) & (relevance != UNJUDGED)] = value
+    return gain
+
+
+def _may_gain(relevance: Ints, gains: Mapping[int, float], least: int) -> Bools:
+    """Relevance from `least`, or one that the parameters name."""
+    mask = relevance >= least
+    for level in gains:
+        if 0 <= level < least:
+            mask |= relevance == level
+        elif level == -1:
+            mask |= relevance == UNJUDGED
+        elif level == -2:
+            mask |= (relevance < 0) & (relevance != UNJUDGED)
+    return mask
+
 
 def narrowed(lists: Lists, options: EvalOptions) -> Lists:
     """The lists after -M and -J: cut at `most` documents, then without unjudged ones."""
@@ -179,6 +270,24 @@ def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
         stop = min(max(stop, start + 1), len(lists))
         yield start, stop, _slice(lists, start, stop)
         start = stop
+
+
+def some_queries(lists: Lists, chosen: Ints) -> Lists:
+    """The lists of some queries, ascending numbers."""
+    size, judgements = np.diff(lists.offsets), np.diff(lists.judged_offsets)
+    mask = np.zeros(len(lists), bool)
+    mask[chosen] = True
+    documents = np.repeat(mask, size)
+    return replace(
+        lists,
+        queries=[lists.queries[i] for i in chosen.tolist()],
+        offsets=np.concatenate(([0], np.cumsum(size[chosen]))),
+        relevance=lists.relevance[documents],
+        scores=lists.scores[documents],
+        retrieved=lists.retrieved[chosen],
+        judged_offsets=np.concatenate(([0], np.cumsum(judgements[chosen]))),
+        judged=lists.judged[np.repeat(mask, judgements)],
+    )
 
 
 def _slice(lists: Lists, start: int, stop: int) -> Lists:

@@ -13,21 +13,24 @@ tied, all three are the value that trec_eval gives, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
+from kgtrec.trec.measures.family import FIXED, OF_SETS, function_of
 from kgtrec.trec.measures.judged_lists import Lists
-from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.names import TABLE, Column
 from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import Bools, Floats, Ints, log2, parts
+from kgtrec.trec.measures.relevant import Bools, Floats, Ints, gain_of, log2, parts, some_queries
 from kgtrec.trec.measures.tie_groups import Slots, TieGroups, tie_groups
 from kgtrec.trec.measures.values import Values, values
 
-__all__ = ["TIES", "check_tie_forms", "has_tie_form", "tied_values"]
+__all__ = ["TIES", "check_tie_forms", "has_tie_form", "queries_with_ties", "tied_values"]
 
 TIES = {
     "expected": "the mean over all orders of tied documents",
@@ -35,37 +38,93 @@ TIES = {
     "max": "the greatest value that an order of tied documents gives",
 }
 
-# The same in every order; of sets, unless -M cuts a group.
-_FIXED = frozenset({"runid", "num_q", "num_rel", "ideal_dcg"})
-_SETS = frozenset({
-    "num_ret", "num_rel_ret", "num_nonrel_judged_ret", "set_P", "set_relative_P", "set_recall",
-    "set_map", "set_F", "utility",
-})  # fmt: skip
-
 _PART_DOCUMENTS = 1_000_000
+_ROUNDING = 1e-12
 
 
 def has_tie_form(column: Column, options: EvalOptions) -> bool:
     """Whether `tied_values` knows the measure; for gains, with its default gains only."""
-    if column.family in _EXPECTED:
-        return not column.gains
-    return _is_fixed(column, options)
+    if not column.row.expected or column.row.expected in (FIXED, OF_SETS):
+        return _is_fixed(column, options)
+    return not column.gains
 
 
 def _is_fixed(column: Column, options: EvalOptions) -> bool:
     """True where no order of tied documents changes the value."""
-    return column.family in _FIXED or (column.family in _SETS and options.most is None)
+    row = column.row
+    return row.expected == FIXED or (row.expected == OF_SETS and options.most is None)
 
 
 def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
     """Raise `UsageError` naming the measures that have no form under ties, and those that have."""
     without = [column.name for column in columns if not has_tie_form(column, options)]
     if without:
-        fixed = sorted(_FIXED if options.most is not None else _FIXED | _SETS)
+        every = [Column(family) for family in TABLE]
+        fixed = [column.family for column in every if _is_fixed(column, options)]
+        forms = [c.family for c in every if has_tie_form(c, options) and c.family not in fixed]
         raise UsageError(
             f"--ties has no form of {', '.join(without)}; leave them out. It has forms of "
-            f"{', '.join(_EXPECTED)}, and no order changes {', '.join(fixed)}"
+            f"{', '.join(forms)}, and no order changes {', '.join(sorted(fixed))}"
         )
+
+
+def queries_with_ties(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
+) -> int:
+    """Queries in which the order of tied documents changes a measure.
+
+    The value of the order that is best by what the documents are worth to the measure, and that of
+    the worst, differ then. Under -M, which may cut a group of ties, the judged documents that are
+    not relevant come first and last, too.
+
+    Parameters
+    ----------
+    lists : Lists
+        As for `tied_values`.
+    columns : sequence of Column
+    options : EvalOptions, optional
+    """
+    options = options or EvalOptions()
+    columns = [column for column in columns if column.row.expected != FIXED]
+    options = replace(options, native=True)
+    return sum(
+        int(_changed(_with_ties(part, options), columns, options).sum())
+        for _, _, part in parts(lists, _PART_DOCUMENTS)
+    )
+
+
+def _with_ties(lists: Lists, options: EvalOptions) -> Lists:
+    """The queries that have a tie where -M looks."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    return some_queries(lists, np.unique(groups.query[groups.drawn > 0]))
+
+
+def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> Bools:
+    """Which queries have a measure that differs between two orders of their ties."""
+    found = np.zeros(len(lists), bool)
+    if not len(lists):
+        return found
+    for gains in dict.fromkeys(column.gains for column in columns):
+        alike = [column for column in columns if column.gains == gains]
+        worth: list[NDArray[Any]] = [gain_of(lists.relevance, dict(gains))] if gains else []
+        worth.append(lists.relevance)
+        if options.most is not None:
+            worth.append((lists.relevance >= 0) & (lists.relevance < options.level))
+        for one in worth:
+            first, last = (
+                values(_sorted_ties(lists, options, one, best), alike, options)
+                for best in (True, False)
+            )
+            for name in first:
+                found |= _differ(first[name], last[name])
+    return found
+
+
+def _differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
+    """Not the same but for what rounding makes of sums in another order."""
+    if first.dtype == object:
+        return np.asarray(first != second, bool)
+    return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
 
 
 def tied_values(
@@ -99,7 +158,9 @@ def tied_values(
         raise UsageError(f"ties is {ties!r}; it must be one of {', '.join(TIES)}")
     check_tie_forms(columns, options)
     if ties != "expected":
-        return values(_sorted_ties(lists, options, ties == "max"), columns, options)
+        return values(
+            _sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options
+        )
     columns = [column for column in columns if column.family != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
@@ -108,21 +169,25 @@ def tied_values(
         tied = _Tied(part, tie_groups(part, options, worth), options)
         for column in columns:
             if column.name in pieces:
-                pieces[column.name].append(_EXPECTED[column.family](tied, column))
+                pieces[column.name].append(function_of(column.row.expected)(tied, column))
     found = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
     found.update(fixed)
     return Values({column.name: found[column.name] for column in columns})
 
 
-def _sorted_ties(lists: Lists, options: EvalOptions, best_first: bool) -> Lists:
-    """The lists with the documents of each tie group by relevance."""
+def _sorted_ties(
+    lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool
+) -> Lists:
+    """The lists with the documents of each tie group by a number each, of all documents."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     slots = groups.slots()
     where = groups.first[slots.group] + slots.turn - 1
-    tied = lists.relevance[where]
-    order = np.lexsort((-tied if best_first else tied, slots.group))
+    tied = worth[where].astype(np.float64)
+    # Relevances beyond the digits of a float64 are told apart, too.
+    exact = lists.relevance[where]
+    order = np.lexsort((-exact, -tied, slots.group) if best_first else (exact, tied, slots.group))
     relevance = lists.relevance.copy()
-    relevance[where] = tied[order]
+    relevance[where] = exact[order]
     return replace(lists, relevance=relevance)
 
 
@@ -237,7 +302,7 @@ def _rank(column: Column) -> int:
     return int(column.cutoff or 0)
 
 
-def _average_precision(tied: _Tied, column: Column) -> Floats:
+def average_precision(tied: _Tied, column: Column) -> Floats:
     slots, terms = tied.hits.slots, tied.hits.precision_terms
     if column.cutoff is not None:
         terms = np.where(slots.rank <= _rank(column), terms, 0.0)
@@ -252,23 +317,23 @@ def _at(tied: _Tied, column: Column) -> Floats:
     return _found_within(tied, np.full(len(tied.lists), _rank(column)))
 
 
-def _precision(tied: _Tied, column: Column) -> Floats:
+def precision(tied: _Tied, column: Column) -> Floats:
     return _at(tied, column) / _rank(column)
 
 
-def _recall(tied: _Tied, column: Column) -> Floats:
+def recall(tied: _Tied, column: Column) -> Floats:
     return _over(_at(tied, column), tied.num_rel)
 
 
-def _relative_precision(tied: _Tied, column: Column) -> Floats:
+def relative_precision(tied: _Tied, column: Column) -> Floats:
     return _over(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
 
 
-def _r_precision(tied: _Tied, column: Column) -> Floats:
+def r_precision(tied: _Tied, column: Column) -> Floats:
     return _over(_found_within(tied, tied.num_rel), tied.num_rel)
 
 
-def _reciprocal(tied: _Tied, column: Column) -> Floats:
+def reciprocal_rank(tied: _Tied, column: Column) -> Floats:
     first = tied.hits.first
     terms = first.slots.seen * first.chance / first.slots.rank
     if column.cutoff is not None:
@@ -276,7 +341,7 @@ def _reciprocal(tied: _Tied, column: Column) -> Floats:
     return tied.total(first.slots.query, terms)
 
 
-def _success(tied: _Tied, column: Column) -> Floats:
+def success(tied: _Tied, column: Column) -> Floats:
     first = tied.hits.first
     near = first.slots.seen * (first.slots.rank <= _rank(column))
     found = tied.total(first.slots.query, near * first.chance)
@@ -284,29 +349,13 @@ def _success(tied: _Tied, column: Column) -> Floats:
     return found
 
 
-def _dcg(tied: _Tied, column: Column) -> Floats:
+def dcg(tied: _Tied, column: Column) -> Floats:
     slots, terms = tied.gained
     if column.cutoff is not None:
         terms = np.where(slots.rank <= _rank(column), terms, 0.0)
     return tied.total(slots.query, terms)
 
 
-def _ndcg(tied: _Tied, column: Column) -> Floats:
+def ndcg(tied: _Tied, column: Column) -> Floats:
     depth = None if column.cutoff is None else _rank(column)
-    return _over(_dcg(tied, column), tied.ideal(depth))
-
-
-_EXPECTED: dict[str, Callable[[_Tied, Column], Floats]] = {
-    "map": _average_precision,
-    "map_cut": _average_precision,
-    "recip_rank": _reciprocal,
-    "recip_rank_cut": _reciprocal,
-    "success": _success,
-    "P": _precision,
-    "recall": _recall,
-    "relative_P": _relative_precision,
-    "Rprec": _r_precision,
-    "ndcg": _ndcg,
-    "ndcg_cut": _ndcg,
-    "dcg": _dcg,
-}
+    return _over(dcg(tied, column), tied.ideal(depth))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.binary import FLOOR, own_values
 from kgtrec.trec.measures.judged_lists import Lists
-from kgtrec.trec.measures.names import GRADED, Column, depth_needed
+from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.pytrec_eval import HIGHEST_GRADE, can_supply, fed_values
 from kgtrec.trec.measures.relevant import View, narrowed, parts
@@ -186,5 +186,5 @@ def _suppliers(
         handed = handed if depth is None else np.minimum(handed, depth)
         native = int(handed.sum()) + len(lists.judged) > NATIVE_DOCUMENTS
     steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
-    fed = [c for c in able if not native and not (steep and c.family in GRADED)]
+    fed = [c for c in able if not native and not (steep and c.row.graded)]
     return fed, tuple(column.name for column in able if column not in fed)
