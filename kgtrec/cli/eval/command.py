@@ -70,12 +70,14 @@ def _evaluate(qrels: str | None, runs: tuple[str, ...], call: options.Call) -> N
         _load_numpy_alone()
     from kgtrec.trec.eval.output import Wanted
 
+    call.check_file_formats()
     columns = call.columns(_is_given("measures"))
     beyond = call.beyond
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
     _check_files(qrels, runs)
-    call.check_file_formats()
+    if call.qrels_format != "qrels":
+        beyond.check_groups()
     wanted = Wanted([*columns, *beyond.micro], call.per_query, not call.no_summary)
     scored = _scored(qrels, runs, columns, beyond, call)
     _print(scored, wanted, call.form)
@@ -112,10 +114,10 @@ def _scored(
     qrels: str, runs: Sequence[str], columns: Sequence[Column], beyond: Beyond, call: options.Call
 ) -> list[Scored]:
     """Every run, before anything is printed."""
-    from kgtrec.trec.eval.score import read_judgements, score
+    from kgtrec.trec.eval.score import read_qrels, score
 
     beyond.check(columns, call.eval_options, call.zscores is not None)
-    judgements = read_judgements(qrels)
+    judgements = read_qrels(qrels, call.qrels_format)
     reference = None
     if call.zscores is not None:
         from kgtrec.trec.eval.zscores import read_reference
@@ -186,6 +188,8 @@ def _ties(run: Scored, call: options.Call) -> str:
     if call.ties is not None:
         return f"{found}; printed is {TIES[call.ties]}"
     columns = call.columns(_is_given("measures"))
+    if call.qrels_format != "qrels":
+        return found
     able = [column for column in columns if has_tie_form(column, call.eval_options)]
     if len(able) == len(columns) or not _is_given("measures"):
         return f"{found}; --ties expected averages over their orders"

@@ -17,7 +17,7 @@ def measure_help(measures: Sequence[str]) -> str:
     names = [name for name in measures if name in NICKNAMES]
     heads = [f"{name}: {', '.join(NICKNAMES[name])}\n" for name in names]
     micro, others = micro_columns(measures)
-    text = help_text(resolve(others, command_line=True)) if others else ""
+    text = help_text(resolve(others, command_line=True, qrels_format=None)) if others else ""
     return "\n".join([*heads, text + micro_help(micro)]).rstrip("\n")
 
 

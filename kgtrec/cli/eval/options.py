@@ -31,16 +31,16 @@ _LONG_NAMES = {
     "Output_old_results_format": "old-format",
 }  # fmt: skip
 
+# Formats of qrels, and the measures where none are named.
+DEFAULTS = {
+    "qrels": "official", "prefs": "all_prefs", "qrels_prefs": "all_prefs", "qrels_jg": "qrels_jg",
+}  # fmt: skip
+
 CONTEXT = {
     # -h may ask for the help of a measure: see _help.
     "help_option_names": [],
     "token_normalize_func": lambda name: _LONG_NAMES.get(name, name),
 }
-
-_OTHER_QRELS = {
-    "prefs": "preference judgements", "qrels_prefs": "qrels read as preferences",
-    "qrels_jg": "judgements of several assessors",
-}  # fmt: skip
 
 
 class _Whole(click.ParamType):
@@ -95,10 +95,13 @@ class Call:
         from kgtrec.trec.eval.micronames import micro_columns
         from kgtrec.trec.measures.names import resolve
 
-        _, others = micro_columns(self.measures)
+        measures = self.measures if are_given else (DEFAULTS[self.qrels_format],)
+        _, others = micro_columns(measures)
         if not others:
             return []
-        columns = resolve(others, command_line=True, compat=self.compat)
+        columns = resolve(
+            others, command_line=True, compat=self.compat, qrels_format=self.qrels_format
+        )
         if self.ties is None or are_given:
             return columns
         from kgtrec.trec.measures.ties import has_tie_form
@@ -145,12 +148,9 @@ class Call:
 
     def check_file_formats(self) -> None:
         """Raise `WrongFormat` unless they are those of qrels and runs."""
-        if self.qrels_format != "qrels":
-            kind = _OTHER_QRELS.get(self.qrels_format)
-            what = f"is for {kind}, which are not read here" if kind else "is not known"
+        if self.qrels_format not in DEFAULTS:
             raise WrongFormat(
-                f"-R {self.qrels_format} {what}; leave it out and give qrels, "
-                "lines of `query iter document relevance`"
+                f"-R {self.qrels_format} is not known; it must be one of {', '.join(DEFAULTS)}"
             )
         if self.run_format != "trec_results":
             raise WrongFormat(
@@ -205,7 +205,7 @@ _TREC_EVAL = (
         "-m", "--measure", "measures", multiple=True, default=("official",), metavar="MEASURE",
         is_eager=True,
         help="A measure, with parameters behind a dot (P.5,10), or a nickname: official, set, "
-        "all_trec; repeatable. Default: official.",
+        "all_trec; prefs, all_prefs; qrels_jg. Repeatable. Default: official, or all of -R.",
     ),
     click.option("-q", "--per-query", is_flag=True, help="Lines for every query, too."),
     click.option("-n", "--no-summary", is_flag=True, help="No lines over all queries."),
@@ -232,7 +232,10 @@ _TREC_EVAL = (
         help="Print z-scores: FILE has lines `query measure mean deviation`.",
     ),
     click.option(
-        "-R", "--qrels-format", default="qrels", metavar="NAME", help="Only qrels is read."
+        "-R", "--qrels-format", default="qrels", metavar="NAME",
+        help="qrels (default); preferences: prefs, lines of `query group subgroup document level`, "
+        "or qrels_prefs, the same without subgroup; qrels_jg: judgements of several assessors, "
+        "`query assessor document relevance`.",
     ),
     click.option(
         "-T", "--run-format", default="trec_results", metavar="NAME",

@@ -64,6 +64,19 @@ class Beyond:
         if self.micro and is_zscored:
             raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
 
+    def check_groups(self) -> None:
+        """Raise `UsageError` for what judgements in groups do not have."""
+        if self.ties is not None:
+            raise UsageError(
+                "--ties has forms of measures of qrels only, not of judgements in groups; leave it "
+                "out, or take -R qrels"
+            )
+        if self.micro:
+            raise UsageError(
+                "kg_ measures rank the answers of qrels, not of judgements in groups; leave them "
+                "out, or take -R qrels"
+            )
+
 
 def intervals(
     values: Mapping[str, NDArray[Any]],

@@ -11,10 +11,10 @@ import numpy as np
 from kgtrec.errors import UsageError
 from kgtrec.trec.eval.beyond import Beyond
 from kgtrec.trec.eval.micronames import micro_columns
-from kgtrec.trec.eval.score import Scored, score
+from kgtrec.trec.eval.score import Scored, read_qrels, score
 from kgtrec.trec.files.convert import qrels_data, run_data
 from kgtrec.trec.files.text import is_path
-from kgtrec.trec.measures.judge import read_judgements
+from kgtrec.trec.measures.definitions import FORMATS
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
@@ -30,7 +30,7 @@ class Row(dict[str, Any]):
 
     def __missing__(self, name: object) -> Any:
         try:
-            (column,) = resolve([str(name)])
+            (column,) = resolve([str(name)], qrels_format=None)
         except ValueError:  # unknown, or several measures
             raise KeyError(name) from None
         if column.name not in self:
@@ -53,6 +53,7 @@ def evaluate(
     compat: int = 10,
     ties: str | None = None,
     entities: int | None = None,
+    qrels_format: str = "qrels",
 ) -> Any:
     """Values of trec_eval's measures for a run: the numbers of ``kgtrec eval``, unrounded.
 
@@ -93,6 +94,9 @@ def evaluate(
         the order by name.
     entities : int, optional
         Entities of the graph, which kg_mr, kg_amr and kg_amri need.
+    qrels_format : {"qrels", "prefs", "qrels_prefs", "qrels_jg"}
+        Of the judgements (-R). Those in groups are a file, or query, group, (for prefs) subgroup
+        and document to a level, as nested dicts; their measures are ``all_prefs`` and ``qrels_jg``.
 
     Returns
     -------
@@ -124,12 +128,19 @@ def evaluate(
         compat=compat,
     )
     micro, names = micro_columns(_names(measures))
-    columns = _columns(names, summary, compat) if names or not micro else []
+    if qrels_format not in FORMATS:
+        raise UsageError(f"qrels_format={qrels_format!r} is unknown; take {', '.join(FORMATS)}")
+    columns = _columns(names, summary, compat, qrels_format) if names or not micro else []
     beyond = Beyond(ties, micro, entities)
+    if qrels_format != "qrels":
+        beyond.check_groups()
     if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
         raise UsageError("both files are standard input (-), which can be read only once")
     data = run if is_path(run) else run_data(run)
-    judged = read_judgements(qrels if is_path(qrels) else qrels_data(qrels))
+    if is_path(qrels) or qrels_format != "qrels":
+        judged = read_qrels(qrels, qrels_format)
+    else:
+        judged = read_qrels(qrels_data(qrels))
     scored = score(judged, data, columns, options, beyond=beyond)
     if as_ == "frame":
         return _framed(scored, summary)
@@ -153,7 +164,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[Any]) 
     UsageError
         Measures that are unknown, or that the rows do not have.
     """
-    asked = resolve(_names(measures))
+    asked = resolve(_names(measures), qrels_format=None)
     columns = [c for c in asked if not c.is_query_only and c.family != "runid"]
     lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
     if lacking:
@@ -171,8 +182,8 @@ def _names(measures: Iterable[Any]) -> list[str]:
     return [str(measure) for measure in measures]
 
 
-def _columns(names: Sequence[str], summary: bool, compat: int) -> list[Column]:
-    columns = resolve(names, compat=compat)
+def _columns(names: Sequence[str], summary: bool, compat: int, qrels_format: str) -> list[Column]:
+    columns = resolve(names, compat=compat, qrels_format=qrels_format)
     kept = [c for c in columns if not (c.is_query_only if summary else c.family == "runid")]
     if not kept:
         asked = ", ".join(column.name for column in columns)

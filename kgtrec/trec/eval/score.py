@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.trec.eval.zscores import Reference
     from kgtrec.trec.files.pack import RunData
+    from kgtrec.trec.measures.judgement_groups import GroupJudgements
 
-__all__ = ["Judgements", "NothingShared", "Scored", "read_judgements", "score"]
+__all__ = ["Judgements", "NothingShared", "Scored", "read_judgements", "read_qrels", "score"]
 
 Array = NDArray[Any]
 
@@ -91,8 +92,25 @@ class Scored:
     resampling: Resampling | None = None
 
 
+def read_qrels(qrels: Any, qrels_format: str = "qrels") -> Judgements | GroupJudgements:
+    """Judgements of any format, to score any number of runs.
+
+    Parameters
+    ----------
+    qrels : str, path-like, QrelsColumns or mapping
+        See `read_judgements` and `kgtrec.trec.files.group_lines.read_group_lines`.
+    qrels_format : str
+        A key of `kgtrec.trec.measures.definitions.FORMATS`.
+    """
+    if qrels_format == "qrels":
+        return read_judgements(qrels)
+    from kgtrec.trec.measures.judgement_groups import read_groups
+
+    return read_groups(qrels, qrels_format)
+
+
 def score(
-    qrels: Judgements,
+    qrels: Judgements | GroupJudgements,
     run: PathName | RunData,
     columns: Sequence[Column],
     options: EvalOptions | None = None,
@@ -105,8 +123,8 @@ def score(
 
     Parameters
     ----------
-    qrels : Judgements
-        From `read_judgements`.
+    qrels : Judgements or GroupJudgements
+        From `read_qrels`.
     run : str, path-like, RunColumns or mapping
         The file; ``-`` is standard input. Or the run itself: columns, or query, then document, to
         its score.
@@ -134,7 +152,12 @@ def score(
     """
     options, beyond = options or EvalOptions(), beyond or Beyond()
     beyond.check(columns, options, reference is not None)
-    lists = _lists(qrels, run, None if beyond.micro else depth_needed(columns), options)
+    groups = None if isinstance(qrels, Judgements) else qrels
+    if isinstance(qrels, Judgements):
+        lists = _lists(qrels, run, None if beyond.micro else depth_needed(columns), options)
+    else:
+        beyond.check_groups()
+        lists = _lists(qrels.judged, run, None, replace(options, judged_only=False))
     shared = len(lists) - (lists.unanswered if options.complete else 0)
     if not shared:
         raise NothingShared(
@@ -143,7 +166,11 @@ def score(
         )
     if only is not None:
         lists = _one(lists, only, f"{_named(qrels.path)} and {_named(run)}")
-    if beyond.ties is None:
+    if groups is not None:
+        from kgtrec.trec.measures.judgement_groups import group_values
+
+        found = group_values(groups, lists, columns, options)
+    elif beyond.ties is None:
         found = values(lists, columns, options)
     else:
         from kgtrec.trec.measures.ties import tied_values
@@ -160,7 +187,7 @@ def score(
         unasked=lists.unasked,
         from_pytrec_eval=_from_pytrec_eval(columns, options, found, beyond),
         for_size=found.native,
-        tied=_tied(lists, columns, options),
+        tied=_tied(lists, columns, options, groups),
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
@@ -168,10 +195,16 @@ def score(
     return _without_absent(scored, options, lists)
 
 
-def _tied(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> int:
+def _tied(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions, groups: GroupJudgements | None
+) -> int:
     """Queries with ties that could change a column."""
     if not (lists.scores[1:] == lists.scores[:-1]).any():  # in single precision as of trec_eval 9
         return 0
+    if groups is not None:
+        from kgtrec.trec.measures.judgement_groups import groups_with_ties
+
+        return groups_with_ties(groups, lists, columns, options)
     from kgtrec.trec.measures.ties import queries_with_ties
 
     return queries_with_ties(lists, columns, options)

@@ -170,7 +170,7 @@ def r_precision(view: View, column: Column) -> Floats:
 
 
 def r_precision_mult(view: View, column: Column) -> Floats:
-    depth = ((column.cutoff or 0.0) * view.num_rel + 0.9).astype(np.int64)
+    depth = np.maximum(((column.cutoff or 0.0) * view.num_rel + 0.9).astype(np.int64), 0)
     return _share(_found_within(view, depth), depth)
 
 

@@ -30,7 +30,7 @@ from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 if TYPE_CHECKING:
     from kgtrec.trec.files.pack import QrelsData, RunData
 
-__all__ = ["Judgements", "ranked", "read_judgements", "read_lists"]
+__all__ = ["Judgements", "judgements", "ranked", "read_judgements", "read_lists"]
 
 Ints = NDArray[np.int64]
 
@@ -114,18 +114,19 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
 
         packed = pack_qrels(qrels)
         places = packed.text, packed.offsets, packed.begin, packed.size
-        return _judgements("the qrels", packed.names, places, packed.values)
+        return judgements("the qrels", packed.names, places, packed.values)
     groups = find_groups(read_text(qrels, is_run=False), threads)
     order = _byte_order(groups.names)
     found = read_documents(groups, order, threads)
     names = [groups.names[i] for i in order.tolist()]
     places = groups.text.data, found.offsets, found.begin, found.size
-    return _judgements(qrels, names, places, found.values)
+    return judgements(qrels, names, places, found.values)
 
 
-def _judgements(
+def judgements(
     path: PathName, names: list[bytes], places: tuple[Any, Ints, Ints, Any], relevance: Ints
 ) -> Judgements:
+    """Judged documents of queries in byte order: text, offsets, begin and size of the names."""
     if relevance.min(initial=0) <= UNJUDGED:  # that is taken
         relevance = np.maximum(relevance, UNJUDGED + 1)
     offsets = places[1]

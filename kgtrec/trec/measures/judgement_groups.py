@@ -1,0 +1,231 @@
+"""Judgements in groups beside a run: where each judged document stands in it.
+
+The native reader lists a run by what the documents are worth; here, a document is worth its number
+among the judged documents of its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import FileError, InputError
+from kgtrec.trec.files.group_lines import GroupLines, read_group_lines
+from kgtrec.trec.files.text import decoded
+from kgtrec.trec.measures.family import function_of
+from kgtrec.trec.measures.judge import Judgements, judgements
+from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import Ints, narrowed
+from kgtrec.trec.measures.tie_groups import tie_groups
+from kgtrec.trec.measures.values import Values
+
+__all__ = ["Contradiction", "GroupJudgements", "GroupView", "group_values", "groups_with_ties",
+           "read_groups"]  # fmt: skip
+
+
+class Contradiction(FileError):
+    """Judgements of a group that contradict each other (trec_eval's exit code: 4)."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, eq=False)
+class GroupJudgements:
+    """Judgements in groups as they were read, for any number of runs.
+
+    Attributes
+    ----------
+    lines : GroupLines
+    judged : Judgements
+        Each query's documents in byte order, numbered from 0.
+    pair : ndarray of int64, shape (n_lines,)
+        Number of each line's document among all documents of all queries.
+    """
+
+    lines: GroupLines
+    judged: Judgements
+    pair: Ints
+
+    @property
+    def path(self) -> Any:
+        """For messages."""
+        return self.lines.path
+
+    def __len__(self) -> int:
+        return len(self.judged)
+
+
+def read_groups(qrels: Any, form: str) -> GroupJudgements:
+    """Read judgements of a format other than qrels; see `read_group_lines`."""
+    lines = read_group_lines(qrels, form)
+    width = len(lines.documents)
+    pairs, pair = np.unique(lines.query * width + lines.document, return_inverse=True)
+    count = np.bincount(pairs // width, minlength=len(lines.queries))
+    offsets = np.concatenate(([0], np.cumsum(count)))
+    number = np.arange(len(pairs)) - np.repeat(offsets[:-1], count)
+    size = np.array([*map(len, lines.documents)], np.int64)
+    begin = np.cumsum(size) - size
+    document = pairs % width
+    places = (
+        b"".join(lines.documents), offsets, begin[document], size[document].astype(np.int32)
+    )  # fmt: skip
+    judged = judgements(lines.path, lines.queries, places, number)
+    return GroupJudgements(lines, judged, pair.reshape(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupView:
+    """The judgements of the queries that are evaluated, and where the run has their documents.
+
+    Attributes
+    ----------
+    groups : GroupJudgements
+    options : EvalOptions
+    n_queries : int
+    row : ndarray of int64, shape (n,)
+        The lines of these queries; the arrays below have an entry for each.
+    group : ndarray of int64, shape (n,)
+        Number of its group, ascending by query and name.
+    place : ndarray of int64, shape (n,)
+        Where the run has its document, from 0; -1 where it has not.
+    query_of : ndarray of int64, shape (n_groups,)
+        Query of each group.
+    """
+
+    groups: GroupJudgements
+    options: EvalOptions
+    n_queries: int
+    row: Ints
+    group: Ints
+    place: Ints
+    query_of: Ints
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """Room for what several measures share."""
+        return {}
+
+    @cached_property
+    def level(self) -> NDArray[Any]:
+        """Of each line."""
+        return self.groups.lines.level[self.row]
+
+    @cached_property
+    def document(self) -> Ints:
+        """Of each line: its number among all documents of all queries, in byte order."""
+        return self.groups.pair[self.row]
+
+    @cached_property
+    def n_groups(self) -> Ints:
+        """Groups of each query."""
+        return np.bincount(self.query_of, minlength=self.n_queries)
+
+    @property
+    def length(self) -> Ints:
+        """An entry a query, for what only counts queries."""
+        return np.zeros(self.n_queries, np.int64)
+
+    def fault(self, lines: Sequence[int], found: str, hint: str) -> InputError:
+        """What to raise for lines, by their numbers here, that contradict each other."""
+        rows = [int(self.row[line]) for line in lines]
+        found = f"{found} in {self.groups.lines.where(rows[0])}"
+        if self.groups.lines.line is None:
+            return InputError(f"{found}; {hint}")
+        at = max(self.groups.lines.at(row) or 0 for row in rows)
+        return Contradiction(self.groups.path, at, found=found, mend=hint)
+
+    def name(self, line: int) -> str:
+        """The document of a line, for messages."""
+        return self.groups.lines.named(int(self.row[line]))
+
+
+def group_values(
+    groups: GroupJudgements,
+    lists: Lists,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    *,
+    names_ascending: bool | None = None,
+) -> Values:
+    """Values of the measures of groups for every query.
+
+    Parameters
+    ----------
+    groups : GroupJudgements
+    lists : Lists
+        Of ``groups.judged``, with all documents that tie with the last one kept under -M.
+    columns : sequence of Column
+        runid is passed over.
+    options : EvalOptions
+    names_ascending : bool, optional
+        Which of tied documents comes first: by default, as in trec_eval, the first in byte order
+        for preferences, the last for qrels_jg.
+
+    Raises
+    ------
+    FileError
+        Preferences that contradict each other.
+    """
+    view = _view(groups, lists, options, names_ascending)
+    columns = [column for column in columns if column.family != "runid"]
+    return Values({c.name: function_of(c.row.function)(view, c) for c in columns})
+
+
+def groups_with_ties(
+    groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
+) -> int:
+    """Queries whose values differ between the two orders of tied documents by name."""
+    first, last = (
+        group_values(groups, lists, columns, options, names_ascending=ascending)
+        for ascending in (True, False)
+    )
+    changed = np.zeros(len(lists), bool)
+    for name, row in first.items():
+        changed |= row != last[name]
+    return int(changed.sum())
+
+
+def _view(
+    groups: GroupJudgements, lists: Lists, options: EvalOptions, names_ascending: bool | None
+) -> GroupView:
+    lines = groups.lines
+    if names_ascending is None:
+        names_ascending = lines.form != "qrels_jg"
+    if names_ascending:
+        lists = _ties_reversed(lists, options)
+    lists = narrowed(lists, replace(options, judged_only=False))
+    number = {decoded(name): i for i, name in enumerate(groups.judged.names)}
+    chosen = np.array([number[name] for name in lists.queries], np.int64)
+    offsets = groups.judged.offsets
+    place = np.full(offsets[-1], -1, np.int64)
+    listed = np.repeat(np.arange(len(lists)), np.diff(lists.offsets))
+    some = np.flatnonzero(lists.relevance >= 0)
+    first = offsets[chosen[listed[some]]]
+    place[first + lists.relevance[some]] = some - lists.offsets[listed[some]]
+    query = np.full(len(lines.queries), -1, np.int64)
+    query[chosen] = np.arange(len(chosen))
+    row = np.flatnonzero(query[lines.query] >= 0)
+    q, name = query[lines.query[row]], lines.group[row]
+    new = np.ones(len(row), bool)
+    new[1:] = (q[1:] != q[:-1]) | (name[1:] != name[:-1])
+    group = np.cumsum(new) - 1
+    return GroupView(
+        groups, options, len(lists), row, group, place[groups.pair[row]], q[new]
+    )  # fmt: skip
+
+
+def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
+    """The lists with each group of tied documents from its last to its first."""
+    groups = tie_groups(lists, replace(options, most=None, judged_only=False))
+    slots = groups.slots()
+    first, size = groups.first[slots.group], groups.size[slots.group]
+    relevance = lists.relevance.copy()
+    relevance[first + slots.turn - 1] = lists.relevance[first + size - slots.turn]
+    return replace(lists, relevance=relevance)
