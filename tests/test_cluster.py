@@ -177,8 +177,11 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     done = run_python(str(script), timeout=60)
     assert done.returncode == 1
     assert done.stdout == ""
+    said = "kgtrec.errors.UsageError: worker processes import the script"
+    assert any(line.startswith(said) for line in done.stderr.splitlines())
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("kgtrec.errors.UsageError: worker processes import the script")
+    assert "the worker processes did not start" in last
+    assert last.endswith("needs its work under if __name__ == '__main__':")
 
 
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
