@@ -19,7 +19,7 @@ from rows import Row, Settings, WrongAnswer, format_table, not_run
 BARS = {
     "K1": "kernels", "K2": "kernels", "K3": "kernels", "K4": "kernels", "K5": "kernels",
     "KP": "kernels", "F1": "factors", "F2": "factors", "E1": "endtoend", "E2": "endtoend",
-    "T1": "trec", "T2": "trec", "S1": "grids", "I1": "startup", "C1": "cluster",
+    "T1": "trec", "T2": "trec", "T3": "trec", "S1": "grids", "I1": "startup", "C1": "cluster",
 }  # fmt: skip
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
                 "VECLIB_MAXIMUM_THREADS")  # fmt: skip

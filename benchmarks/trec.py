@@ -50,6 +50,14 @@ for name in ("map_cut_20", "ndcg_cut_20"):
 print("evaluate", "seconds", time.perf_counter() - started)
 """
 
+GROUPED = {
+    "map": ["-m", "map"],
+    "one group": ["-R", "qrels_prefs"],
+    "overlapping": ["-R", "qrels_prefs"],
+    "partial": ["-R", "prefs"],
+    "assessors": ["-R", "qrels_jg"],
+}
+
 RANX = """
 import sys
 from ranx import Qrels, Run, evaluate
@@ -211,4 +219,53 @@ def _t2(settings: Settings) -> list[Row]:
     ]  # fmt: skip
 
 
-BARS = {"T1": _t1, "T2": _t2}
+def _write_groups(folder: Path, n_queries: int) -> dict[str, tuple[Path, Path]]:
+    """Judgements of 100 documents a query in every format, and a run that has half of them."""
+    rng = np.random.default_rng(SEED)
+    run = folder / "run"
+    lines: dict[str, list[str]] = {name: [] for name in GROUPED}
+    with open(run, "w") as file:
+        for query in range(n_queries):
+            documents = [f"e{d:06d}" for d in rng.choice(N_ENTITIES, 150, replace=False)]
+            order = np.concatenate([rng.permutation(50), np.arange(100, 150)])
+            file.writelines(
+                f"q{query} Q0 {documents[d]} 0 {100 - i} run\n" for i, d in enumerate(order)
+            )
+            for document, level in zip(documents[:100], rng.integers(0, 4, 100), strict=True):
+                start = f"q{query} g"
+                for name in ("map", "one group", "assessors"):
+                    lines[name].append(f"{start} {document} {level}\n")
+                lines["partial"].append(f"{start} s{level % 2} {document} {level + 1}\n")
+            for group in range(5):
+                for d in rng.choice(40, 20, replace=False):
+                    level = rng.integers(0, 4)
+                    lines["overlapping"].append(f"q{query} g{group} {documents[d]} {level}\n")
+    for name, own in lines.items():
+        (folder / name).write_text("".join(own))
+    return {name: (folder / name, run) for name in lines}
+
+
+def _t3(settings: Settings) -> list[Row]:
+    n_queries = 50 if settings.quick else 1_000
+    start = [sys.executable, "-c", "from kgtrec.cli import main; main()", "eval"]
+    with tempfile.TemporaryDirectory() as folder:
+        files = _write_groups(Path(folder), n_queries)
+        commands = {
+            name: [*start, *flags, *map(str, files[name])] for name, flags in GROUPED.items()
+        }
+        contestants = {
+            name: Contestant(lambda _, command=command: _output(command))
+            for name, command in commands.items()
+        }
+        timings = compete(contestants, rounds=1 if settings.quick else 3, warm_ups=0)
+    return [
+        at_most(
+            "T3", f"{n_queries * 100:,} judgements, {' '.join(GROUPED[name][:2])}, {name}",
+            f"{timings.seconds(name):.2f} s", f"{timings.seconds('map'):.2f} s",
+            timings.ratio(name, "map"), 5, **timings.detail(name, "map"),
+        )
+        for name in GROUPED if name != "map"
+    ]  # fmt: skip
+
+
+BARS = {"T1": _t1, "T2": _t2, "T3": _t3}

@@ -138,7 +138,7 @@ def _columns_of_file(
 ) -> tuple[list[list[bytes]], NDArray[Any], Ints, PathName]:
     read = read_text(path, is_run=False)
     text = bytes(read.data[read.start :])
-    if not text.endswith(b"\n"):
+    if text and not text.endswith(b"\n"):
         text += b"\n"
     line, tokens = _fields(read.path, form, text)
     if not tokens:
@@ -153,6 +153,8 @@ def _columns_of_file(
 def _fields(path: PathName, form: str, text: bytes) -> tuple[Ints, list[bytes]]:
     """Numbers of the lines that are no comments, and the fields of all of them."""
     raw = np.frombuffer(text, np.uint8)
+    if not len(raw):
+        return np.zeros(0, np.int64), []
     blank = _BLANKS[raw]
     starts = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
     ends = np.flatnonzero(raw == ord("\n"))

@@ -232,6 +232,8 @@ def pair_values(
 
 def _collapsed(position: Ints, level: Ints) -> Simple:
     new = np.concatenate(([True], position[1:] != position[:-1]))
+    if new.all():
+        return position, level, np.ones(len(position), np.int64)
     return position[new], level[new], np.diff(np.append(np.flatnonzero(new), len(position)))
 
 
@@ -270,20 +272,24 @@ def _block(
 ) -> tuple[Ints, Ints]:
     """How often the documents of some rows are preferred to each other one, and it to them."""
     forward = np.zeros((stop - start, size), np.int64)
-    backward = np.zeros((stop - start, size), np.int64)
+    is_whole = stop - start == size
+    backward = forward.T if is_whole else np.zeros_like(forward)
     for position, level, times in simple:
-        rows = _within(position, start, stop)
-        cells = np.ix_(position[rows] - start, position)
+        rows = slice(None) if is_whole else _within(position, start, stop)
+        cells = position[rows][:, None] - start, position
         weight = times[rows][:, None] * times
-        forward[cells] += weight * (level[rows][:, None] > level)
-        backward[cells] += weight * (level[rows][:, None] < level)
+        forward[cells] += (level[rows][:, None] > level) * weight
+        if not is_whole:
+            backward[cells] += (level[rows][:, None] < level) * weight
     for part in partial:
-        rows = _within(part.position, start, stop)
-        cells = np.ix_(part.position[rows] - start, part.position)
+        rows = slice(None) if is_whole else _within(part.position, start, stop)
+        cells = part.position[rows][:, None] - start, part.position
         forward[cells] += part.prefers[rows]
-        backward[cells] += part.prefers.T[rows]
+        if not is_whole:
+            backward[cells] += part.prefers.T[rows]
     return forward, backward
 
 
-def _within(position: Ints, start: int, stop: int) -> Bools:
-    return (position >= start) & (position < stop)
+def _within(position: Ints, start: int, stop: int) -> slice:
+    """Where ascending positions lie between two of them."""
+    return slice(*np.searchsorted(position, (start, stop)).tolist())

@@ -156,10 +156,16 @@ class _Preferences:
     def pairs(self) -> tuple[Floats, Floats, Floats]:
         """Means over pairs of documents: all, retrieved, implied."""
         lines, view = self.lines, self.view
-        # One group that names no document twice orders each pair once.
-        alone = view.n_groups == 1
-        again = (lines.group[1:] == lines.group[:-1]) & (lines.position[1:] == lines.position[:-1])
-        alone[view.query_of[lines.group[1:][again]]] = False
+        # Where no document stands in two groups, or twice in one, each pair is ordered once.
+        groups = np.concatenate([lines.group, *(
+            np.full(len(part.position), part.group) for part in self.partial
+        )])  # fmt: skip
+        documents = np.concatenate([lines.position, *(part.position for part in self.partial)])
+        query = view.query_of[groups]
+        width = int(documents.max(initial=0)) + 1
+        owner, times = np.unique(query * width + documents, return_counts=True)
+        alone = np.ones(view.n_queries, bool)
+        alone[owner[times > 1] // width] = False
         matrices = pair_values(
             view, self.retrieved, self.partial, (lines.group, lines.position, lines.level), ~alone
         )
