@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
     from kgtrec.study.comparison.report import compare as compare
+    from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
+    from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
+    from kgtrec.study.comparison.reproduction import tau_union as tau_union
     from kgtrec.study.comparison.run_samples import samples_of_runs as samples_of_runs
     from kgtrec.study.comparison.samples import samples_of_ranks as samples_of_ranks
     from kgtrec.study.comparison.significance import pairwise as pairwise
@@ -136,6 +139,9 @@ _HOMES = {
     "depth_curves": "kgtrec.study.comparison.stability",
     "curves_of_runs": "kgtrec.study.pooling.depths",
     "discriminate": "kgtrec.study.comparison.discriminative_power",
+    "rank_biased_overlap": "kgtrec.study.comparison.reproduction",
+    "reproduction_of": "kgtrec.study.comparison.reproduction",
+    "tau_union": "kgtrec.study.comparison.reproduction",
     "leave_one_out": "kgtrec.study.pooling.reusability",
 }
 

@@ -85,6 +85,11 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--depths", metavar="POOL.tsv",
     help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
 )  # fmt: skip
+@click.option(
+    "--reproduction", is_flag=True,
+    help="Instead, with --qrels: is the second run what the first was? Or the third and fourth, "
+    "baseline and advanced system, what the first two were? tau union, RBO, RMSE, effect ratio.",
+)  # fmt: skip
 @click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
@@ -117,6 +122,7 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
+    kgtrec compare --qrels complete.qrels --reproduction ours.run theirs.run
     kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
@@ -171,7 +177,8 @@ def _option(kind: str) -> str:
 
 def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    qrels, modes = given["qrels"], ("stability", "discriminative", "reuse", "against", "depths")
+    qrels = given["qrels"]
+    modes = ("stability", "discriminative", "reuse", "against", "depths", "reproduction")
     chosen = [f"--{mode}" for mode in modes if given[mode]]
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
@@ -186,6 +193,9 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         (given["stability"] and qrels,
          "--stability needs files of ranks: in runs that were cut, answers have no rank"),
         (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
+        (given["reproduction"] and not qrels,
+         "--reproduction needs runs, and --qrels with their judgements"),
+        (given["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
         (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
         (pool and not given["graph"],
          f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),

@@ -38,6 +38,7 @@ class Wish:
     discriminative: bool
     reuse: str | None
     depths: str | None
+    reproduction: bool
     graph: str | None
 
 

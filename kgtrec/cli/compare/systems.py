@@ -30,6 +30,8 @@ def make_report(wish: Wish) -> Report:
         return _stability(wish)
     if wish.discriminative:
         return _discriminative(wish)
+    if wish.reproduction:
+        return _reproduction(wish)
     if wish.reuse is not None:
         return reuse(wish, wish.reuse)
     if wish.depths is not None:
@@ -144,6 +146,29 @@ def _stability(wish: Wish) -> Report:
     whole = found.spread_table()
     return Report([(heading, [table], told)], whole.to_dict(), whole,
                   figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
+
+
+def _reproduction(wish: Wish) -> Report:
+    from kgtrec.study.comparison.reproduction import DEPTH, PERSISTENCE, reproduction_of
+
+    found, missing = reproduction_of(wish.qrels, wish.systems, wish.keys)
+    orders, effects = found.order_table(), found.table()
+    told = (
+        f"tau union: Kendall's tau of the {DEPTH:,} best, numbered in their union (1: the same "
+        f"order); RBO: rank-biased overlap, p = {PERSISTENCE}, extrapolated, and how much it "
+        "may exceed its least value; RMSE: of the values of queries, 0 if all are the same. "
+        "Effect ratio: 1 if the improvement was reproduced, 0 if it was not; delta RI: 0 if the "
+        "relative improvement was. (Breuer et al., SIGIR 2020)"
+    )
+    parts = [("Is one experiment what the other was?", [orders, effects], told)]
+    notes = [
+        f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
+        "retrieved, and not for tau union and RBO"
+        for name, count in missing.items()
+        if count
+    ]
+    data = {"orders": orders.to_dict(), "effects": effects.to_dict()}
+    return Report(parts, data, effects, notes=notes)
 
 
 def _discriminative(wish: Wish) -> Report:
