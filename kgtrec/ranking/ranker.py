@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +80,12 @@ class Ranker:
     nan : {"error", "worst"}
         What a NaN among the candidates is: an error, or a score below every other.
 
+    Notes
+    -----
+    Several threads may `update` at the same time, each with batches of its own: results are those
+    of one thread, in whatever order. A process may fork between calls, and parent and child go on
+    apart, each with its own copy; not while another thread is in a call.
+
     Examples
     --------
     >>> ranker = kgtrec.Ranker(questions, run_depth=100)            # doctest: +SKIP
@@ -112,6 +119,8 @@ class Ranker:
         self._scored = np.zeros(self._plan.n_rows, dtype=bool)
         self._state: NativeRanking | None = None
         self._finished = False
+        self._lock = Lock()  # of the state's making and of claims
+        self._at_work: dict[object, tuple[int, int]] = {}  # rows that calls are ranking
 
     @property
     def n_rows(self) -> int:
@@ -150,15 +159,21 @@ class Ranker:
             From `batches` of this ranker.
         scores : array, shape (len(batch), n_entities)
             Rows as in the batch, columns in entity-id order; float16, bfloat16, float32 or float64,
-            any strides, numpy or anything with DLPack or ``__array__``.
+            any strides, numpy or anything with DLPack or ``__array__``. They are read where they
+            stand: what is written to them before the call returns may or may not be ranked.
 
         Raises
         ------
         UsageError
-            The batch was given before, belongs to another ranker, or the ranker is finished.
+            The batch was given before or is being ranked by another thread, belongs to another
+            ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, or a NaN among the candidates. Nothing of the batch is kept then,
-            and it may be given again.
+            Wrong shape or dtype, or a NaN among the candidates.
+
+        Notes
+        -----
+        Whatever it raises, Ctrl-C too, its threads have stopped by then, nothing of the batch is
+        kept, and it may be given again.
         """
         if not isinstance(batch, Batch) or batch.owner is not self:
             raise UsageError("update needs a batch that came from this ranker's batches()")
@@ -169,22 +184,40 @@ class Ranker:
                 f"scores have shape {block.shape} for {batch}; expected {expected}: "
                 "a row per row of the batch, a column per entity (or per listed candidate)"
             )
-        self._claim(batch.start, batch.stop)
-        dtype = score_dtype(block)
-        state = self._open(dtype)
-        block = comparable(block, dtype)
-        state.reset(batch.start, batch.stop)
-        state.rank_rows(block, batch.start, negate=not self.higher_is_better)
-        self._settle_nans(
-            batch.start,
-            batch.stop,
-            lambda row: directed(block[row - batch.start], dtype, self.higher_is_better),
-        )
-        self._scored[batch.start : batch.stop] = True
+        dtype, claim = score_dtype(block), object()
+        try:
+            self._claim(claim, batch.start, batch.stop)
+            state = self._open(dtype)
+            block = comparable(block, dtype)
+            state.reset(batch.start, batch.stop)
+            state.rank_rows(block, batch.start, negate=not self.higher_is_better)
 
-    def _claim(self, start: int, stop: int) -> None:
+            def row_scores(row: int) -> Array:
+                scores = directed(block[row - batch.start], dtype, self.higher_is_better)
+                return self._by_entity(row, scores)
+
+            self._settle_nans(state, batch.start, batch.stop, row_scores)
+            self._scored[batch.start : batch.stop] = True
+        finally:
+            if claim in self._at_work:  # no call here: nothing can interrupt it
+                del self._at_work[claim]
+
+    def _claim(self, claim: object, start: int, stop: int) -> None:
+        """Take rows that no other call may rank until the claim is taken out of `_at_work`."""
+        with self._lock:
+            self._check_free(start, stop)
+            self._at_work[claim] = start, stop
+
+    def _check_free(self, start: int, stop: int) -> None:
         if self._finished:
             raise UsageError("this ranker is finished; make a new one")
+        # Those at work first: a call marks its rows as scored before it leaves them.
+        for low, high in list(self._at_work.values()):
+            if low < stop and start < high:
+                raise UsageError(
+                    f"rows {start} to {stop - 1}: another thread is ranking rows {low} to "
+                    f"{high - 1} now; give every batch once"
+                )
         again = np.flatnonzero(self._scored[start:stop])
         if len(again):
             raise UsageError(
@@ -194,39 +227,43 @@ class Ranker:
             )
 
     def _describe_row(self, row: int) -> str:
-        return describe_question(self.questions, int(self._plan.question[row]))
+        return self._describe(int(self._plan.question[row]))
+
+    def _describe(self, question: int) -> str:
+        return describe_question(self.questions, question)
 
     def _open(self, dtype: str) -> NativeRanking:
-        if self._state is None:
-            self._state = NativeRanking(
-                self.questions, self._plan, self.run_depth, dtype, self.threads
-            )
-        if self._state.dtype != dtype:
+        with self._lock:
+            if self._state is None:
+                self._state = NativeRanking(
+                    self.questions, self._plan, self.run_depth, dtype, self.threads
+                )
+            state = self._state
+        if state.dtype != dtype:
             raise InputError(
-                f"scores have dtype {dtype}, and earlier ones {self._state.dtype}; "
+                f"scores have dtype {dtype}, and earlier ones {state.dtype}; "
                 "ties are exact only within one dtype: give all rows in the same"
             )
-        return self._state
+        return state
 
-    def _settle_nans(self, start: int, stop: int, row_scores: Any) -> None:
+    def _settle_nans(self, state: NativeRanking, start: int, stop: int, row_scores: Any) -> None:
         """NaN candidates of the rows just ranked: an error, or counted and put last."""
-        state = self._state
-        assert state is not None
+        plan = state.plan
         for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
-            scores = self._by_entity(row, row_scores(row))
-            candidates = self._plan.row_candidates(self.questions, row)
+            scores = row_scores(row)
+            candidates = plan.row_candidates(self.questions, row)
             wrong = np.flatnonzero(np.isnan(scores) & candidates)
             state.nan_count[row] = len(wrong)
             if len(wrong) and self.nan == "error":
                 entity = int(wrong[0])
                 raise InputError(
-                    f"scores: NaN for {self._describe_row(row)}, entity "
+                    f"scores: NaN for {self._describe(int(plan.question[row]))}, entity "
                     f"{self.questions.graph.entities[entity]!r} (id {entity})"
                     + (f" and {len(wrong) - 1} more of its candidates" if len(wrong) > 1 else "")
                     + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
                 )
-            jobs = slice(self._plan.job_offsets[row], self._plan.job_offsets[row + 1])
-            state.job_nan[jobs] = np.isnan(scores[self._plan.jobs[jobs]])
+            jobs = slice(plan.job_offsets[row], plan.job_offsets[row + 1])
+            state.job_nan[jobs] = np.isnan(scores[plan.jobs[jobs]])
 
     def _by_entity(self, row: int, scores: Array) -> Array:
         """A row's scores in id order, where its columns are the question's candidates."""
@@ -252,29 +289,59 @@ class Ranker:
                 f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
-        self._claim(0, self.n_rows)
-        if self.questions.domain is not None:
-            # Rows with the same candidates follow one another, so that these are packed once.
-            order = np.argsort(self.questions.domain.of[self._plan.question], kind="stable")
-            self._plan = self._plan.reordered(order)
-            factors = Factors(factors.queries[order], *factors.table)
-        state = self._open(factors.dtype.name)
-        state.reset(0, self.n_rows)
-        with progress_bar(self.n_rows, "rows", progress) as bar:
-            state.rank_factors(factors, advance=bar.update)
-        self._settle_nans(0, self.n_rows, lambda row: factors.scores(row, row + 1)[0])
-        self._scored[:] = True
+        claim = object()
+        try:
+            self._claim(claim, 0, self.n_rows)
+            plan = self._plan
+            if self.questions.domain is not None:
+                # Rows with the same candidates follow one another, so that these are packed once.
+                order = np.argsort(self.questions.domain.of[plan.question], kind="stable")
+                plan = plan.reordered(order)
+                factors = Factors(factors.queries[order], *factors.table)
+            state = NativeRanking(
+                self.questions, plan, self.run_depth, factors.dtype.name, self.threads
+            )
+            with progress_bar(self.n_rows, "rows", progress) as bar:
+                state.rank_factors(factors, advance=bar.update)
+            self._settle_nans(state, 0, self.n_rows, lambda row: factors.scores(row, row + 1)[0])
+            self._state = state
+            self._scored[:] = True
+        finally:
+            if claim in self._at_work:  # no call here: nothing can interrupt it
+                del self._at_work[claim]
 
     def finish(self) -> tuple[Ranks, Run]:
-        """Ranks and run of all rows.
+        """Ranks and run of all rows; the same again, as objects of their own, if called again.
 
         Raises
         ------
         UsageError
-            Some rows were never scored: the message says which.
+            Some rows were never scored, or another thread is ranking some: the message says which.
         """
         from kgtrec.ranking.ranks import assemble_ranks
 
+        with self._lock:
+            self._check_complete()
+            self._finished = True
+        state = self._state
+        assert state is not None  # there is at least one question, so there was an update
+        scores = {
+            "dtype": state.dtype,
+            "rows": self.rows,
+            "higher_is_better": self.higher_is_better,
+            "nan": self.nan,
+            "nan_count": int(state.nan_count.sum()),
+            "kernel_path": active_path(),
+        }
+        counts, unscored = state.plan.collect(state.counts, state.job_nan)
+        return assemble_ranks(self.questions, counts, unscored, scores), self._run()
+
+    def _check_complete(self) -> None:
+        for low, high in list(self._at_work.values()):
+            raise UsageError(
+                f"another thread is ranking rows {low} to {high - 1} now; finish() when every "
+                "update() has returned"
+            )
         missing = np.flatnonzero(~self._scored)
         if len(missing):
             ends = np.flatnonzero(np.diff(missing) > 1)
@@ -284,19 +351,6 @@ class Ranker:
                 f"rows {missing[0]} to {last} ({self._describe_row(int(missing[0]))}); "
                 "update() every batch before finish()"
             )
-        state = self._state
-        assert state is not None  # there is at least one question, so there was an update
-        self._finished = True
-        scores = {
-            "dtype": state.dtype,
-            "rows": self.rows,
-            "higher_is_better": self.higher_is_better,
-            "nan": self.nan,
-            "nan_count": int(state.nan_count.sum()),
-            "kernel_path": active_path(),
-        }
-        counts, unscored = self._plan.collect(state.counts, state.job_nan)
-        return assemble_ranks(self.questions, counts, unscored, scores), self._run()
 
     def _run(self) -> Run:
         from kgtrec.trec.files.run import Run
