@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions as Questions
     from kgtrec.questions.api import read_graph as read_graph
     from kgtrec.ranking.config import show_config as show_config
-    from kgtrec.ranking.partial import AnswerScores as AnswerScores
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
-    from kgtrec.ranking.partial import merge_ranges as merge_ranges
-    from kgtrec.ranking.partial import rank_range as rank_range
+    from kgtrec.ranking.ranges import AnswerScores as AnswerScores
+    from kgtrec.ranking.ranges import merge_ranges as merge_ranges
+    from kgtrec.ranking.ranges import rank_range as rank_range
     from kgtrec.ranking.rank import rank as rank
     from kgtrec.ranking.ranker import Batch as Batch
     from kgtrec.ranking.ranker import Ranker as Ranker
@@ -54,10 +54,10 @@ _HOMES = {
     "Batch": "kgtrec.ranking.ranker",
     "Ranker": "kgtrec.ranking.ranker",
     "rank": "kgtrec.ranking.rank",
-    "AnswerScores": "kgtrec.ranking.partial",
+    "AnswerScores": "kgtrec.ranking.ranges",
     "PartialRanks": "kgtrec.ranking.partial",
-    "rank_range": "kgtrec.ranking.partial",
-    "merge_ranges": "kgtrec.ranking.partial",
+    "rank_range": "kgtrec.ranking.ranges",
+    "merge_ranges": "kgtrec.ranking.ranges",
     "show_config": "kgtrec.ranking.config",
     "Ranks": "kgtrec.ranking.ranks",
     # ranks to numbers

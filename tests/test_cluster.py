@@ -34,8 +34,8 @@ from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import transfer, workers
 from kgtrec.cluster.dask.local import local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
-from kgtrec.cluster.part import Task
 from kgtrec.cluster.plan import Plan
+from kgtrec.ranking.partial import Task
 
 DEPTH = 5
 META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
@@ -507,10 +507,10 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(17)
     files = PartFiles(tmp_path)
     task = Task(3, 5, 0, 9)
-    part = dask_rank.Partial(
+    part = dask_rank.PartialRanks(
         task, rng.integers(0, 9, (6, 4)), np.array([True, False, False, True]),
         np.array([1, 2], dtype=np.int32), np.array([5, 1, 7], dtype=np.int32),
-        np.array([0.5, -1, np.inf]), 3, "float64", "avx2",
+        np.array([0.5, -1, np.inf]), 3, "float64", "avx2", 2, "worst", "1f",
     )  # fmt: skip
     files.save(part)
     found = files.load(task)

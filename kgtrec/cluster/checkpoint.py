@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec.cluster.part import Partial, Task
+from kgtrec.ranking.partial import PartialRanks, Task
 
 __all__ = ["PartFiles"]
 
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
+_FACTS = ("nan_count", "dtype", "path", "depth", "nan", "questions_hash")
 
 
 class PartFiles:
@@ -40,24 +41,24 @@ class PartFiles:
     def _path(self, task: Task) -> Path:
         return self.folder / ("-".join(map(str, astuple(task))) + ".part")
 
-    def save(self, part: Partial) -> None:
+    def save(self, part: PartialRanks) -> None:
         """Write a part beside its place and rename it."""
         arrays = {name: getattr(part, name) for name in _ARRAYS}
-        told = json.dumps([part.nan_count, part.dtype, part.path])
+        told = json.dumps([getattr(part, name) for name in _FACTS])
         buffer = io.BytesIO()
         np.savez(buffer, told=np.frombuffer(told.encode(), dtype=np.uint8), **arrays)
         with atomic_write(self._path(part.task)) as file:
             file.write(_digest(buffer.getbuffer()))
             file.write(buffer.getbuffer())
 
-    def load(self, task: Task) -> Partial | None:
+    def load(self, task: Task) -> PartialRanks | None:
         """A part that was saved whole, else None."""
         with suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
             data = self._path(task).read_bytes()
             if data[:_SIZE] == _digest(memoryview(data)[_SIZE:]):
                 with np.load(io.BytesIO(data[_SIZE:]), allow_pickle=False) as found:
                     told = json.loads(found["told"].tobytes())
-                    return Partial(task, *(found[name] for name in _ARRAYS), *told)
+                    return PartialRanks(task, *(found[name] for name in _ARRAYS), *told)
         return None
 
     def count(self) -> int:

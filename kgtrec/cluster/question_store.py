@@ -275,7 +275,7 @@ class Store:
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""
-        return RowPlan(*(self.array(f"plan_{name}") for name in _PLAN))
+        return RowPlan(**{name: self.array(f"plan_{name}") for name in _PLAN})
 
     def questions(self, mapped: bool = True) -> Questions:
         """The questions, equal to those saved; ``mapped=False`` brings them into memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ import numpy.typing as npt
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.kernel import NativeRanking, active_path, available_cores, whole_number
-from kgtrec.ranking.row_plan import RowPlan, plan_rows
-from kgtrec.scores.arrays import as_array, comparable, directed, score_dtype
+from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
+from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
+from kgtrec.ranking.partial import Task, assemble, take_partial
+from kgtrec.ranking.row_plan import QuestionLists, plan_rows
+from kgtrec.scores.arrays import as_array, score_dtype
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
@@ -107,15 +110,14 @@ class Ranker:
         _check_questions(questions)
         if rows not in ("questions", "instances"):
             raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
-        if nan not in ("error", "worst"):
-            raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
+        check_nan(nan)
         if not isinstance(higher_is_better, (bool, np.bool_)):
             raise UsageError(f"higher_is_better={higher_is_better!r}; choose True or False")
         self.questions = questions
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self._plan: RowPlan = plan_rows(questions, rows)
+        self._lists, self._plan = QuestionLists.of(questions), plan_rows(questions, rows)
         self._scored = np.zeros(self._plan.n_rows, dtype=bool)
         self._state: NativeRanking | None = None
         self._finished = False
@@ -188,15 +190,10 @@ class Ranker:
         try:
             self._claim(claim, batch.start, batch.stop)
             state = self._open(dtype)
-            block = comparable(block, dtype)
             state.reset(batch.start, batch.stop)
-            state.rank_rows(block, batch.start, negate=not self.higher_is_better)
-
-            def row_scores(row: int) -> Array:
-                scores = directed(block[row - batch.start], dtype, self.higher_is_better)
-                return self._by_entity(row, scores)
-
-            self._settle_nans(state, batch.start, batch.stop, row_scores)
+            rank_block(
+                state, block, batch.start, self._refuse, higher_is_better=self.higher_is_better
+            )
             self._scored[batch.start : batch.stop] = True
         finally:
             if claim in self._at_work:  # no call here: nothing can interrupt it
@@ -227,16 +224,17 @@ class Ranker:
             )
 
     def _describe_row(self, row: int) -> str:
-        return self._describe(int(self._plan.question[row]))
+        return describe_question(self.questions, int(self._plan.question[row]))
 
-    def _describe(self, question: int) -> str:
-        return describe_question(self.questions, question)
+    @property
+    def _refuse(self) -> Any:
+        return None if self.nan == "worst" else partial(nan_error, self.questions)
 
     def _open(self, dtype: str) -> NativeRanking:
         with self._lock:
             if self._state is None:
                 self._state = NativeRanking(
-                    self.questions, self._plan, self.run_depth, dtype, self.threads
+                    self._lists, self._plan, self.run_depth, dtype, self.threads
                 )
             state = self._state
         if state.dtype != dtype:
@@ -245,36 +243,6 @@ class Ranker:
                 "ties are exact only within one dtype: give all rows in the same"
             )
         return state
-
-    def _settle_nans(self, state: NativeRanking, start: int, stop: int, row_scores: Any) -> None:
-        """NaN candidates of the rows just ranked: an error, or counted and put last."""
-        plan = state.plan
-        for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
-            scores = row_scores(row)
-            candidates = plan.row_candidates(self.questions, row)
-            wrong = np.flatnonzero(np.isnan(scores) & candidates)
-            state.nan_count[row] = len(wrong)
-            if len(wrong) and self.nan == "error":
-                entity = int(wrong[0])
-                raise InputError(
-                    f"scores: NaN for {self._describe(int(plan.question[row]))}, entity "
-                    f"{self.questions.graph.entities[entity]!r} (id {entity})"
-                    + (f" and {len(wrong) - 1} more of its candidates" if len(wrong) > 1 else "")
-                    + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
-                )
-            jobs = slice(plan.job_offsets[row], plan.job_offsets[row + 1])
-            state.job_nan[jobs] = np.isnan(scores[plan.jobs[jobs]])
-
-    def _by_entity(self, row: int, scores: Array) -> Array:
-        """A row's scores in id order, where its columns are the question's candidates."""
-        domain = self.questions.domain
-        if domain is None or domain.columns is None:
-            return scores
-        number = int(domain.of[self._plan.question[row]])
-        span = slice(domain.lists.offsets[number], domain.lists.offsets[number + 1])
-        spread = np.zeros(self.questions.n_entities)
-        spread[domain.lists.ids[span]] = scores[domain.columns[span]]
-        return spread
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
         """Rank every row by a factorised model, without its score matrix."""
@@ -292,19 +260,16 @@ class Ranker:
         claim = object()
         try:
             self._claim(claim, 0, self.n_rows)
-            plan = self._plan
-            if self.questions.domain is not None:
-                # Rows with the same candidates follow one another, so that these are packed once.
-                order = np.argsort(self.questions.domain.of[plan.question], kind="stable")
-                plan = plan.reordered(order)
-                factors = Factors(factors.queries[order], *factors.table)
-            state = NativeRanking(
-                self.questions, plan, self.run_depth, factors.dtype.name, self.threads
-            )
             with progress_bar(self.n_rows, "rows", progress) as bar:
-                state.rank_factors(factors, advance=bar.update)
-            self._settle_nans(state, 0, self.n_rows, lambda row: factors.scores(row, row + 1)[0])
-            self._state = state
+                self._state = rank_vectors(
+                    self._lists,
+                    self._plan,
+                    factors,
+                    self.run_depth,
+                    self.threads,
+                    self._refuse,
+                    advance=bar.update,
+                )
             self._scored[:] = True
         finally:
             if claim in self._at_work:  # no call here: nothing can interrupt it
@@ -318,23 +283,20 @@ class Ranker:
         UsageError
             Some rows were never scored, or another thread is ranking some: the message says which.
         """
-        from kgtrec.ranking.ranks import assemble_ranks
-
         with self._lock:
             self._check_complete()
             self._finished = True
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
-        scores = {
-            "dtype": state.dtype,
-            "rows": self.rows,
-            "higher_is_better": self.higher_is_better,
-            "nan": self.nan,
-            "nan_count": int(state.nan_count.sum()),
-            "kernel_path": active_path(),
-        }
-        counts, unscored = state.plan.collect(state.counts, state.job_nan)
-        return assemble_ranks(self.questions, counts, unscored, scores), self._run()
+        questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
+        part = take_partial(state, everything, self.run_depth, self.nan, questions.fingerprint)
+        return assemble(
+            [part],
+            self._plan,
+            questions,
+            rows=self.rows,
+            higher_is_better=self.higher_is_better,
+        )
 
     def _check_complete(self) -> None:
         for low, high in list(self._at_work.values()):
@@ -351,23 +313,6 @@ class Ranker:
                 f"rows {missing[0]} to {last} ({self._describe_row(int(missing[0]))}); "
                 "update() every batch before finish()"
             )
-
-    def _run(self) -> Run:
-        from kgtrec.trec.files.run import Run
-
-        state = self._state
-        assert state is not None
-        offsets = np.zeros(len(self.questions) + 1, dtype=np.int64)
-        np.cumsum(state.best_length, out=offsets[1:])
-        used = np.arange(state.best_ids.shape[1]) < state.best_length[:, None]
-        return Run(
-            query_ids=self.questions.ids,
-            offsets=offsets,
-            documents=state.best_ids[used],
-            scores=state.best_scores[used],
-            docnos=self.questions.graph.entities.docnos,
-            depth=self.run_depth,
-        )
 
 
 def _check_questions(questions: Any) -> None:

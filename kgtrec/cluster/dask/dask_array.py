@@ -19,8 +19,9 @@ from kgtrec._internal.progress import progress_bar
 from kgtrec.cluster.dask.transfer import Shipment, Workers, located
 from kgtrec.cluster.dask.workers import Refusal, do_all, guarded
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
+from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.errors import InputError
+from kgtrec.ranking.partial import Task
 from kgtrec.scores.arrays import as_array, score_dtype
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from kgtrec.cluster.dask.transfer import Work, Workers
 from kgtrec.cluster.dask.workers import do_all, opened_client
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Partial
+from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.plan import make_plan, memory_bytes
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import InputError
+from kgtrec.ranking.partial import PartialRanks
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -160,7 +161,7 @@ def rank_parts(
     retries: int = 3,
     progress: bool | None = None,
     tell: Callable[[str], None] | None = None,
-) -> list[Partial]:
+) -> list[PartialRanks]:
     """Parts of all rows with all entities.
 
     Parameters
@@ -262,10 +263,10 @@ class _Joiner:
         self._wanted: dict[tuple[int, int], int] = {}
         for work in works:
             self._wanted[work.rows] = self._wanted.get(work.rows, 0) + 1
-        self._waiting: dict[tuple[int, int], list[Partial]] = {}
-        self._whole: list[Partial] = []
+        self._waiting: dict[tuple[int, int], list[PartialRanks]] = {}
+        self._whole: list[PartialRanks] = []
 
-    def add(self, work: Work, part: Partial) -> None:
+    def add(self, work: Work, part: PartialRanks) -> None:
         """Take one part; joins its block if it was the last."""
         waiting = self._waiting.setdefault(work.rows, [])
         waiting.append(part)
@@ -273,6 +274,6 @@ class _Joiner:
             ordered = sorted(self._waiting.pop(work.rows), key=lambda part: part.task)
             self._whole.append(merge(ordered, self._inputs))
 
-    def parts(self) -> list[Partial]:
+    def parts(self) -> list[PartialRanks]:
         """All blocks."""
         return self._whole

@@ -24,7 +24,8 @@ import numpy.typing as npt
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, HeldScores, ScoreFiles
 from kgtrec.cluster.dask.workers import guarded, look_at_workers
 from kgtrec.cluster.merge_parts import perform
-from kgtrec.cluster.part import Inputs, Task
+from kgtrec.cluster.part import Inputs
+from kgtrec.ranking.partial import Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future

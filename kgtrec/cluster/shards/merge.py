@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Partial, Task
+from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
 from kgtrec.errors import FileError
+from kgtrec.ranking.partial import PartialRanks, Task
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -50,24 +52,15 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     return ranks, run, store.questions(mapped=False)
 
 
-def _joined_rows(parts: list[Partial]) -> Partial:
+def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
     """Blocks of rows with one range of entities as a single part."""
     first, last = parts[0].task, parts[-1].task
-
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
-
-    return Partial(
-        Task(first.first_row, last.stop_row, *first.entities),
-        joined("counts"),
-        joined("answer_nan"),
-        joined("lengths"),
-        joined("documents"),
-        joined("scores"),
-        sum(part.nan_count for part in parts),
-        parts[0].dtype,
-        parts[0].path,
-    )
+    arrays = ("counts", "answer_nan", "lengths", "documents", "scores")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in arrays
+    }
+    task = Task(first.first_row, last.stop_row, *first.entities)
+    return replace(parts[0], task=task, nan_count=sum(part.nan_count for part in parts), **joined)
 
 
 def shard_files(folder: str | Path) -> list[Path]:

@@ -18,7 +18,7 @@ from kgtrec._version import __version__
 from kgtrec.cluster.array_files import Files
 from kgtrec.cluster.content_hash import identify_scores, signature
 from kgtrec.cluster.merge_parts import perform
-from kgtrec.cluster.part import Inputs, Partial
+from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.shards.merge import differences
@@ -26,6 +26,7 @@ from kgtrec.cluster.shards.shard_file import check_shard, read_about, shard_name
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.kernel import available_cores
+from kgtrec.ranking.partial import PartialRanks
 from kgtrec.results.evaluate import COMPARED
 
 __all__ = ["WAYS", "Shard", "open_shard", "parse_shard", "rank_shard", "shard_inputs"]
@@ -169,7 +170,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
     files = shard.inputs.files
     assert files is not None
 
-    def parts() -> Iterator[Partial]:
+    def parts() -> Iterator[PartialRanks]:
         with progress_bar(plan.n_rows, "rows", progress) as bar:
             for rows in plan.blocks:
                 yield perform(rows, plan.ranges, shard.inputs)

@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec.cluster.part import Partial, Task
 from kgtrec.errors import FileError
+from kgtrec.ranking.partial import PartialRanks, Task
 
 __all__ = ["check_shard", "read_about", "read_blocks", "shard_name", "write_shard"]
 
 FORMAT = 1
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
+_FACTS = ("nan_count", "dtype", "path", "depth", "nan", "questions_hash")
 
 
 def shard_name(number: int, count: int) -> str:
@@ -33,7 +34,7 @@ def shard_name(number: int, count: int) -> str:
 
 
 def write_shard(
-    path: str | os.PathLike[str], about: dict[str, Any], parts: Iterable[Partial]
+    path: str | os.PathLike[str], about: dict[str, Any], parts: Iterable[PartialRanks]
 ) -> None:
     """Write a shard beside its place, part by part, and rename it when it is complete.
 
@@ -55,7 +56,7 @@ def write_shard(
                 with archive.open(f"{number}/{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
             task = [*part.task.rows, *part.task.entities]
-            blocks.append([task, part.nan_count, part.dtype, part.path])
+            blocks.append([task, *(getattr(part, name) for name in _FACTS)])
         text = json.dumps(blocks).encode()
         hasher.update(text)
         end = {"blocks": blocks, "hash": hasher.hexdigest()}
@@ -74,20 +75,20 @@ def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
     return about
 
 
-def read_blocks(path: str | os.PathLike[str]) -> Iterator[Partial]:
+def read_blocks(path: str | os.PathLike[str]) -> Iterator[PartialRanks]:
     """The parts of a shard, in order; FileError as soon as one is damaged."""
     with _Reading(path) as archive:
         _, end = _ends(archive, path)
         hasher = hashlib.blake2b(digest_size=16)
         hasher.update(archive.read("about.json"))
-        for number, (task, nan_count, dtype, kernel) in enumerate(end["blocks"]):
+        for number, (task, *facts) in enumerate(end["blocks"]):
             arrays: dict[str, Any] = {}
             for name in _ARRAYS:
                 with archive.open(f"{number}/{name}.npy") as member:
                     array = np.lib.format.read_array(member, allow_pickle=False)
                 _feed(hasher, f"{number}/{name}", array)
                 arrays[name] = array
-            yield Partial(task=Task(*task), nan_count=nan_count, dtype=dtype, path=kernel, **arrays)
+            yield PartialRanks(Task(*task), **arrays, **dict(zip(_FACTS, facts, strict=True)))
         hasher.update(json.dumps(end["blocks"]).encode())
         if hasher.hexdigest() != end["hash"]:
             raise ValueError("its hash is another")
