@@ -20,11 +20,12 @@ from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.entity_slice import open_rows, open_slice
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking.blocks import nan_error, rank_block, rank_vectors
+from kgtrec.ranking.blocks import nan_error, rank_rows
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, take_partial
 from kgtrec.ranking.row_plan import QuestionLists, Rows
 from kgtrec.scores.arrays import comparable, directed, score_dtype
+from kgtrec.scores.factors import Factors
 
 __all__ = ["Inputs", "answer_scores", "partial"]
 
@@ -164,32 +165,35 @@ def partial(
         number, entity = int(piece.numbers[question]), task.first_entity + entity
         return nan_error(store.questions(), number, entity, more, place)
 
-    how: Any = {
-        "refuse": refuse if inputs.nan == "error" else None,
-        "first_entity": piece.offset,
-        "answers": None if whole else answers,
-    }
-    depth, threads = inputs.run_depth, inputs.threads
-    if block is None and isinstance(inputs.files, FactorFiles):
-        queries = inputs.files.some_queries(*task.rows)
-        factors = inputs.files.factors(queries, slice(*task.entities))
-        state = rank_vectors(piece.lists, piece.rows, factors, depth, threads, **how)
-    else:
-        block = _block(task, inputs, store, piece.rows.n_rows, block)
-        state = NativeRanking(piece.lists, piece.rows, depth, score_dtype(block), threads)
-        rank_block(state, block, 0, higher_is_better=inputs.higher_is_better, **how)
+    state = rank_rows(
+        piece.lists,
+        piece.rows,
+        _scores(task, inputs, store, block),
+        inputs.run_depth,
+        inputs.threads,
+        refuse if inputs.nan == "error" else None,
+        higher_is_better=inputs.higher_is_better,
+        first_entity=piece.offset,
+        answers=None if whole else answers,
+    )
     shift = task.first_entity - piece.offset
     hash_ = store.body["fingerprints"]["questions"]
-    return take_partial(state, task, depth, inputs.nan, hash_, shift)
+    return take_partial(state, task, inputs.run_depth, inputs.nan, hash_, shift)
 
 
-def _block(task: Task, inputs: Inputs, store: Store, n_rows: int, block: Array | None) -> Array:
-    """The scores of a part, its shape checked."""
+def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Array | Factors:
+    """The scores of a part: those that were handed over, or in the files."""
+    if block is None and isinstance(inputs.files, FactorFiles):
+        return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
     whole = task.entities == (0, store.n_entities)
-    width = store.n_columns if whole else task.stop_entity - task.first_entity
+    shape = (
+        task.stop_row - task.first_row,
+        store.n_columns if whole else task.stop_entity - task.first_entity,
+    )
     if block is None:
         assert isinstance(inputs.files, ScoreFiles)
-        block = inputs.files.block(*task.rows, slice(task.first_entity, task.first_entity + width))
-    if block.shape != (n_rows, width):
-        raise InputError(f"scores of {task} have shape {block.shape}; {n_rows, width} wanted")
+        columns = slice(task.first_entity, task.first_entity + shape[1])
+        block = inputs.files.block(*task.rows, columns)
+    if block.shape != shape:
+        raise InputError(f"scores of {task} have shape {block.shape}; {shape} wanted")
     return block

@@ -16,10 +16,10 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import QuestionData, describe_question
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.row_plan import QuestionLists, Rows
-from kgtrec.scores.arrays import comparable, directed
+from kgtrec.scores.arrays import comparable, directed, score_dtype
 from kgtrec.scores.factors import Factors
 
-__all__ = ["Refuse", "check_nan", "nan_error", "rank_block", "rank_vectors"]
+__all__ = ["Refuse", "check_nan", "nan_error", "rank_block", "rank_rows", "rank_vectors"]
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -81,6 +81,36 @@ def rank_block(
         return state.lists.by_entity(int(state.plan.question[row]), scores)
 
     _settle(state, start, start + len(block), row_scores, refuse, first_entity, answers)
+
+
+def rank_rows(
+    lists: QuestionLists,
+    rows: Rows,
+    scores: Array | Factors,
+    depth: int,
+    threads: int,
+    refuse: Refuse | None,
+    *,
+    higher_is_better: bool,
+    first_entity: int = 0,
+    answers: Float64 | None = None,
+) -> NativeRanking:
+    """Rank all rows, by their scores or a factorised model; parameters as for `rank_block`."""
+    if isinstance(scores, Factors):
+        return rank_vectors(
+            lists, rows, scores, depth, threads, refuse, first_entity=first_entity, answers=answers
+        )
+    state = NativeRanking(lists, rows, depth, score_dtype(scores), threads)
+    rank_block(
+        state,
+        scores,
+        0,
+        refuse,
+        higher_is_better=higher_is_better,
+        first_entity=first_entity,
+        answers=answers,
+    )
+    return state
 
 
 def rank_vectors(

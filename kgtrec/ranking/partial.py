@@ -169,14 +169,13 @@ def _merge_two(
 
 
 def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
-    if one.dtype != other.dtype:
-        raise UsageError(f"parts have scores of dtype {one.dtype} and {other.dtype}; rank alike")
     if one.questions_hash != other.questions_hash:
-        raise UsageError(f"parts were ranked for different questions: {one.task} and {other.task}")
-    if (one.depth, one.nan) != (other.depth, other.nan):
+        raise UsageError(f"parts were ranked for other questions: {one.task} and {other.task}")
+    settings = [(part.dtype, part.depth, part.nan) for part in (one, other)]
+    if settings[0] != settings[1]:
         raise UsageError(
-            f"parts have run depth {one.depth} and {other.depth}, nan={one.nan!r} and "
-            f"{other.nan!r}; rank alike"
+            f"{one.task} have dtype, run depth and nan {settings[0]}; {other.task} have "
+            f"{settings[1]}; rank all ranges alike"
         )
 
 
@@ -249,7 +248,7 @@ def assemble(
     from kgtrec.trec.files.run import Run
 
     ordered = sorted(parts, key=lambda part: part.task)
-    _check_rows(ordered, plan.n_rows, questions.n_entities)
+    _check_rows(ordered, plan.n_rows, questions)
     described = {
         "dtype": ordered[0].dtype,
         "rows": rows,
@@ -288,12 +287,14 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     return offsets, documents[at], scores[at]
 
 
-def _check_rows(parts: Sequence[PartialRanks], n_rows: int, n_entities: int) -> None:
+def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:
     if not parts:
         raise UsageError("there are no parts to join")
     for part in parts:
-        if part.task.entities != (0, n_entities):
+        if part.task.entities != (0, questions.n_entities):
             raise UsageError(f"not all entities: {part.task}; merge() the ranges of a block first")
+        if part.questions_hash != questions.fingerprint:
+            raise UsageError(f"{part.task} were ranked for other questions")
         _check_alike(parts[0], part)
     if parts[0].task.first_row or parts[-1].task.stop_row != n_rows:
         raise UsageError(f"parts of the rows are missing: {parts[0].task} to {parts[-1].task}")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
+from kgtrec.ranking.blocks import check_nan, nan_error, rank_rows
 from kgtrec.ranking.kernel import NativeRanking, available_cores
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, take_partial
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
@@ -130,22 +130,21 @@ def rank_range(
         )
     check_nan(nan)
     width = _width(scores, questions, first_entity)
-    threads = threads or available_cores()
 
     def refuse(question: int, entity: int, more: int) -> InputError:
         return nan_error(questions, question, first_entity + entity, more)
 
-    how: Any = {
-        "refuse": refuse if nan == "error" else None,
-        "first_entity": first_entity,
-        "answers": answers.values,
-    }
-    if isinstance(scores, Factors):
-        state = rank_vectors(answers.lists, answers.plan, scores, run_depth, threads, **how)
-    else:
-        block = as_array(scores)
-        state = NativeRanking(answers.lists, answers.plan, run_depth, score_dtype(block), threads)
-        rank_block(state, block, 0, higher_is_better=answers.higher_is_better, **how)
+    state = rank_rows(
+        answers.lists,
+        answers.plan,
+        scores if isinstance(scores, Factors) else as_array(scores),
+        run_depth,
+        threads or available_cores(),
+        refuse if nan == "error" else None,
+        higher_is_better=answers.higher_is_better,
+        first_entity=first_entity,
+        answers=answers.values,
+    )
     task = Task(0, answers.plan.n_rows, first_entity, first_entity + width)
     return take_partial(state, task, run_depth, nan, questions.fingerprint)
 
@@ -160,7 +159,7 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     """
     questions = answers.questions
     ordered = sorted(parts, key=lambda part: part.task.first_entity)
-    _check_ranges(ordered, questions)
+    _check_ranges(ordered, questions.n_entities)
     position = answers.lists.trec_order
     whole = merge(ordered, None if position is None else position.__getitem__)
     return assemble(
@@ -191,23 +190,16 @@ def _width(scores: Any, questions: Questions, first_entity: int) -> int:
     return shape[1]
 
 
-def _check_ranges(parts: Sequence[PartialRanks], questions: Questions) -> None:
+def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:
     reached = 0
     for part in parts:
         first, stop = part.task.entities
-        span = f"{first} to {stop - 1}"
         if first > reached:
             raise UsageError(f"entities {reached} to {first - 1} are in no range")
         if first < reached:
-            raise UsageError(f"the range {span} overlaps another, which ends at {reached - 1}")
-        if part.questions_hash != questions.fingerprint:
-            raise UsageError(f"the range {span} was ranked for other questions")
-        settings, others = ((each.dtype, each.depth, each.nan) for each in (part, parts[0]))
-        if settings != others:
             raise UsageError(
-                f"the range {span} has dtype, run depth and nan {settings}, others {others}; "
-                "rank all ranges alike"
+                f"the range {first} to {stop - 1} overlaps another, which ends at {reached - 1}"
             )
         reached = stop
-    if reached < questions.n_entities:
-        raise UsageError(f"entities {reached} to {questions.n_entities - 1} are in no range")
+    if reached < n_entities:
+        raise UsageError(f"entities {reached} to {n_entities - 1} are in no range")

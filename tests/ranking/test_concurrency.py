@@ -173,6 +173,10 @@ def test_finish_again_gives_the_same_as_other_objects(questions, scores, due) ->
 # -- Ctrl-C ------------------------------------------------------------------------------------
 
 
+def on_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def press_ctrl_c(delays: list[float], then: Callable[[], None] = lambda: None) -> threading.Thread:
     def press() -> None:
         for delay in delays:
@@ -191,7 +195,7 @@ def test_ctrl_c_is_raised_when_no_part_writes_any_more(presses: int) -> None:
     go_on, at_work, ended = threading.Event(), [], []
 
     def part(start: int, stop: int) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if on_main():
             time.sleep(0.01)
             return
         at_work.append(start)
@@ -211,7 +215,7 @@ def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeyp
     rank_rows, go_on, left = core.rank_rows, threading.Event(), []
 
     def slowly(*args, **kwargs) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if on_main():
             time.sleep(0.5)  # until it is interrupted
         left.append(1)
         go_on.wait(30)
@@ -263,7 +267,7 @@ def test_interrupts_at_any_moment_leave_no_part_at_work(storm) -> None:
     moments, at_work, interrupted = random.Random(1), [0] * 64, 0
 
     def part(start: int, stop: int) -> None:
-        at_work[start] = threading.current_thread() is not threading.main_thread()
+        at_work[start] = not on_main()
         for _ in range(200):
             pass
         at_work[start] = 0

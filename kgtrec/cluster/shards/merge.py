@@ -12,8 +12,8 @@ import numpy as np
 
 from kgtrec.cluster.merge_parts import finish, merge
 from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.part_file import read_about, read_parts
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
 from kgtrec.errors import FileError
 from kgtrec.ranking.partial import PartialRanks, Task
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["differences", "kept_depth", "merge_shards", "shard_files"]
+__all__ = ["differences", "kept_depth", "merge_shards", "shard_files", "shard_name"]
 
 _NAMED = 8  # faults that one message lists
 
@@ -44,9 +44,9 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     )
     paths = sorted(abouts, key=lambda path: int(abouts[path]["number"]))
     if about["by"] == "questions":
-        parts = [part for path in paths for part in read_blocks(path)]
+        parts = [part for path in paths for part in read_parts(path)]
     else:
-        wholes = (_joined_rows(list(read_blocks(path))) for path in paths)
+        wholes = (_joined_rows(list(read_parts(path))) for path in paths)
         parts = [merge(wholes, inputs)]
     ranks, run = finish(parts, inputs)
     return ranks, run, store.questions(mapped=False)
@@ -63,13 +63,18 @@ def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
     return replace(parts[0], task=task, nan_count=sum(part.nan_count for part in parts), **joined)
 
 
+def shard_name(number: int, count: int) -> str:
+    """File name of shard ``number`` (from 1) of ``count``; names sort by number."""
+    return f"shard-{number:0{len(str(count))}}-of-{count}.arrow"
+
+
 def shard_files(folder: str | Path) -> list[Path]:
     """The shards of a folder; FileError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
         found = "there is no such folder" if not folder.exists() else "this is no folder"
         raise FileError(folder, found=found, mend="name the folder of rank --shard")
-    paths = sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+    paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
         raise FileError(
             folder, found="no shards in this folder", mend="rank them with kgtrec rank --shard"
@@ -94,9 +99,7 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, dict[str, Any]]:
     for path in paths:
         try:
             abouts[path] = read_about(path)
-            check_shard(path)
         except FileError as error:
-            abouts.pop(path, None)
             faults.append(f"{path.name} is {error.found}")
     if abouts:
         faults += _mixed(abouts) or _doubled(abouts)

@@ -19,10 +19,10 @@ from kgtrec.cluster.array_files import Files
 from kgtrec.cluster.content_hash import identify_scores, signature
 from kgtrec.cluster.merge_parts import perform
 from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.part_file import read_about, write_parts
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.shards.merge import differences
-from kgtrec.cluster.shards.shard_file import check_shard, read_about, shard_name, write_shard
+from kgtrec.cluster.shards.merge import differences, shard_name
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.kernel import available_cores
@@ -69,7 +69,6 @@ class Shard:
             return "missing"
         try:
             about = read_about(self.path)
-            check_shard(self.path)
         except FileError:
             return "damaged"
         if other := differences(about, self.about):
@@ -180,7 +179,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
         if identify_scores(files) != shard.about["scores"]:
             raise _changed(shard)
 
-    write_shard(shard.path, shard.about, parts())
+    write_parts(shard.path, shard.about, parts())
 
 
 def _changed(shard: Shard) -> InputError:
