@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_cluster import small_disk
+from small_disk import small_disk
 
 import kgtrec
 from kgtrec.cli import cli
