@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, hash_array
+from kgtrec.graph.triples import (
+    as_triples,
+    checked_ids,
+    count_entities,
+    drop_duplicates,
+    hash_array,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -165,9 +171,9 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> npt.NDArray[np.int64]:
-        """Triples of all splits in which each entity stands, as head or tail.
+        """Popularity: how often each entity stands in the triples of all splits, as head or tail.
 
-        A triple from an entity to itself counts once.
+        A triple from an entity to itself counts twice.
 
         Returns
         -------
@@ -179,9 +185,7 @@ class GraphData:
     def _entity_counts(self) -> npt.NDArray[np.int64]:
         counts = np.zeros(self.n_entities, dtype=np.int64)
         for rows in self.splits.values():
-            heads, tails = rows[:, 0], rows[:, 2]
-            for ids, sign in ((heads, 1), (tails, 1), (heads[heads == tails], -1)):
-                counts += sign * np.bincount(ids, minlength=self.n_entities)
+            counts += count_entities(rows, self.n_entities)
         counts.flags.writeable = False  # shared by all who ask
         return counts
 
