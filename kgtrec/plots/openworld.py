@@ -221,7 +221,7 @@ def comparison(found: Comparison, points: int = 101) -> Figure:
             for strength, value, marker in zip(outlook.strengths, found.values, "os", strict=True):
                 axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
         for value, name, marker in zip(found.values, found.names, "os", strict=True):
-            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":")
+            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
             axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
         _strength_axis(axes, f"{title_of(found.metric)} on the sparse test set")
         axes.set_ylim(bottom=0)

@@ -69,7 +69,7 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         axes.set_xlim(left=0.9)
         axes.set_ylim(0, 1)
         axes.set_xlabel(f"k ({kind} rank)")
-        axes.set_ylabel("share of instances with rank ≤ k")
+        axes.set_ylabel("share with rank ≤ k")
         _mark_cutoffs(axes)
         legend_above(made)
         return made
