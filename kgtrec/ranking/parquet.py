@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError
 
-__all__ = ["first_line", "not_ranks", "read_ranks", "write_ranks"]
+__all__ = ["first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
@@ -167,3 +167,8 @@ def first_line(error: BaseException) -> str:
 def not_ranks(path: str | PathLike[str], found: str) -> FileError:
     """The error of a file that holds no ranks, or none that can be."""
     return FileError(path, found=found, mend="name a file written by `kgtrec rank` or Ranks.save")
+
+
+def system_name(path: str | PathLike[str]) -> str:
+    """A system's name, from its file of ranks: that of the file without ``.ranks.parquet``."""
+    return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")

@@ -130,10 +130,16 @@ class Ranker:
         return self._plan.n_rows
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
-        """All rows in batches of ``size`` (the last may be smaller)."""
+        """All rows, in their order, in batches of up to ``size``, each of one side alone.
+
+        ``batch.side[0]`` is the side of the whole batch; the last batch of a side may be smaller.
+        """
         size = whole_number("size", size, 1)
-        for start in range(0, self.n_rows, size):
-            yield self.batch(start, min(start + size, self.n_rows))
+        sides = self.questions.side[self._plan.question]
+        ends = np.append(np.flatnonzero(np.diff(sides)) + 1, self.n_rows).tolist()
+        for first, end in zip([0, *ends], ends, strict=False):
+            for start in range(first, end, size):
+                yield self.batch(start, min(start + size, end))
 
     def batch(self, start: int, stop: int) -> Batch:
         """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the rows there are."""
