@@ -9,6 +9,7 @@ from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.cluster.question_store import gather
 from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.partial import PartialRanks, Task, assemble
+from kgtrec.scores.mapped_files import guarded_maps
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -22,11 +23,12 @@ def perform(
 ) -> PartialRanks:
     """Rank a block of rows among adjacent ranges of entities, one after another."""
     answers = None
-    if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_entities):
-        everything = Task(*rows, 0, inputs.store().n_entities)
-        answers = answer_scores(everything, inputs)[0]
-    parts = (partial(Task(*rows, *entities), inputs, answers) for entities in ranges)
-    return merge(parts, inputs)
+    with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
+        if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_entities):
+            everything = Task(*rows, 0, inputs.store().n_entities)
+            answers = answer_scores(everything, inputs)[0]
+        parts = (partial(Task(*rows, *entities), inputs, answers) for entities in ranges)
+        return merge(parts, inputs)
 
 
 def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:

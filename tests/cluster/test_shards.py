@@ -166,7 +166,7 @@ def test_shards_do_not_depend_on_memory_threads_or_the_clock(home: Home) -> None
 
 def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
     wanted = home.local()
-    home.shard("0/2", "--run-depth", "30")
+    home.shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kgtrec.graph.tsv.load_triples", None)
@@ -406,7 +406,7 @@ def run_shard(which: str, *more: str, **options) -> subprocess.CompletedProcess:
 
 
 def test_a_file_that_may_not_grow(home: Home) -> None:
-    home.shard("0/2")  # the store is written
+    home.shard("1/2", "--plan")  # the store is written
 
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
@@ -422,7 +422,7 @@ def test_a_file_that_may_not_grow(home: Home) -> None:
 
 _FULL = """
 mount -t tmpfs -o size={size}k none d || exit 77
-test {size} = 8 || {{ {kgtrec} --shard 0/2 -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
+test {size} = 8 || {{ {kgtrec} --shard 1/2 --plan -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
 {kgtrec} --shard 1/2 -o d
 code=$?
 ls -A d
@@ -469,7 +469,7 @@ cli.main()
 
 def test_a_killed_shard_is_ranked_again(home: Home) -> None:
     """SIGKILL when some blocks are written; what is left behind is in nobody's way."""
-    home.shard("0/2")
+    home.shard("1/2", "--plan")
     command = [sys.executable, "-c", _SLOW, "rank", "--graph", "g", "--scores", "m.npz",
                "--shard", "1/2", "-o", "d", "-q"]  # fmt: skip
     with subprocess.Popen(command) as process:
@@ -502,10 +502,28 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
 # -- Wrong calls -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "3", "0/0", "5/4", "-1/4", "a/b", "1/2/3"])
-def test_what_names_no_shard(text: str) -> None:
-    with pytest.raises(UsageError, match="names no shard; write 1/16 to 16/16"):
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        *((text, "1/16", "16/16") for text in ("", "3", "a/b", "1/2/3", "-1/4", "0/0")),
+        *((text, "1/4", "4/4") for text in ("0/4", "00/4", "5/4")),
+    ],
+)
+def test_what_names_no_shard(text: str, first: str, last: str) -> None:
+    with pytest.raises(UsageError) as raised:
         parse_shard(text)
+    said = f"--shard {text!r} names no shard: they count from 1; write {first} to {last}"
+    assert str(raised.value) == said
+
+
+def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
+    call = ("rank", "--graph", "g", "--scores", "m.npz", "--shard", "0/2", "-o", "d")
+    assert "they count from 1; write 1/2 to 2/2" in home.refuses(*call)
+    assert not Path("d").exists()
+    said = home.shard("2/2", "--plan")
+    assert "kgtrec: shard 2/2 by questions: " in said
+    assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
+    assert "--plan are of use with --shard only" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.atomic_file import check_writable
+from kgtrec._internal.atomic_file import check_writable, make_folder
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import rank_parts
@@ -79,23 +79,23 @@ def run_batch(
     """
     memory_bytes(batch.memory)
     with _locked(batch.output):
-        for left_behind in list(batch.output.rglob(".kgtrec-*.tmp")):  # by a run that was killed
-            if left_behind.is_dir():
-                shutil.rmtree(left_behind, ignore_errors=True)
-            else:
-                left_behind.unlink(missing_ok=True)
         records = Records(batch)
+        for path in list(records.left_behind()):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         outcomes = {outcome.job.name: outcome for outcome in batch_status(batch)}
         left = [one.job for one in outcomes.values() if one.state != "finished"]
         if left:
-            with opened_client(client, batch.output / "work", workers) as dask:
+            with opened_client(client, records.work_folder, workers) as dask:
                 for outcome in _all_of(left, _Doer(batch, records, dask, tell)):
                     outcomes[outcome.job.name] = outcome
                     tell(outcome)
         found = list(outcomes.values())
         records.write_summary(found)
         if not any(records.parts.glob("**/*.part")):  # nothing to go on with
-            shutil.rmtree(batch.output / "work", ignore_errors=True)
+            shutil.rmtree(records.work_folder, ignore_errors=True)
         return found
 
 
@@ -103,7 +103,7 @@ def run_batch(
 def _locked(output: Path) -> Iterator[None]:
     """Nobody else works in the folder; the lock ends with the process, however that ends."""
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
     except OSError:
         check_writable(output)  # says what is wrong
         raise
@@ -162,9 +162,9 @@ class _Doer:
             return self.records.failed(job, text)
 
     def _finished(self, job: Job) -> Outcome:
-        self.records.clear(job)
         before = self.records.fresh_inputs(job)
         questions = self._asked(job)
+        self.records.clear(job, before)
         ranks, run = self._ranked(job, questions)
         names = {key: job.measure(key) for key in self.batch.measures}
         asked = parse_all([name for name in names.values() if name is not None])
@@ -173,7 +173,7 @@ class _Doer:
         if self.records.fresh_inputs(job) != before:
             raise InputError("its inputs changed while they were ranked; run the batch again")
         path = self.records.ranks(job)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         result.ranks.save(path)
         outcome = self.records.finished(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
@@ -183,7 +183,7 @@ class _Doer:
         inputs = make_inputs(
             job.scores,
             questions,
-            self.batch.output / "work",
+            self.records.work_folder,
             run_depth=self.depth,
             rows=job.settings.get("rows", "questions"),
             higher_is_better=job.higher_is_better,

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.atomic_file import make_folder
 from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.checkpoint import PartFiles
@@ -124,8 +125,8 @@ def _work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
         return Path(stack.enter_context(temporary))
+    make_folder(folder)
     work = Path(folder).absolute()
-    work.mkdir(parents=True, exist_ok=True)
     return work
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from kgtrec.cluster.merge_parts import finish, merge
 from kgtrec.cluster.part import Inputs
-from kgtrec.cluster.part_file import read_about, read_parts
 from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.shards.check import checked_about, checked_blocks
 from kgtrec.errors import FileError
 from kgtrec.ranking.partial import PartialRanks, Task
 
@@ -44,9 +44,9 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     )
     paths = sorted(abouts, key=lambda path: int(abouts[path]["number"]))
     if about["by"] == "questions":
-        parts = [part for path in paths for part in read_parts(path)]
+        parts = [part for path in paths for part in checked_blocks(path, abouts[path], store)]
     else:
-        wholes = (_joined_rows(list(read_parts(path))) for path in paths)
+        wholes = (_joined_rows(list(checked_blocks(path, abouts[path], store))) for path in paths)
         parts = [merge(wholes, inputs)]
     ranks, run = finish(parts, inputs)
     return ranks, run, store.questions(mapped=False)
@@ -87,7 +87,7 @@ def kept_depth(folder: str | Path) -> int:
     be read, or 0."""
     for path in shard_files(folder):
         try:
-            return int(read_about(path)["run_depth"])
+            return int(checked_about(path)["run_depth"])
         except FileError:
             continue
     return 0
@@ -98,7 +98,7 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, dict[str, Any]]:
     abouts, faults = {}, []
     for path in paths:
         try:
-            abouts[path] = read_about(path)
+            abouts[path] = checked_about(path)
         except FileError as error:
             faults.append(f"{path.name} is {error.found}")
     if abouts:
