@@ -26,10 +26,12 @@ from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
+import dask
 from distributed import Client, LocalCluster
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
+from kgtrec.cluster.dask.local import COME_BACK
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -59,6 +61,7 @@ sides = "tail"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with (
+        dask.config.set(COME_BACK),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,

@@ -20,7 +20,7 @@ from kgtrec._internal.atomic_file import check_writable, make_folder
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import rank_parts
-from kgtrec.cluster.dask.workers import SchedulerLost, opened_client
+from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, opened_client, valid_patience
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish
 from kgtrec.cluster.plan import memory_bytes
@@ -50,6 +50,7 @@ def run_batch(
     client: Client | None = None,
     workers: int | None = None,
     tell: Callable[[Outcome | str], None] = lambda said: None,
+    patience: float = PATIENCE,
 ) -> list[Outcome]:
     """Do what is left of a batch, and write its summary.
 
@@ -62,6 +63,8 @@ def run_batch(
         How many of these; one per core by default.
     tell : callable, optional
         Is told every job's plan (a text), then its outcome, as they come.
+    patience : float, default 60
+        Seconds that there may be no worker; see `kgtrec.cluster.rank`.
 
     Returns
     -------
@@ -71,13 +74,15 @@ def run_batch(
     Raises
     ------
     ClusterError
-        The scheduler is gone. What was done is kept; run again.
+        The scheduler is gone, or has had no worker for `patience` seconds. What was done is kept;
+        run again.
     UsageError
         Another batch is at work in the same output folder, or Dask is missing.
     FileError
         The output folder cannot be written.
     """
     memory_bytes(batch.memory)
+    patience = valid_patience(patience)
     with _locked(batch.output):
         records = Records(batch)
         for path in list(records.left_behind()):
@@ -89,7 +94,7 @@ def run_batch(
         left = [one.job for one in outcomes.values() if one.state != "finished"]
         if left:
             with opened_client(client, records.work_folder, workers) as dask:
-                for outcome in _all_of(left, _Doer(batch, records, dask, tell)):
+                for outcome in _all_of(left, _Doer(batch, records, dask, tell, patience)):
                     outcomes[outcome.job.name] = outcome
                     tell(outcome)
         found = list(outcomes.values())
@@ -138,8 +143,10 @@ class _Doer:
         records: Records,
         client: Client,
         tell: Callable[[Outcome | str], None],
+        patience: float,
     ) -> None:
         self.batch, self.records, self.client, self.tell = batch, records, client, tell
+        self.patience = patience
         keys = [with_side(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
@@ -196,6 +203,7 @@ class _Doer:
             folder=self.records.work(job),
             progress=False,
             tell=lambda plan: self.tell(f"{job.name}: {plan}"),
+            patience=self.patience,
         )
         return finish(parts, inputs)
 
