@@ -40,6 +40,7 @@ class Wish:
     depths: str | None
     reproduction: bool
     graph: str | None
+    entities: int | None = None
 
 
 @dataclass

@@ -22,6 +22,7 @@ from kgtrec.trec.measures.values import Values, summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.trec.eval.kg_metrics import Micro
     from kgtrec.trec.eval.zscores import Reference
     from kgtrec.trec.files.pack import RunData
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
@@ -71,6 +72,8 @@ class Scored:
         Column name to the ends of the confidence interval of its mean; empty if none were asked.
     resampling : Resampling, optional
         How the intervals were made.
+    micro : Micro, optional
+        Micro metrics as quotients of sums, if any are asked for.
     """
 
     file: str
@@ -90,6 +93,7 @@ class Scored:
     missing_answers: int = 0
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
+    micro: Micro | None = None
 
 
 def read_qrels(qrels: Any, qrels_format: str = "qrels") -> Judgements | GroupJudgements:
@@ -301,6 +305,7 @@ def _extended(
             summary={**scored.summary, **micro.summary()},
             answers=int(micro.answers.sum()),
             missing_answers=int(micro.missing.sum()),
+            micro=micro,
         )
     if beyond.resampling is None:
         return scored
