@@ -1,288 +1,278 @@
-"""Rows of the table: metrics adjusted for chance, as ratio, as index and as z-score."""
+"""Rows of the table: metrics adjusted for chance, each a base row as ratio, as index or as z-score.
+
+``value`` and ``chance`` are the base's; the form decides what is made of mean, expectation and
+variance, and with that help, formula, caveats and averagings.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.measures import item_values, random_baseline
-from kgtrec.measures.adjusting import (
-    AVERAGED,
-    HOYT,
-    INDEPENDENT,
-    LOW_END,
-    NO_SPREAD,
-    NOTHING_TO_RANK,
-    OWN_COUNT,
-    TIES,
-    WEIGHTED,
-    index,
-    ratio,
-    z_score,
-)
-from kgtrec.measures.metric import Metric, Moments
-from kgtrec.measures.soft_rows import SOFT_ROWS
+from kgtrec.measures.metric import Metric, Moments, plain
+from kgtrec.measures.tied_ranks import Ranked, Values
 
 __all__ = ["CHANCE_ROWS"]
 
 Floats = NDArray[np.float64]
+Finish = Callable[[Moments], Floats]
 
-_BERRENDORF = "Berrendorf et al. 2020"
+_WEIGHTED = ("micro", "question", "relation")
+_AVERAGED = (*_WEIGHTED, "macro_relation")
+_BERRENDORF, _HOYT = "Berrendorf et al. 2020", "Hoyt et al. 2022"
+
+_OWN_COUNT = "E uses every instance's own number of candidates, the answer included."
+_NOTHING_TO_RANK = "NaN where E is 1: nothing could be ranked."
+_LOW_END = "Its least value, -E / (1 - E) or above, depends on the numbers of candidates."
+_TIES = (
+    "Var is that of a scorer without ties. On tied scores ask for expected ranks: realistic ones "
+    "lie in the middle, where 1/r and hits are fewer than by chance."
+)
+_INDEPENDENT = (
+    "Instances count as independent; those of one question are not quite, so |z| > 2 says less "
+    "than it seems."
+)
+_NO_SPREAD = "NaN where Var is 0."
 _TRULY_GEOMETRIC = (
     "E[GMR] is the product of E[r_i^(w_i / W)], not exp(E[ln r]), which is a little less."
 )
+
+# -- The three forms -----------------------------------------------------------------------------
+
+
+def _ratio(base: Finish) -> Finish:
+    """M / E."""
+
+    def finish(moments: Moments) -> Floats:
+        return base(moments) / moments.chance
+
+    return finish
+
+
+def _index(base: Finish) -> Finish:
+    """1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
+
+    def finish(moments: Moments) -> Floats:
+        value, expected = base(moments), moments.chance
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = 1.0 - (value - 1.0) / (expected - 1.0)
+        return np.where(expected != 1.0, found, np.nan)
+
+    return finish
+
+
+def _z_score(sign: float, base: Finish) -> Finish:
+    """(M - E) / sqrt(Var), its sign changed where lower is better."""
+
+    def finish(moments: Moments) -> Floats:
+        value, deviation = base(moments), moments.chance_deviation
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = sign * (value - moments.chance) / deviation
+        return np.where(deviation > 0, score, np.nan)
+
+    return finish
 
 
 def _geometric(moments: Moments) -> Floats:
     return np.asarray(np.exp(moments.mean))
 
 
-_MEAN_RANK_ROWS = (
-    Metric(
-        name="amr",
-        title="AMR",
-        help="Mean rank over that of a random scorer: 1 is random.",
+@dataclass(frozen=True)
+class _Base:
+    """What is adjusted.
+
+    Attributes
+    ----------
+    words, symbol : str
+        In help and in formulas.
+    value, chance, finish
+        As in `Metric`, without adjustment.
+    mean, variance : str
+        Formulas of expectation and variance under a random scorer.
+    is_rank : bool
+        A rank, lower is better: its expectation is written ``E[symbol]``.
+    caveats : tuple of str
+        Of all forms.
+    reference : str, optional
+        Of all forms, where it is not that of the form.
+    """
+
+    words: str
+    symbol: str
+    value: Callable[[Ranked, str, float], Values]
+    chance: random_baseline.ChanceOf
+    mean: str
+    variance: str = ""
+    finish: Finish = plain
+    is_rank: bool = False
+    caveats: tuple[str, ...] = ()
+    reference: str | None = None
+
+    @property
+    def expectation(self) -> str:
+        """Its symbol."""
+        return f"E[{self.symbol}]" if self.is_rank else "E"
+
+    def ratio(self, name: str, title: str, range: str, **own: Any) -> Metric:
+        """Over its expectation: 1 is random."""
+        given: dict[str, Any] = {
+            "help": f"{self.words} over that of a random scorer: 1 is random.",
+            "formula": f"{self.symbol} / {self.expectation}, {self.expectation} = {self.mean}",
+            "higher_is_better": not self.is_rank,
+            "reference": self.reference or f"{_BERRENDORF}, for the MR",
+            "averagings": _AVERAGED,
+            "caveats": (_OWN_COUNT, *self.caveats),
+            "digits": 4 if self.is_rank else 2,
+        }
+        return self._row(name, title, range, _ratio(self.finish), given | own)
+
+    def index(self, name: str, title: str, range: str, **own: Any) -> Metric:
+        """1 is perfect, 0 random."""
+        e, m = self.expectation, self.symbol
+        form = f"1 - ({m} - 1) / ({e} - 1)" if self.is_rank else f"({m} - E) / (1 - E)"
+        low = () if self.is_rank else (_LOW_END,)
+        given: dict[str, Any] = {
+            "help": f"{self.words} adjusted for chance: 1 is perfect, 0 random.",
+            "formula": f"{form}, {e} = {self.mean}",
+            "higher_is_better": True,
+            "reference": self.reference or _HOYT,
+            "averagings": _AVERAGED,
+            "caveats": (_OWN_COUNT, *self.caveats, *low, _NOTHING_TO_RANK),
+        }
+        return self._row(name, title, range, _index(self.finish), given | own)
+
+    def z_score(self, name: str, title: str, **own: Any) -> Metric:
+        """In standard deviations of a random scorer, higher is better."""
+        m, spread = self.symbol, f"Var[{self.symbol}]" if self.is_rank else "Var"
+        gap = f"E[{m}] - {m}" if self.is_rank else f"{m} - E"
+        given: dict[str, Any] = {
+            "help": f"{self.words} in standard deviations of a random scorer's"
+            + (", better is higher." if self.is_rank else "."),
+            "formula": f"({gap}) / sqrt({spread}), {spread} = {self.variance}",
+            "higher_is_better": True,
+            "reference": self.reference or _HOYT,
+            "averagings": _WEIGHTED,
+            "caveats": (_OWN_COUNT, *self.caveats, _TIES, _INDEPENDENT, _NO_SPREAD),
+            "digits": 2,
+        }
+        finish = _z_score(-1.0 if self.is_rank else 1.0, self.finish)
+        return self._row(name, title, "(-inf, inf)", finish, given | own)
+
+    def _row(self, name: str, title: str, range: str, finish: Finish, own: Any) -> Metric:
+        return Metric(
+            name=name, title=title, range=range, value=self.value, finish=finish,
+            chance=self.chance, **own,
+        )  # fmt: skip
+
+
+# -- The bases, and their forms ------------------------------------------------------------------
+
+_MR = _Base(
+    "Mean rank", "MR", item_values.mean_rank, random_baseline.mean_rank,
+    "sum w (c + 1) / 2 / sum w", "sum w^2 (c^2 - 1) / 12 / (sum w)^2", is_rank=True,
+)  # fmt: skip
+_MRR = _Base(
+    "MRR", "MRR", item_values.reciprocal_rank, random_baseline.reciprocal,
+    "sum w H(c) / c / sum w", "sum w^2 (c H2(c) - H(c)^2) / c^2 / (sum w)^2, "
+    "H2(c) = 1 + 1/4 + ... + 1/c^2",
+)  # fmt: skip
+_MRR_CONTINUOUS = _Base(
+    "MRR", "MRR", item_values.reciprocal_rank, random_baseline.reciprocal_continuous,
+    "sum w ln(c) / (c - 1) / sum w", reference="PyKEEN, Understanding the Evaluation",
+)  # fmt: skip
+_HITS = _Base(
+    "Hits@k", "Hits@k", item_values.hits, random_baseline.hits, "sum w min(k / c, 1) / sum w",
+    "sum w^2 p (1 - p) / (sum w)^2, p = min(k / c, 1)",
+)  # fmt: skip
+_GMR = _Base(
+    "Geometric mean rank", "GMR", item_values.log_rank, random_baseline.geometric,
+    "product of E[r_i^(w_i / W)]", "product of E[r_i^(2 w_i / W)] - E[GMR]^2", _geometric,
+    is_rank=True, caveats=(_TRULY_GEOMETRIC,),
+)  # fmt: skip
+
+
+def _soft(
+    name: str, title: str, term: str, value: Callable[[Ranked, str, float], Values],
+    chance: random_baseline.ChanceOf,
+) -> tuple[Metric, ...]:  # fmt: skip
+    """The forms of a metric in [0, 1] that weighs lower places more than MRR."""
+    stem, at, parameter = name.partition("@")
+    what = title.replace("{p}", "p")
+    base = _Base(
+        what, what, value, chance, f"sum w E[{term}] / sum w, r uniform on 1 .. c",
+        f"sum w^2 Var[{term}] / (sum w)^2", reference="after Hoyt et al. 2022, for the MRR",
+    )  # fmt: skip
+    return (
+        base.index(f"adjusted_{name}", f"adj. {title}", "(-inf, 1]"),
+        base.ratio(f"{stem}_ratio{at}{parameter}", f"{title}/E", "(0, 1/E]"),
+        base.z_score(f"z_{name}", f"z-{title}"),
+    )
+
+
+CHANCE_ROWS: tuple[Metric, ...] = (
+    _MR.ratio(
+        "amr", "AMR", "(0, 2)", reference=_BERRENDORF, averagings=(*_AVERAGED, "triple"),
         formula="MR / E[MR], E[MR] = sum w (c + 1) / 2 / sum w; unweighted 2 sum r / sum (c + 1)",
-        caveats=(OWN_COUNT, "The PyKEEN page prints a formula of the MRR for it."),
-        higher_is_better=False,
-        range="(0, 2)",
-        reference=_BERRENDORF,
-        averagings=(*AVERAGED, "triple"),
-        value=item_values.mean_rank,
-        finish=ratio(),
-        chance=random_baseline.mean_rank,
+        caveats=(_OWN_COUNT, "The PyKEEN page prints a formula of the MRR for it."),
         pykeen=("adjusted_arithmetic_mean_rank", "adjusted_mean_rank", "aamr"),
     ),
-    Metric(
-        name="amri",
-        title="AMRI",
+    _MR.index(
+        "amri", "AMRI", "[-1, 1]", reference=_BERRENDORF, averagings=(*_AVERAGED, "triple"),
         help="Adjusted mean rank index: 1 is perfect, 0 random, below 0 worse than random.",
         formula="1 - (MR - 1) / (E[MR] - 1), E[MR] = sum w (c + 1) / 2 / sum w; unweighted "
         "1 - 2 sum (r - 1) / sum (c - 1)",
-        caveats=(OWN_COUNT, NOTHING_TO_RANK),
-        higher_is_better=True,
-        range="[-1, 1]",
-        reference=_BERRENDORF,
-        averagings=(*AVERAGED, "triple"),
-        value=item_values.mean_rank,
-        finish=index(),
-        chance=random_baseline.mean_rank,
         pykeen=("adjusted_arithmetic_mean_rank_index", "adjusted_mean_rank_index", "aamri"),
     ),
-    Metric(
-        name="z_mr",
-        title="z-MR",
-        help="Mean rank in standard deviations of a random scorer's, better is higher.",
-        formula="(E[MR] - MR) / sqrt(Var[MR]), Var[MR] = sum w^2 (c^2 - 1) / 12 / (sum w)^2",
-        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
-        higher_is_better=True,
-        range="(-inf, inf)",
-        reference=HOYT,
-        averagings=WEIGHTED,
-        value=item_values.mean_rank,
-        finish=z_score(-1.0),
-        chance=random_baseline.mean_rank,
-        pykeen=("z_arithmetic_mean_rank", "zamr", "zmr"),
-        papers=("z_mean_rank",),
-        digits=2,
+    _MR.z_score(
+        "z_mr", "z-MR", pykeen=("z_arithmetic_mean_rank", "zamr", "zmr"), papers=("z_mean_rank",)
     ),
-)
-
-_RECIPROCAL_ROWS = (
-    Metric(
-        name="adjusted_mrr",
-        title="adj. MRR",
-        help="MRR adjusted for chance: 1 is perfect, 0 random.",
+    _MRR.index(
+        "adjusted_mrr", "adj. MRR", "[-1, 1]",
         formula="(MRR - E) / (1 - E), E = sum w H(c) / c / sum w, H(c) = 1 + 1/2 + ... + 1/c",
-        caveats=(OWN_COUNT, LOW_END, NOTHING_TO_RANK),
-        higher_is_better=True,
-        range="[-1, 1]",
-        reference=HOYT,
-        averagings=AVERAGED,
-        value=item_values.reciprocal_rank,
-        finish=index(),
-        chance=random_baseline.reciprocal,
-        pykeen=(
-            "adjusted_inverse_harmonic_mean_rank",
-            "adjusted_mean_reciprocal_rank",
-            "amrr",
-            "aihmr",
-        ),
+        pykeen=("adjusted_inverse_harmonic_mean_rank", "adjusted_mean_reciprocal_rank", "amrr",
+                "aihmr"),
         papers=("adjusted_mrr_index",),
     ),
-    Metric(
-        name="mrr_ratio",
-        title="MRR/E",
-        help="MRR over that of a random scorer: 1 is random.",
-        formula="MRR / E, E = sum w H(c) / c / sum w",
-        caveats=(OWN_COUNT,),
-        higher_is_better=True,
-        range="(0, 1/E]",
-        reference="Berrendorf et al. 2020, for the MR",
-        averagings=AVERAGED,
-        value=item_values.reciprocal_rank,
-        finish=ratio(),
-        chance=random_baseline.reciprocal,
-        digits=2,
-    ),
-    Metric(
-        name="z_mrr",
-        title="z-MRR",
-        help="MRR in standard deviations of a random scorer's.",
-        formula="(MRR - E) / sqrt(Var), Var = sum w^2 (c H2(c) - H(c)^2) / c^2 / (sum w)^2, "
-        "H2(c) = 1 + 1/4 + ... + 1/c^2",
-        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
-        higher_is_better=True,
-        range="(-inf, inf)",
-        reference=HOYT,
-        averagings=WEIGHTED,
-        value=item_values.reciprocal_rank,
-        finish=z_score(1.0),
-        chance=random_baseline.reciprocal,
-        pykeen=("z_inverse_harmonic_mean_rank", "zmrr", "zihmr"),
+    _MRR.ratio("mrr_ratio", "MRR/E", "(0, 1/E]"),
+    _MRR.z_score(
+        "z_mrr", "z-MRR", pykeen=("z_inverse_harmonic_mean_rank", "zmrr", "zihmr"),
         papers=("z_mean_reciprocal_rank",),
-        digits=2,
     ),
-    Metric(
-        name="adjusted_mrr_continuous",
-        title="adj. MRR (ln)",
+    _MRR_CONTINUOUS.index(
+        "adjusted_mrr_continuous", "adj. MRR (ln)", "[-1, 1]",
         help="As adjusted_mrr, with the PyKEEN page's approximation of E.",
-        formula="(MRR - E) / (1 - E), E = sum w ln(c) / (c - 1) / sum w",
         caveats=(
             "ln(c) / (c - 1) is for real-valued ranks and too small for whole ones (0.00066 "
             "instead of 0.00070 at c = 14,541): a random scorer gets more than 0. For comparison "
             "with published values only.",
         ),
-        higher_is_better=True,
-        range="[-1, 1]",
-        reference="PyKEEN, Understanding the Evaluation",
-        averagings=AVERAGED,
-        value=item_values.reciprocal_rank,
-        finish=index(),
-        chance=random_baseline.reciprocal_continuous,
     ),
-    Metric(
-        name="mrr_ratio_continuous",
-        title="MRR/E (ln)",
+    _MRR_CONTINUOUS.ratio(
+        "mrr_ratio_continuous", "MRR/E (ln)", "(0, 1/E]",
         help="As mrr_ratio, with the PyKEEN page's approximation of E (its MRR*).",
-        formula="MRR / E, E = sum w ln(c) / (c - 1) / sum w",
         caveats=("For comparison with published values only: see adjusted_mrr_continuous.",),
-        higher_is_better=True,
-        range="(0, 1/E]",
-        reference="PyKEEN, Understanding the Evaluation",
-        averagings=AVERAGED,
-        value=item_values.reciprocal_rank,
-        finish=ratio(),
-        chance=random_baseline.reciprocal_continuous,
         papers=("mrr*",),
-        digits=2,
     ),
-)
-
-_HITS_ROWS = (
-    Metric(
-        name="adjusted_hits@k",
-        title="adj. Hits@{k}",
-        help="Hits@k adjusted for chance: 1 is perfect, 0 random.",
-        formula="(Hits@k - E) / (1 - E), E = sum w min(k / c, 1) / sum w",
-        caveats=(OWN_COUNT, LOW_END, NOTHING_TO_RANK),
-        higher_is_better=True,
-        range="(-inf, 1]",
-        reference=HOYT,
-        averagings=AVERAGED,
-        value=item_values.hits,
-        finish=index(),
-        chance=random_baseline.hits,
+    *_soft("log_mrr", "log-MRR", "1 / log2(r + 1)", item_values.reciprocal_log_rank,
+           random_baseline.reciprocal_log),
+    *_soft("p_mrr@p", "{p}-MRR", "r^-p", item_values.power_of_rank, random_baseline.power),
+    _HITS.index(
+        "adjusted_hits@k", "adj. Hits@{k}", "(-inf, 1]",
         pykeen=("adjusted_hits_at_k", "ahits@k", "ahits_at_k", "ah@k", "ah_at_k"),
     ),
-    Metric(
-        name="hits_ratio@k",
-        title="Hits@{k}/E",
-        help="Hits@k over that of a random scorer: 1 is random.",
-        formula="Hits@k / E, E = sum w min(k / c, 1) / sum w",
-        caveats=(OWN_COUNT,),
-        higher_is_better=True,
-        range="[0, 1/E]",
-        reference="Berrendorf et al. 2020, for the MR",
-        averagings=AVERAGED,
-        value=item_values.hits,
-        finish=ratio(),
-        chance=random_baseline.hits,
-        digits=2,
-    ),
-    Metric(
-        name="z_hits@k",
-        title="z-Hits@{k}",
-        help="Hits@k in standard deviations of a random scorer's.",
-        formula="(Hits@k - E) / sqrt(Var), Var = sum w^2 p (1 - p) / (sum w)^2, p = min(k / c, 1)",
-        caveats=(OWN_COUNT, TIES, INDEPENDENT, NO_SPREAD),
-        higher_is_better=True,
-        range="(-inf, inf)",
-        reference=HOYT,
-        averagings=WEIGHTED,
-        value=item_values.hits,
-        finish=z_score(1.0),
-        chance=random_baseline.hits,
-        pykeen=("z_hits_at_k", "zhits@k"),
-        digits=2,
-    ),
-)
-
-_GEOMETRIC_ROWS = (
-    Metric(
-        name="agmr",
-        title="AGMR",
-        help="Geometric mean rank over that of a random scorer: 1 is random.",
-        formula="GMR / E[GMR], E[GMR] = product of E[r_i^(w_i / W)]",
-        caveats=(OWN_COUNT, _TRULY_GEOMETRIC),
-        higher_is_better=False,
-        range="(0, e)",
-        reference="Berrendorf et al. 2020, for the MR",
-        averagings=AVERAGED,
-        value=item_values.log_rank,
-        finish=ratio(_geometric),
-        chance=random_baseline.geometric,
+    _HITS.ratio("hits_ratio@k", "Hits@{k}/E", "[0, 1/E]"),
+    _HITS.z_score("z_hits@k", "z-Hits@{k}", pykeen=("z_hits_at_k", "zhits@k")),
+    _GMR.ratio(
+        "agmr", "AGMR", "(0, e)",
         papers=("adjusted_gmr", "adjusted_geometric_mean_rank", "gmr_ratio"),
     ),
-    Metric(
-        name="agmri",
-        title="AGMRI",
-        help="Geometric mean rank adjusted for chance: 1 is perfect, 0 random.",
-        formula="1 - (GMR - 1) / (E[GMR] - 1), E[GMR] = product of E[r_i^(w_i / W)]",
-        caveats=(OWN_COUNT, _TRULY_GEOMETRIC, NOTHING_TO_RANK),
-        higher_is_better=True,
-        range="(1 - e, 1]",
-        reference=HOYT,
-        averagings=AVERAGED,
-        value=item_values.log_rank,
-        finish=index(_geometric),
-        chance=random_baseline.geometric,
-        pykeen=("adjusted_geometric_mean_rank_index", "gmri"),
+    _GMR.index(
+        "agmri", "AGMRI", "(1 - e, 1]", pykeen=("adjusted_geometric_mean_rank_index", "gmri")
     ),
-    Metric(
-        name="z_gmr",
-        title="z-GMR",
-        help="Geometric mean rank in standard deviations of a random scorer's, better is higher.",
-        formula="(E[GMR] - GMR) / sqrt(Var[GMR]), "
-        "Var[GMR] = product of E[r_i^(2 w_i / W)] - E[GMR]^2",
-        caveats=(OWN_COUNT, _TRULY_GEOMETRIC, TIES, INDEPENDENT, NO_SPREAD),
-        higher_is_better=True,
-        range="(-inf, inf)",
-        reference=HOYT,
-        averagings=WEIGHTED,
-        value=item_values.log_rank,
-        finish=z_score(-1.0, _geometric),
-        chance=random_baseline.geometric,
-        pykeen=("z_geometric_mean_rank", "zgmr"),
-        digits=2,
-    ),
-)
-
-
-CHANCE_ROWS: tuple[Metric, ...] = (
-    *_MEAN_RANK_ROWS,
-    *_RECIPROCAL_ROWS,
-    *SOFT_ROWS,
-    *_HITS_ROWS,
-    *_GEOMETRIC_ROWS,
-)
+    _GMR.z_score("z_gmr", "z-GMR", pykeen=("z_geometric_mean_rank", "zgmr")),
+)  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.eval.kg_metrics import Micro, micro_values
-from kgtrec.trec.eval.micronames import MICRO, micro_columns, micro_help
+from kgtrec.trec.eval.kg_names import MICRO, micro_columns, micro_help
 from kgtrec.trec.files.write import write_qrels
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import BadCutoff

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from kgtrec.trec.eval.micronames import MICRO, micro_columns, micro_help
+from kgtrec.trec.eval.kg_names import MICRO, micro_columns, micro_help
 from kgtrec.trec.measures.names import NICKNAMES, TABLE, help_text, resolve
 
 __all__ = ["measure_help", "overview"]

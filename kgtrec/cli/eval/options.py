@@ -92,7 +92,7 @@ class Call:
 
     def columns(self, are_given: bool) -> list[Column]:
         """What trec_eval would print; by default under --ties, what has a form there."""
-        from kgtrec.trec.eval.micronames import micro_columns
+        from kgtrec.trec.eval.kg_names import micro_columns
         from kgtrec.trec.measures.names import resolve
 
         measures = self.measures if are_given else (DEFAULTS[self.qrels_format],)
@@ -112,7 +112,7 @@ class Call:
     def beyond(self) -> Beyond:
         """What trec_eval does not do."""
         from kgtrec.trec.eval.beyond import Beyond
-        from kgtrec.trec.eval.micronames import micro_columns
+        from kgtrec.trec.eval.kg_names import micro_columns
 
         resampling = None
         if self.ci is not None:

@@ -12,7 +12,7 @@ from kgtrec.errors import UsageError
 from kgtrec.study.comparison.samples import Samples
 
 if TYPE_CHECKING:
-    from kgtrec.trec.eval.micronames import MicroColumn
+    from kgtrec.trec.eval.kg_names import MicroColumn
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
 
@@ -69,7 +69,7 @@ def samples_of_runs(
         Fewer than two runs; unknown measures, or counts, which have no mean.
     """
     from kgtrec.trec.eval.beyond import Beyond
-    from kgtrec.trec.eval.micronames import micro_columns
+    from kgtrec.trec.eval.kg_names import micro_columns
     from kgtrec.trec.eval.score import read_judgements, score
     from kgtrec.trec.measures.names import resolve
     from kgtrec.trec.measures.options import EvalOptions
@@ -122,7 +122,7 @@ def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> Samples:
     The mean of these over queries is that over all answers, as if the queries' sizes were fixed
     (see `Samples.by_cluster`).
     """
-    from kgtrec.trec.eval.micronames import LOWER_IS_BETTER
+    from kgtrec.trec.eval.kg_names import LOWER_IS_BETTER
 
     parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]
     values = np.column_stack([sums * (len(sums) / answers.sum()) for sums, answers in parts])

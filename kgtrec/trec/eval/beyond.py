@@ -19,7 +19,7 @@ from kgtrec.trec.measures.relevant import Bools, Floats
 if TYPE_CHECKING:  # most calls ask for none of it
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.trec.eval.kg_metrics import Micro
-    from kgtrec.trec.eval.micronames import MicroColumn
+    from kgtrec.trec.eval.kg_names import MicroColumn
 
 __all__ = ["Beyond", "intervals"]
 
@@ -34,7 +34,7 @@ class Beyond:
         A key of `kgtrec.trec.measures.ties.TIES`; trec_eval's order without it, and realistic ranks
         for micro metrics.
     micro : sequence of MicroColumn
-        From `kgtrec.trec.eval.micronames.micro_columns`.
+        From `kgtrec.trec.eval.kg_names.micro_columns`.
     entities : int, optional
         Of the graph, for micro metrics.
     resampling : Resampling, optional

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.eval.beyond import Beyond
-from kgtrec.trec.eval.micronames import micro_columns
+from kgtrec.trec.eval.kg_names import micro_columns
 from kgtrec.trec.eval.score import Scored, read_qrels, score
 from kgtrec.trec.files.convert import qrels_data, run_data
 from kgtrec.trec.files.text import is_path

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.eval.micronames import LOWER_IS_BETTER, NEEDS_ENTITIES, MicroColumn
+from kgtrec.trec.eval.kg_names import LOWER_IS_BETTER, NEEDS_ENTITIES, MicroColumn
 from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.options import EvalOptions, is_whole
 from kgtrec.trec.measures.relevant import Floats, Ints, View, narrowed, parts
