@@ -162,7 +162,7 @@ def test_all_wrong_calls_at_once(invoke: Invoke, files) -> None:
         ("-m", "relstring.2000000000", qrels, run): (2, "up to 10000000"),
         ("-m", "P.5,5", qrels, run): (2, "twice"),
         ("-m", "ndcg.1", qrels, run): (2, "'ndcg.1'"),
-        ("-R", "prefs", qrels, run): (2, "-R prefs", "preference"),
+        ("-R", "prefs", qrels, run): (2, "-R prefs", "has 5: query group subgroup"),
         ("-R", "nonsense", qrels, run): (2, "-R nonsense", "not known"),
         ("-T", "nonsense", qrels, run): (2, "-T nonsense"),
         ("-R", "prefs", "-m", "foo", qrels, run): (1, "'foo'"),

@@ -41,6 +41,7 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     kgtrec eval --format markdown -m map qrels.txt a.run b.run
     kgtrec eval --ties expected --ci 95 -m map -m P.10 qrels.txt sys.run
     kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --entities 14541 qrels.txt sys.run
+    kgtrec eval -R prefs -m all_prefs prefs.txt sys.run preferences between documents
     kgtrec eval -h -m bpref -m set                      what these measures mean
 
     Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9), and may stand together
@@ -66,7 +67,8 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     each, by --format.
 
     Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
-    parameters of a measure; 4 a document twice; 7 no query in both files.
+    parameters of a measure; 4 a document twice, preferences that contradict each other, or a
+    measure that is for other judgements than those of -R; 7 no query in both files.
     """
     with without_collector():
         _evaluate(qrels, runs, options.Call(**given))
