@@ -21,6 +21,9 @@ from kgtrec.ranking import ranker as ranker_module
 from kgtrec.ranking.kernel import NativeRanking
 
 N = 37  # entities
+CALLBACKS = ("_remove", "gc_callback")
+"""Of weak references and of the collector: what is raised in them is printed, and lost."""
+
 COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
 
 
@@ -28,7 +31,7 @@ COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "ma
 def questions() -> kgtrec.Questions:
     rng = np.random.default_rng(3)
     splits = {name: rng.integers(0, (N, 3, N), (90, 3)) for name in ("train", "test")}
-    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3).questions()
+    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3).questions(sides="tail")
 
 
 @pytest.fixture(scope="module")
@@ -244,8 +247,7 @@ def storm() -> Iterator[Callable]:
     inside: list[object] = []
 
     def interrupt(_: int, frame) -> None:
-        while armed and frame is not None and frame.f_code.co_name != "_remove":
-            # (what is raised in a weak reference's callback is printed, and lost)
+        while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
             if frame.f_code is inside[0]:
                 armed.pop()
                 raise KeyboardInterrupt
