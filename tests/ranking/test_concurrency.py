@@ -31,7 +31,7 @@ COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "ma
 def questions() -> kgtrec.Questions:
     rng = np.random.default_rng(3)
     splits = {name: rng.integers(0, (N, 3, N), (90, 3)) for name in ("train", "test")}
-    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3).questions(sides="tail")
+    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3).questions()
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_rows_at_work_are_nobody_elses(questions, scores, due, held) -> None:
 
 def test_finish_again_gives_the_same_as_other_objects(questions, scores, due) -> None:
     ranker = kgtrec.Ranker(questions, 7)
-    (batch,) = ranker.batches(ranker.n_rows)
+    batch = ranker.batch(0, ranker.n_rows)
     ranker.update(batch, scores)
     first, again = ranker.finish(), ranker.finish()
     assert content(first) == due
@@ -226,7 +226,7 @@ def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeyp
         left.pop()
 
     ranker = kgtrec.Ranker(questions, 7, threads=3)
-    (batch,) = ranker.batches(ranker.n_rows)
+    batch = ranker.batch(0, ranker.n_rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(core, "rank_rows", slowly)
         thread = press_ctrl_c([0.1, 0.1], go_on.set)
