@@ -21,6 +21,9 @@ from kgtrec.ranking import ranker as ranker_module
 from kgtrec.ranking.kernel import NativeRanking
 
 N = 37  # entities
+CALLBACKS = ("_remove", "gc_callback")
+"""Of weak references and of the collector: what is raised in them is printed, and lost."""
+
 COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
 
 
@@ -158,7 +161,7 @@ def test_rows_at_work_are_nobody_elses(questions, scores, due, held) -> None:
 
 def test_finish_again_gives_the_same_as_other_objects(questions, scores, due) -> None:
     ranker = kgtrec.Ranker(questions, 7)
-    (batch,) = ranker.batches(ranker.n_rows)
+    batch = ranker.batch(0, ranker.n_rows)
     ranker.update(batch, scores)
     first, again = ranker.finish(), ranker.finish()
     assert content(first) == due
@@ -223,7 +226,7 @@ def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeyp
         left.pop()
 
     ranker = kgtrec.Ranker(questions, 7, threads=3)
-    (batch,) = ranker.batches(ranker.n_rows)
+    batch = ranker.batch(0, ranker.n_rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(core, "rank_rows", slowly)
         thread = press_ctrl_c([0.1, 0.1], go_on.set)
@@ -244,8 +247,7 @@ def storm() -> Iterator[Callable]:
     inside: list[object] = []
 
     def interrupt(_: int, frame) -> None:
-        while armed and frame is not None and frame.f_code.co_name != "_remove":
-            # (what is raised in a weak reference's callback is printed, and lost)
+        while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
             if frame.f_code is inside[0]:
                 armed.pop()
                 raise KeyboardInterrupt
