@@ -294,8 +294,9 @@ static void rank_factors(const kgt_factors *factors, const assignment *made, int
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
     double *job_scores = out->data[JOB_SCORES];
+    kgt_tally tally = {0, 0, 0};
     kgt_status status = kgt_factor_job_scores(factors, &made->task, 0, job_scores);
-    status |= kgt_rank_factors(factors, &made->task, 0, job_scores, &counts, &best, &nans);
+    status |= kgt_rank_factors(factors, &made->task, 0, job_scores, &counts, &best, &nans, &tally);
     status |= kgt_factor_scores(factors, out->data[FACTOR_SCORES]);
     expect(status == KGT_OK, "kgt_rank_factors", "status %d", (int)status);
 }
