@@ -39,14 +39,16 @@ kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
     block->start = kgt_allocate(n, sizeof(int32_t));
     block->scale = kgt_allocate(7 * n, sizeof(float));
     block->pointers = kgt_allocate(n, sizeof *block->pointers);
-    block->copy = kgt_allocate(n * dim + 2 * dim, sizeof(float));
+    block->stride = (dim + KGT_BYTE_PANEL - 1) / KGT_BYTE_PANEL * KGT_BYTE_PANEL;
+    block->vectors = kgt_allocate(n * block->stride + 2 * dim, sizeof(float));
     if (!block->panels || !block->codes || !block->start || !block->scale || !block->pointers ||
-        !block->copy) {
+        !block->vectors) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
     memset(block->codes, 0, groups * 4);
     memset(block->panels, 0, n * groups * 4);
+    memset(block->vectors, 0, n * block->stride * sizeof(float));
     block->code_norm = block->scale + n;
     block->error = block->code_norm + n;
     block->base = block->error + n;
@@ -62,26 +64,20 @@ void kgt_block_close(kgt_block *block) {
     free(block->start);
     free(block->scale);
     free(block->pointers);
-    free(block->copy);
+    free(block->vectors);
     *block = (kgt_block){0};
 }
 
-/* The table's own rows if they can be read as they are, else copies. */
+/* Rows on lines of the cache, padded with zeros. */
 static void take_vectors(kgt_block *block, int64_t first, int64_t n) {
     const kgt_factors *factors = block->factors;
     const size_t dim = (size_t)factors->dim;
-    const char *table = factors->entities;
-    float *spare = block->copy + (size_t)block->width * dim;
-    if (factors->ids == NULL && !factors->half_entities && (uintptr_t)table % sizeof(float) == 0) {
-        block->vectors = (const float *)(const void *)table + (size_t)first * dim;
-        return;
-    }
+    float *spare = block->vectors + (size_t)block->width * block->stride;
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = table_row_f32(factors, first + i);
         const float *x = entity_f32(block->kernel, factors, row, spare);
-        memcpy(block->copy + (size_t)i * dim, x, dim * sizeof(float));
+        memcpy(block->vectors + (size_t)i * block->stride, x, dim * sizeof(float));
     }
-    block->vectors = block->copy;
 }
 
 /* Quantises entity i of the block and puts its codes into its panel. */
@@ -89,7 +85,7 @@ static bool take_codes(kgt_block *block, int64_t i) {
     const size_t dim = (size_t)block->factors->dim;
     const double rounding = kgt_rounding(block->factors->dim);
     kgt_quantised x;
-    if (!block->bytes->quantise(block->vectors + (size_t)i * dim, dim, block->codes, &x))
+    if (!block->bytes->quantise(block->vectors + (size_t)i * block->stride, dim, block->codes, &x))
         return false;
     int8_t *place = block->panels +
                     (size_t)(i / KGT_BYTE_PANEL * KGT_BYTE_PANEL) * block->groups * 4 +
@@ -107,7 +103,7 @@ static bool take_codes(kgt_block *block, int64_t i) {
 static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
     const kgt_factors *factors = block->factors;
     const size_t dim = (size_t)factors->dim;
-    for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * dim;
+    for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
     if (factors->metric == KGT_L2)
         block->bytes->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
     else
@@ -160,9 +156,9 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
     const double norm = (double)q.norm / scale * UP;
     queries->norm[i] = (double)q.norm;
-    queries->unit[i] = factors->metric == KGT_L2 ? 2 * scale : scale;
+    queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
     queries->judged_norm[i] = (float)(norm * UP);
-    queries->factor[i] = (float)(1 / queries->unit[i]);
+    queries->factor[i] = (float)queries->inverse[i];
     if (factors->metric == KGT_L2) {
         queries->bytes->pairs(&query, &query, 1, dim, &q.norm);
         queries->chain[i] = (double)q.norm;
@@ -188,8 +184,8 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, si
         kgt_queries_close(queries);
         return KGT_NO_MEMORY;
     }
-    queries->unit = queries->norm + room;
-    queries->chain = queries->unit + room;
+    queries->inverse = queries->norm + room;
+    queries->chain = queries->inverse + room;
     queries->factor = queries->judged_norm + room;
     queries->relative = queries->factor + room;
     memset(queries->codes, queries->bytes->query_zero, room * groups * 4);

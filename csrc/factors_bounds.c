@@ -28,7 +28,7 @@
 #define FIRST_PAUSE 4
 #define LONGEST_PAUSE 64
 /* The best of a row are sorted once so many wait. */
-#define WAITING 24
+#define WAITING 6
 
 typedef struct {
     const kgt_factors *factors;
@@ -43,12 +43,15 @@ typedef struct {
     int64_t *known_at, *removed_at;
     int64_t *gains; /* what a block adds to the counts of a row: six for each job */
     int32_t *products;
+    size_t product_stride;
     int32_t *pause, *next_pause;
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
     float *dots;
     const float **queries_of;
-    int64_t words;
+    int32_t *rows_of, *entering_rows; /* with places, with entering */
+    uint16_t *entering;
+    int64_t n_entering, words;
 } run;
 
 static void run_close(run *r) {
@@ -65,6 +68,8 @@ static void run_close(run *r) {
     free(r->places);
     free(r->dots);
     free(r->queries_of);
+    free(r->rows_of);
+    free(r->entering);
 }
 
 static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *call) {
@@ -87,20 +92,25 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
     r->words = (int64_t)words;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
     r->gains = kgt_allocate(6 * (size_t)jobs, sizeof(int64_t));
-    r->products = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof(int32_t));
+    /* Rows a line apart from a power of two, which would share too few places in the cache. */
+    r->product_stride = width + KGT_BYTE_PANEL;
+    r->products = kgt_allocate(KGT_BYTE_QUERIES * r->product_stride, sizeof(int32_t));
     r->pause = calloc(2 * (size_t)n_tiles, sizeof(int32_t));
     r->sure = kgt_allocate((2 * KGT_JUDGED + 2) * words, sizeof(uint64_t));
-    r->places = kgt_allocate(width, sizeof(uint16_t));
+    r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
     r->dots = kgt_allocate(width, sizeof(float));
     r->queries_of = kgt_allocate(width, sizeof *r->queries_of);
+    r->rows_of = kgt_allocate((KGT_BYTE_QUERIES + 1) * width, sizeof(int32_t));
+    r->entering = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof(uint16_t));
     r->tiled = *factors;
     r->tiled.queries = kgt_allocate(QUERY_TILE * (size_t)factors->dim, sizeof(float));
     if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places || !r->dots ||
-        !r->queries_of || !r->tiled.queries)
+        !r->queries_of || !r->rows_of || !r->entering || !r->tiled.queries)
         return KGT_NO_MEMORY;
     r->known_at = r->rows + n_rows;
     r->removed_at = r->known_at + n_rows;
     r->next_pause = r->pause + n_tiles;
+    r->entering_rows = r->rows_of + width;
     r->reach = r->sure + KGT_JUDGED * words;
     r->known = r->reach + KGT_JUDGED * words;
     r->removed = r->known + words;
@@ -152,9 +162,9 @@ typedef struct {
     const float *query;
     const int32_t *products;
     kgt_bounds bounds;
-    double unit, chain;
-    double slack;     /* of the bounds, over unit */
-    double tolerance; /* of the plain dot product's score */
+    double inverse, chain; /* 1 / (m s), Q */
+    double slack;          /* of the bounds, over unit */
+    double tolerance;      /* of the plain dot product's score */
     int64_t open, close;
 } row_state;
 
@@ -170,9 +180,9 @@ static row_state row_of(const run *r, int64_t row, const int32_t *products) {
         .products = products,
         .bounds = {block->scale, block->error, block->offset, queries->judged_norm[row],
                    queries->factor[row]},
-        .unit = queries->unit[row],
+        .inverse = queries->inverse[row],
         .chain = queries->chain[row],
-        .slack = absolute / queries->unit[row] * (1 + 0x1p-20) + 0x1p-100,
+        .slack = absolute * queries->inverse[row] * (1 + 0x1p-20) + 0x1p-100,
         /* The plain dot product is as near to q.x as the chain is. */
         .tolerance = 2 * weight * kgt_rounding(r->factors->dim) * queries->norm[row] *
                          (double)block->largest_norm * (1 + 0x1p-20) +
@@ -183,28 +193,22 @@ static row_state row_of(const run *r, int64_t row, const int32_t *products) {
 /* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
  * a threshold that is NaN. */
 static void thresholds(const row_state *state, double score, float *above, float *below) {
-    *above = *below = INFINITY;
-    if (score != score) return;
-    const double value = (score + state->chain) / state->unit;
+    const double value = (score + state->chain) * state->inverse, most = 3e38;
     const double margin = state->slack + fabs(value) * 0x1p-22;
-    const double most = (double)3e38f;
-    if (value - margin < most) *below = (float)fmax(value - margin, -most);
-    if (value + margin < most) *above = (float)fmax(value + margin, -most);
-    if (score == -INFINITY) *above = *below = -INFINITY;
-}
-
-static int64_t places_of(const run *r, const uint64_t *bits, uint16_t *places) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < r->words; i++)
-        for (uint64_t word = bits[i]; word != 0; word &= word - 1)
-            places[n++] = (uint16_t)(i * 64 + __builtin_ctzll(word));
-    return n;
+    *above = *below = INFINITY;
+    if (fabs(value) < most) {
+        *above = (float)(value + margin);
+        *below = (float)(value - margin);
+    } else if (value < 0) {
+        *above = *below = -INFINITY; /* no score with bounds is as low */
+    }
 }
 
 /* Plain dot products of n places, and from them scores plus or less the tolerance. */
 static void approximate(run *r, const row_state *state, int64_t n) {
     const size_t dim = (size_t)r->factors->dim;
-    r->block.bytes->dots(state->query, r->block.vectors, dim, dim, r->places, (size_t)n, r->dots);
+    r->block.bytes->dots(state->query, r->block.vectors, r->block.stride, dim, r->places, (size_t)n,
+                         r->dots);
 }
 
 KGT_INLINE double near_score(const run *r, const row_state *state, int64_t i) {
@@ -215,60 +219,65 @@ KGT_INLINE double near_score(const run *r, const row_state *state, int64_t i) {
     return (r->factors->metric == KGT_L2 ? 2 * dot : dot) + offset - state->chain;
 }
 
-/* The very scores of the first n places, into dots. */
-static void exact_scores(run *r, const row_state *state, int64_t n) {
+/* The very scores of n pairs, of queries `queries_of` and entities `places`, into dots. */
+static void exact_scores(run *r, const int32_t *rows, int64_t n) {
     const kgt_block *block = &r->block;
     const size_t dim = (size_t)r->factors->dim;
+    const bool shifted = block->offset != NULL;
     for (int64_t i = 0; i < n; i++) {
-        block->pointers[i] = block->vectors + r->places[i] * dim;
-        r->queries_of[i] = state->query;
+        block->pointers[i] = block->vectors + r->places[i] * block->stride;
+        r->queries_of[i] = vectors_f32(r->factors->queries, rows[i], r->factors->dim);
     }
     block->bytes->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; shifted && i < n; i++) {
         const int64_t place = r->places[i];
-        const bool shifted = block->offset != NULL;
-        r->dots[i] =
-            score_f32(r->factors->metric, r->dots[i], (float)state->chain,
-                      shifted ? block->entity_norm[place] : 0, shifted ? block->bias[place] : 0);
+        const float chain = (float)r->queries.chain[rows[i]];
+        r->dots[i] = score_f32(r->factors->metric, r->dots[i], chain, block->entity_norm[place],
+                               block->bias[place]);
     }
 }
 
 enum { GREATER, EQUAL, AHEAD, MACRO_GREATER, MACRO_EQUAL, MACRO_AHEAD };
 
-/* Settles what is open of one job: the bits of greater entities join `sure`, ties are counted.
- * False if too many are too close. */
+/* Counts what is open of one job: greater entities and ties. False if too many are too close. */
 static bool settle_open(run *r, row_state *state, int64_t n, int32_t answer, double score,
-                        uint64_t *sure, int64_t *gain) {
-    int64_t n_close = 0;
+                        int64_t *gain) {
+    int64_t n_close = 0, micro = 0, macro = 0;
     approximate(r, state, n);
     for (int64_t i = 0; i < n; i++) {
         const double distance = near_score(r, state, i) - score;
         const uint16_t place = r->places[i];
-        sure[place / 64] |= (uint64_t)(distance > state->tolerance) << place % 64;
+        const bool greater = distance > state->tolerance;
+        micro += greater & !bit(r->known, place);
+        macro += greater & !bit(r->removed, place);
         r->places[n_close] = place;
         n_close += fabs(distance) <= state->tolerance;
     }
+    gain[GREATER] = micro;
+    gain[MACRO_GREATER] = macro;
     if (n_close == 0) return true;
     state->close += n_close;
     if (state->close > r->block.n / CLOSE_SHARE + 4) return false;
-    exact_scores(r, state, n_close);
+    for (int64_t i = 0; i < n_close; i++) r->rows_of[i] = (int32_t)state->row;
+    exact_scores(r, r->rows_of, n_close);
     const int32_t *position = r->call->task->position;
     for (int64_t i = 0; i < n_close; i++) {
         const int64_t place = r->places[i];
-        if ((double)r->dots[i] > score) sure[place / 64] |= (uint64_t)1 << place % 64;
+        const bool in_micro = !bit(r->known, place), in_macro = !bit(r->removed, place);
+        gain[GREATER] += (double)r->dots[i] > score && in_micro;
+        gain[MACRO_GREATER] += (double)r->dots[i] > score && in_macro;
         if ((double)r->dots[i] != score) continue;
         const int32_t id = id_of(r, place);
         const bool ahead = position ? position[id] > position[answer] : id > answer;
-        const bool micro = !bit(r->known, place), macro = !bit(r->removed, place);
-        gain[EQUAL] += micro;
-        gain[AHEAD] += micro && ahead;
-        gain[MACRO_EQUAL] += macro;
-        gain[MACRO_AHEAD] += macro && ahead;
+        gain[EQUAL] += in_micro;
+        gain[AHEAD] += in_micro && ahead;
+        gain[MACRO_EQUAL] += in_macro;
+        gain[MACRO_AHEAD] += in_macro && ahead;
     }
     return true;
 }
 
-static int64_t place_in(const run *r, int32_t id) {
+KGT_INLINE int64_t place_in(const run *r, int32_t id) {
     const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block.first : NULL,
                          .n = r->block.n,
                          .first = id_of(r, 0)};
@@ -276,54 +285,57 @@ static int64_t place_in(const run *r, int32_t id) {
 }
 
 /* One job from its bits. False if too much is open. */
-static bool settle_job(run *r, row_state *state, int32_t answer, double score, uint64_t *sure,
+static bool settle_job(run *r, row_state *state, int32_t answer, double score, const uint64_t *sure,
                        uint64_t *reach, int64_t *gain) {
     for (int64_t i = 0; i < r->words; i++) reach[i] &= ~(sure[i] | (r->known[i] & r->removed[i]));
     const int64_t own = place_in(r, answer);
     if (own >= 0) reach[own / 64] &= ~((uint64_t)1 << own % 64); /* no candidate of itself */
-    int64_t n = 0;
-    for (int64_t i = 0; i < r->words; i++) n += __builtin_popcountll(reach[i]);
+    const size_t words = (size_t)r->words;
+    const int64_t n = (int64_t)r->block.bytes->places(reach, words, r->places);
     memset(gain, 0, 6 * sizeof *gain);
     state->open += n;
     if (state->open > r->block.n / OPEN_SHARE + 4) return false;
-    if (n > 0) {
-        places_of(r, reach, r->places);
-        if (!settle_open(r, state, n, answer, score, sure, gain)) return false;
-    }
-    for (int64_t i = 0; i < r->words; i++) {
-        gain[GREATER] += __builtin_popcountll(sure[i] & ~r->known[i]);
-        gain[MACRO_GREATER] += __builtin_popcountll(sure[i] & ~r->removed[i]);
+    if (n > 0 && !settle_open(r, state, n, answer, score, gain)) return false;
+    gain[GREATER] += r->block.bytes->count_bits(sure, r->known, words);
+    gain[MACRO_GREATER] += r->block.bytes->count_bits(sure, r->removed, words);
+    return true;
+}
+
+/* Puts down those of the entities `reach` that can be among the best. False if there are too many.
+ */
+static bool settle_best(run *r, row_state *state, const kgt_top_f32 *top, uint64_t *reach) {
+    for (int64_t i = 0; i < r->words; i++) reach[i] &= ~r->removed[i];
+    const int64_t n = (int64_t)r->block.bytes->places(reach, (size_t)r->words, r->places);
+    state->open += n;
+    if (state->open > r->block.n / OPEN_SHARE + 4) return false;
+    approximate(r, state, n);
+    for (int64_t i = 0; i < n; i++) {
+        r->entering[r->n_entering] = r->places[i];
+        r->entering_rows[r->n_entering] = (int32_t)state->row;
+        r->n_entering += near_score(r, state, i) + state->tolerance >= (double)top->bound;
     }
     return true;
 }
 
-/* Keeps those of the entities `reach` that are among the best so far. False if there are too many.
- */
-static bool settle_best(run *r, row_state *state, kgt_top_f32 *top, uint64_t *reach) {
-    for (int64_t i = 0; i < r->words; i++) reach[i] &= ~r->removed[i];
-    int64_t n = 0;
-    for (int64_t i = 0; i < r->words; i++) n += __builtin_popcountll(reach[i]);
-    if (n == 0) return true;
-    state->open += n;
-    if (state->open > r->block.n / OPEN_SHARE + 4) return false;
-    places_of(r, reach, r->places);
-    approximate(r, state, n);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const bool enters = near_score(r, state, i) + state->tolerance >= (double)top->bound;
-        r->places[kept] = r->places[i];
-        kept += enters;
-    }
-    exact_scores(r, state, kept);
+/* Keeps what was put down, for all rows of a tile of queries together: chains of several pairs run
+ * side by side. */
+static void keep_entering(run *r) {
     const int32_t *position = r->call->task->position;
-    for (int64_t i = 0; i < kept; i++) {
-        if (!(r->dots[i] >= top->bound)) continue;
-        const int32_t id = id_of(r, r->places[i]);
-        top->keys[top->used++] =
-            kgt_make_key_f32(r->dots[i], (uint32_t)(position ? position[id] : id));
-        if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
+    for (int64_t start = 0; start < r->n_entering; start += r->block.width) {
+        const int64_t left = r->n_entering - start,
+                      n = left < r->block.width ? left : r->block.width;
+        memcpy(r->places, r->entering + start, (size_t)n * sizeof *r->places);
+        exact_scores(r, r->entering_rows + start, n);
+        for (int64_t i = 0; i < n; i++) {
+            kgt_top_f32 *top = r->worker.tops + r->entering_rows[start + i];
+            if (!(r->dots[i] >= top->bound)) continue;
+            const int32_t id = id_of(r, r->places[i]);
+            top->keys[top->used++] =
+                kgt_make_key_f32(r->dots[i], (uint32_t)(position ? position[id] : id));
+            if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
+        }
     }
-    return true;
+    r->n_entering = 0;
 }
 
 /* The bound as high as what is kept allows. */
@@ -438,15 +450,16 @@ static void settle_tile(run *r, int64_t tile) {
             block->error[j] = (block->base[j] + relative * block->code_norm[j]) * (1 + 0x1p-20f);
         block->bytes->product(r->queries.codes + (size_t)first * block->groups * 4, block->panels,
                               block->groups, (size_t)block->width / KGT_BYTE_PANEL, block->start,
-                              r->products);
+                              r->products, r->product_stride);
     }
     for (int64_t i = 0; i < n; i++) {
         if (!waits[i]) {
-            waits[i] = !settle_row(r, first + i, r->products + i * r->block.width);
+            waits[i] = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride);
             failed += waits[i];
         }
         if (waits[i]) r->rows[r->n_rows++] = first + i;
     }
+    keep_entering(r);
     if (r->pause[tile] > 0) {
         r->pause[tile]--;
     } else if (tried > 0 && 2 * failed > tried) {

@@ -42,8 +42,7 @@
 #include "factors_tiles.h"
 #include "isa_bytes.h"
 
-/* A block of the ranked entities, at most `width`, a multiple of 64. All arrays are the block's
- * own, but vectors, which may be the table itself. */
+/* A block of the ranked entities, at most `width`, a multiple of 64. */
 typedef struct {
     const kgt_bytes *bytes;
     const kgt_kernel *kernel;
@@ -57,8 +56,9 @@ typedef struct {
     float *base;   /* |x - x'| + g' |x| */
     float *offset; /* b - X; NULL where that is 0 for all */
     float *entity_norm, *bias;
-    const float *vectors, **pointers;
-    float *copy;
+    float *vectors; /* row after row, `stride` apart */
+    const float **pointers;
+    size_t stride;
     float largest_norm;
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
@@ -73,10 +73,10 @@ typedef struct {
     const kgt_bytes *bytes;
     size_t groups;
     int64_t n;
-    uint8_t *codes; /* row after row, as product takes them */
-    double *norm;   /* |q| */
-    double *unit;   /* m s */
-    double *chain;  /* Q */
+    uint8_t *codes;  /* row after row, as product takes them */
+    double *norm;    /* |q| */
+    double *inverse; /* 1 / (m s) */
+    double *chain;   /* Q */
     float *judged_norm, *factor;
     float *relative; /* k of each tile */
     bool *bounded;

@@ -35,7 +35,7 @@ typedef struct {
 /* Bytes of a vector are padded with zeros to `groups` groups of four, see kgt_byte_groups.
  *
  * open, close   Around the products of a thread; close may be called without open.
- * product       out[i * 16 * n_panels + j] = start[j] + sum of query i times entity j, for
+ * product       out[i * stride + j] = start[j] + sum of query i times entity j, for
  *               KGT_BYTE_QUERIES queries and 16 * n_panels entities, n_panels a multiple of
  *               KGT_BYTE_PANELS. queries: row after row, query_zero added to each byte. panels: (n_panels,
  *               groups, KGT_BYTE_PANEL, 4). start: -query_zero * the sum of an entity's codes. The
@@ -44,8 +44,12 @@ typedef struct {
  *               not finite or the largest magnitude is neither 0 nor within 2^-32 .. 2^32.
  * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: bit j of sure[t]
  *               says lower > above[t], of reach[t] upper >= below[t]; each takes n / 64 words.
- * dots          out[i] = query . table[places[i] * stride], any order of summation, fused.
- * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i]. */
+ * dots          out[i] = query . table[places[i] * stride], any order of summation, fused; rows of the
+ *               table are padded with zeros to KGT_BYTE_PANEL values.
+ * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i].
+ * count_bits    How many bits are in `bits` and not in `but`.
+ * places        The numbers of the bits that are set, ascending, to out (KGT_SLACK places to spare);
+ *               how many there are. */
 /* clang-format on */
 typedef struct {
     const char *name;
@@ -54,13 +58,15 @@ typedef struct {
     void (*open)(size_t groups);
     void (*close)(void);
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
-                    const int32_t *start, int32_t *out);
+                    const int32_t *start, int32_t *out, size_t stride);
     bool (*quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out);
     void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
                   const float *below, size_t m, uint64_t *sure, uint64_t *reach);
     void (*dots)(const float *query, const float *table, size_t stride, size_t dim,
                  const uint16_t *places, size_t n, float *out);
     void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
+    int64_t (*count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words);
+    size_t (*places)(const uint64_t *bits, size_t n_words, uint16_t *out);
 } kgt_bytes;
 
 /* Groups of a padded vector: as many in every piece of at most 16, which is what a tile of AMX

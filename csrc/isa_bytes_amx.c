@@ -33,10 +33,10 @@ static void open_bytes_amx(size_t groups) {
 static void close_bytes_amx(void) { _tile_release(); }
 
 static void product_bytes_amx(const uint8_t *queries, const int8_t *panels, size_t groups,
-                              size_t n_panels, const int32_t *start, int32_t *out) {
+                              size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
     (void)start; /* signed by signed: nothing to take back */
     const size_t pieces = kgt_byte_pieces(groups * 4), depth = groups / pieces;
-    const size_t row = groups * 4, stride = n_panels * KGT_BYTE_PANEL;
+    const size_t row = groups * 4;
     for (size_t j = 0; j < n_panels; j += 2) {
         const int8_t *first = panels + j * groups * 64, *second = first + groups * 64;
         int32_t *place = out + j * KGT_BYTE_PANEL, *below = place + 16 * stride;
@@ -90,5 +90,7 @@ const kgt_bytes kgt_bytes_amx = {
     .judge = judge_bytes_amx,
     .dots = dots_bytes_amx,
     .pairs = pairs_bytes_amx,
+    .count_bits = count_bits_bytes_amx,
+    .places = places_bytes_amx,
 };
 #endif

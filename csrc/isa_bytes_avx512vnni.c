@@ -47,8 +47,8 @@ KGT_INLINE void product_registers(const uint8_t *queries, const int8_t *panels, 
 }
 
 static void product_bytes_avx512vnni(const uint8_t *queries, const int8_t *panels, size_t groups,
-                                     size_t n_panels, const int32_t *start, int32_t *out) {
-    const size_t stride = n_panels * KGT_BYTE_PANEL;
+                                     size_t n_panels, const int32_t *start, int32_t *out,
+                                     size_t stride) {
     for (size_t j = 0; j < n_panels; j += PANELS)
         for (size_t i = 0; i < KGT_BYTE_QUERIES; i += QUERIES)
             product_registers(queries + i * groups * 4, panels + j * groups * 64, groups,
@@ -79,5 +79,7 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .judge = judge_bytes_avx512vnni,
     .dots = dots_bytes_avx512vnni,
     .pairs = pairs_bytes_avx512vnni,
+    .count_bits = count_bits_bytes_avx512vnni,
+    .places = places_bytes_avx512vnni,
 };
 #endif

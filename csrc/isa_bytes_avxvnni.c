@@ -12,6 +12,7 @@ KGT_TARGET_BEGIN("avx2,fma,bmi,bmi2,popcnt,avxvnni")
 
 #define FN(op) op##_bytes_avxvnni
 #define FMA1(a, b, c) fmaf(a, b, c)
+#include "isa_bits_body.h"
 #include "isa_quantise_body.h"
 
 /* 1 <= n <= 7; nothing beyond the last element is read. */
@@ -20,10 +21,10 @@ KGT_INLINE __m256 load_tail(const float *p, size_t n) {
     return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
 }
 
-KGT_INLINE float sum_lanes(__m256 v) {
-    __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-    return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+KGT_INLINE void four_sums(const __m256 v[4], float *out) {
+    const __m256 pairs = _mm256_hadd_ps(v[0], v[1]), others = _mm256_hadd_ps(v[2], v[3]);
+    const __m256 fours = _mm256_hadd_ps(pairs, others);
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
 }
 
 #define VEC __m256
@@ -34,8 +35,9 @@ KGT_INLINE float sum_lanes(__m256 v) {
 #define SET1(s) _mm256_set1_ps(s)
 #define MUL(a, b) _mm256_mul_ps(a, b)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define SUM(v) sum_lanes(v)
+#define SUM4(out, v) four_sums(v, out)
 #define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))
+#define PUT(words, i, lanes) (((uint8_t *)(words))[(i) / 8] = (uint8_t)(lanes))
 #define REACHES(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GE_OQ))
 #include "isa_dots_body.h"
 #include "isa_judge_body.h"
@@ -64,9 +66,9 @@ KGT_INLINE void product_registers(const uint8_t *queries, const int8_t *entities
 }
 
 static void product_bytes_avxvnni(const uint8_t *queries, const int8_t *panels, size_t groups,
-                                  size_t n_panels, const int32_t *start, int32_t *out) {
-    const size_t stride = n_panels * KGT_BYTE_PANEL;
-    for (size_t j = 0; j < stride; j += 8)
+                                  size_t n_panels, const int32_t *start, int32_t *out,
+                                  size_t stride) {
+    for (size_t j = 0; j < n_panels * KGT_BYTE_PANEL; j += 8)
         for (size_t i = 0; i < KGT_BYTE_QUERIES; i += QUERIES)
             product_registers(queries + i * groups * 4, panels + j / 16 * groups * 64 + j % 16 * 4,
                               groups, start + j, out + i * stride + j, stride);
@@ -94,5 +96,7 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .judge = judge_bytes_avxvnni,
     .dots = dots_bytes_avxvnni,
     .pairs = pairs_bytes_avxvnni,
+    .count_bits = count_bits_bytes_avxvnni,
+    .places = places_bytes_avxvnni,
 };
 #endif

@@ -12,6 +12,7 @@ KGT_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 
 #define FN(op) op##_bytes_neondot
 #define FMA1(a, b, c) fmaf(a, b, c)
+#include "isa_bits_body.h"
 #include "isa_quantise_body.h"
 
 /* 1 <= n <= 3; nothing beyond the last element is read. */
@@ -27,6 +28,11 @@ KGT_INLINE uint32_t bits_of(uint32x4_t mask) {
     return vaddvq_u32(vandq_u32(mask, bit));
 }
 
+/* Bits of a word are put in ascending order. */
+KGT_INLINE void put_bits(uint64_t *words, size_t i, uint32_t lanes) {
+    words[i / 64] = (i % 64 == 0 ? 0 : words[i / 64]) | (uint64_t)lanes << i % 64;
+}
+
 #define VEC float32x4_t
 #define LANES 4
 #define LOAD(p) vld1q_f32(p)
@@ -35,8 +41,10 @@ KGT_INLINE uint32_t bits_of(uint32x4_t mask) {
 #define SET1(s) vdupq_n_f32(s)
 #define MUL(a, b) vmulq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
-#define SUM(v) vaddvq_f32(v)
+#define SUM4(out, v) \
+    vst1q_f32(out, vpaddq_f32(vpaddq_f32((v)[0], (v)[1]), vpaddq_f32((v)[2], (v)[3])))
 #define ABOVE(x, t) bits_of(vcgtq_f32(x, t))
+#define PUT(words, i, lanes) put_bits(words, i, lanes)
 #define REACHES(x, t) bits_of(vcgeq_f32(x, t))
 #include "isa_dots_body.h"
 #include "isa_judge_body.h"
@@ -72,8 +80,8 @@ KGT_INLINE void product_registers(const uint8_t *queries, const int8_t *panel, s
 }
 
 static void product_bytes_neondot(const uint8_t *queries, const int8_t *panels, size_t groups,
-                                  size_t n_panels, const int32_t *start, int32_t *out) {
-    const size_t stride = n_panels * KGT_BYTE_PANEL;
+                                  size_t n_panels, const int32_t *start, int32_t *out,
+                                  size_t stride) {
     (void)start; /* signed by signed: nothing to take back */
     for (size_t j = 0; j < n_panels; j++)
         for (size_t i = 0; i < KGT_BYTE_QUERIES; i += QUERIES)
@@ -105,5 +113,7 @@ const kgt_bytes kgt_bytes_neondot = {
     .judge = judge_bytes_neondot,
     .dots = dots_bytes_neondot,
     .pairs = pairs_bytes_neondot,
+    .count_bits = count_bits_bytes_neondot,
+    .places = places_bytes_neondot,
 };
 #endif

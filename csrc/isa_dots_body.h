@@ -1,7 +1,7 @@
 /* Dot products of one vector with some rows of a table, and chains of pairs, for every vector ISA.
  *
  * The including file defines FN(op), VEC, LANES, LOAD(p), LOAD_TAIL(p, n, fill), SET1(s), FMA(a, b,
- * c), SUM(v) and FMA1(a, b, c). */
+ * c), SUM4(out, v), the sums of four vectors, and FMA1(a, b, c). */
 
 /* Four rows at once: their sums are independent, and a vector of the query is loaded once. */
 KGT_INLINE void FN(four_dots)(const float *query, const float *const rows[4], size_t dim,
@@ -18,10 +18,9 @@ KGT_INLINE void FN(four_dots)(const float *query, const float *const rows[4], si
     if (k < dim) {
         const VEC q = LOAD_TAIL(query + k, dim - k, 0);
         KGT_UNROLL
-        for (int i = 0; i < 4; i++) sum[i] = FMA(q, LOAD_TAIL(rows[i] + k, dim - k, 0), sum[i]);
+        for (int i = 0; i < 4; i++) sum[i] = FMA(q, LOAD(rows[i] + k), sum[i]);
     }
-    KGT_UNROLL
-    for (int i = 0; i < 4; i++) out[i] = SUM(sum[i]);
+    SUM4(out, sum);
 }
 
 static void FN(dots)(const float *query, const float *table, size_t stride, size_t dim,

@@ -10,6 +10,29 @@
 
 #define LANES 16
 
+/* Sums of a vector's parts, by lane. */
+typedef struct {
+    float squares[LANES], residuals[LANES];
+    int32_t code_squares[LANES], sums[LANES];
+} FN(sums);
+
+KGT_INLINE void FN(quantise_some)(const float *restrict x, float scale, float inverse,
+                                  int8_t *restrict codes, FN(sums) *restrict sums) {
+    int32_t code[LANES];
+    for (size_t k = 0; k < LANES; k++) {
+        const float unit = x[k] * inverse;
+        const float shifted = unit + 12582912.0f; /* 1.5 * 2^23: its last bits are the code */
+        memcpy(code + k, &shifted, sizeof *code);
+        code[k] -= 0x4B400000;
+        const float left = FMA1(-scale, (float)code[k], x[k]) * inverse;
+        sums->squares[k] += unit * unit;
+        sums->residuals[k] += left * left;
+        sums->code_squares[k] += code[k] * code[k];
+        sums->sums[k] += code[k];
+    }
+    for (size_t k = 0; k < LANES; k++) codes[k] = (int8_t)code[k];
+}
+
 static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out) {
     uint32_t largest_bits = 0;
     for (size_t k = 0; k < dim; k++) {
@@ -22,41 +45,24 @@ static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantise
     memcpy(&largest, &largest_bits, sizeof largest);
     if (!(largest <= 0x1p32f) || (largest != 0 && largest < 0x1p-32f)) return false;
     const float scale = largest / 127.0f, inverse = largest != 0 ? 127.0f / largest : 0.0f;
-    float squares[LANES] = {0}, residuals[LANES] = {0};
-    int32_t code_squares[LANES] = {0}, sums[LANES] = {0};
-    for (size_t start = 0; start < dim; start += LANES) {
-        float value[LANES] = {0};
-        int8_t code_bytes[LANES];
-        const size_t n = dim - start < LANES ? dim - start : LANES;
-        if (n == LANES)
-            memcpy(value, x + start, sizeof value);
-        else
-            memcpy(value, x + start, n * sizeof *value);
-        for (size_t k = 0; k < LANES; k++) {
-            const float unit = value[k] * inverse;
-            const float shifted = unit + 12582912.0f; /* 1.5 * 2^23: its last bits are the code */
-            int32_t code;
-            memcpy(&code, &shifted, sizeof code);
-            code -= 0x4B400000;
-            const float left = FMA1(-scale, (float)code, value[k]) * inverse;
-            squares[k] += unit * unit;
-            residuals[k] += left * left;
-            code_squares[k] += code * code;
-            sums[k] += code;
-            code_bytes[k] = (int8_t)code;
-        }
-        if (n == LANES)
-            memcpy(codes + start, code_bytes, LANES);
-        else
-            memcpy(codes + start, code_bytes, n);
+    FN(sums) sums = {{0}, {0}, {0}, {0}};
+    size_t start = 0;
+    for (; start + LANES <= dim; start += LANES)
+        FN(quantise_some)(x + start, scale, inverse, codes + start, &sums);
+    if (start < dim) {
+        float rest[LANES] = {0};
+        int8_t rest_codes[LANES];
+        memcpy(rest, x + start, (dim - start) * sizeof *x);
+        FN(quantise_some)(rest, scale, inverse, rest_codes, &sums);
+        memcpy(codes + start, rest_codes, dim - start);
     }
     double square = 0, residual = 0, code_square = 0;
     out->sum = 0;
     for (size_t k = 0; k < LANES; k++) {
-        square += (double)squares[k];
-        residual += (double)residuals[k];
-        code_square += (double)code_squares[k];
-        out->sum += sums[k];
+        square += (double)sums.squares[k];
+        residual += (double)sums.residuals[k];
+        code_square += (double)sums.code_squares[k];
+        out->sum += sums.sums[k];
     }
     /* To float by the nearest, which `slack` covers too. */
     const double slack = (double)scale * (1 + (double)(dim + 64) * 0x1p-24);

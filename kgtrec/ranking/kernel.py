@@ -32,7 +32,7 @@ Float64 = npt.NDArray[np.float64]
 
 # Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
 _BEST_BYTES = 64 << 20
-_FACTOR_ROWS = 1024
+_FACTOR_ROWS = 4096
 _MOST_THREADS = 256  # systems refuse to start any number of them
 
 
@@ -60,6 +60,7 @@ class NativeRanking:
     ) -> None:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self._domain = questions.domain
+        self._tallies: list[tuple[int, int, int]] = []
         depth = min(depth, questions.n_entities)
         kept = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
@@ -149,7 +150,7 @@ class NativeRanking:
             queries = factors.queries[start:stop]
             if job_scores is None:
                 _core.factor_job_scores(self._task, queries, *factors.table, start, given)
-            _core.rank_factors(
+            tally = _core.rank_factors(
                 self._task,
                 queries,
                 *factors.table,
@@ -158,6 +159,7 @@ class NativeRanking:
                 ids=self._candidates(start),
                 job_scores=given,
             )
+            self._tallies.append(tally)
             advance(stop - start)
 
         share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
