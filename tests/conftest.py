@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from checkout import SHARED_DATA
 from hypothesis import settings
 
 # A slow machine, or a build with sanitizers, is no reason to fail.
 settings.register_profile("kgtrec", deadline=None)
 settings.register_profile("sanitizers", deadline=None, max_examples=25)
 settings.load_profile("kgtrec")
-
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.fixture(scope="session")

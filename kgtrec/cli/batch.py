@@ -35,8 +35,8 @@ def command(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Evaluate every model on its graphs under every protocol of the file JOBS (.toml, .yaml or
-    .json), on worker processes of this machine or a Dask cluster.
+    """Evaluate every model on its graphs under every protocol of the file JOBS (TOML), on
+    worker processes of this machine or a Dask cluster.
 
     A batch that was killed goes on where it was when the same command is given again; nothing that
     is finished is done twice. A job that fails is reported, and the others go on. Needs Dask:

@@ -5,7 +5,7 @@
 
 Plain Python from the published definitions of the measures (slow_measures.py) and from how
 trec_eval prints them. It shares no code with the package. That its measures are those of
-pytrec_eval, where that has them, is tested in tests/test_cli_eval_golden.py.
+pytrec_eval, where that has them, is tested in tests/cli/test_eval_golden.py.
 """
 
 from __future__ import annotations

@@ -5,10 +5,8 @@ Dask is imported by the functions that use it, so that this module loads without
 
 from __future__ import annotations
 
-import ast
 import multiprocessing
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +14,6 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._internal.threads import available_cores
@@ -42,33 +39,11 @@ __all__ = [
 
 def refuse_unguarded() -> None:
     """A script without the usual guard would start processes that start processes."""
-    again = getattr(multiprocessing.current_process(), "_inheriting", False)
-    if again or _called_unguarded():
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError(
             "worker processes import the script that starts them; put its work under "
             "if __name__ == '__main__':"
         )
-
-
-def _called_unguarded() -> bool:
-    """Whether a script is at work that does not ask for its ``__name__``."""
-    main = sys.modules["__main__"]
-    path = getattr(main, "__file__", None)
-    if path is None or getattr(main, "__spec__", None) is not None:
-        return False  # nothing that workers would import: a prompt, or python -m
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
-            with suppress(OSError, SyntaxError, ValueError):
-                tree = ast.parse(Path(path).read_bytes())
-                at = next(
-                    node
-                    for node in tree.body
-                    if node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
-                )
-                return not (isinstance(at, ast.If) and "__name__" in ast.unparse(at.test))
-        frame = frame.f_back
-    return False
 
 
 Work = TypeVar("Work")
@@ -142,7 +117,8 @@ def opened_client(
             found = stack.enter_context(local_client(folder, workers or available_cores()))
         except RuntimeError as error:
             raise ClusterError(
-                f"the worker processes did not start ({error}); look at what they said"
+                f"the worker processes did not start ({error}); look at what they said. A script "
+                "that starts them needs its work under if __name__ == '__main__':"
             ) from None
         yield found
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from statistics_oracle import percentile
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed, wn18
 
 import kgtrec
@@ -28,15 +29,6 @@ from kgtrec.graph.statistics.summary import overview
 
 SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
 NAMES = [(), (), ("train",), ("train", "test"), ("valid", "test")]
-
-
-def percentile(counts: list[int], percent: float) -> float:
-    """Linear between the two order statistics around the place."""
-    ordered = sorted(counts)
-    place = (len(ordered) - 1) * percent / 100
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
 def roles(triples: list[tuple[int, int, int]]) -> list[int]:

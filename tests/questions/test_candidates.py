@@ -7,31 +7,10 @@ import pytest
 from brute_force import assert_counts, expected_best, expected_counts
 from hypothesis import given
 from hypothesis import strategies as st
+from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
-
-N, R, DEPTH = 23, 3, 7
-
-
-def random_questions(rng: np.random.Generator, n: int = N) -> kgtrec.Questions:
-    triples = {
-        split: np.stack(
-            [rng.integers(0, n, size), rng.integers(0, R, size), rng.integers(0, n, size)], 1
-        )
-        for split, size in (("train", 60), ("valid", 10), ("test", 12))
-    }
-    graph = kgtrec.Graph.from_arrays(**triples, n_entities=n, n_relations=R)
-    return graph.questions()
-
-
-def some_scores(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return rng.integers(0, 6, shape).astype(np.float32)
-
-
-def run_lists(run: kgtrec.Run) -> list[list[int]]:
-    bounds = zip(run.offsets[:-1], run.offsets[1:], strict=True)
-    return [run.documents[low:high].tolist() for low, high in bounds]
 
 
 def check(

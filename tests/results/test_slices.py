@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from statistics_oracle import category, percentile
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
-from test_categories import category
-from test_popularity import percentile
 
 import kgtrec
 from kgtrec import Result, UsageError

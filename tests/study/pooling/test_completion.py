@@ -229,7 +229,7 @@ def test_intervals_are_the_extremes_of_all_labellings(
     candidates = open_candidates(runs, completion, within)
     entities = {
         one.name: np.split(one.entities, one.offsets[1:-1]) for one in runs
-    }  # what is in lists, test_pooling.py says
+    }  # what is in lists, test_pool.py says
     for lists in runs:
         ends: dict[str, list[tuple[float, float]]] = {}
         for number, question in enumerate(asked_by(case.seeds)):

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from checkout import ROOT
 
 import kgtrec
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kgtrec"
 CSRC = ROOT / "csrc"
 

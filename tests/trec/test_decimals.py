@@ -7,16 +7,16 @@ import math
 import re
 import struct
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from hypothesis import example, given
 from hypothesis import strategies as st
 from trec_text_oracle import number
 
 from kgtrec import _core
 
-HEADER = Path(__file__).resolve().parents[1] / "csrc" / "trec_decimal_powers.h"
+HEADER = ROOT / "csrc" / "trec_decimal_powers.h"
 
 
 def read(text: bytes) -> float | None:

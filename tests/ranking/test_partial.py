@@ -9,7 +9,7 @@ import pytest
 from brute_force import assert_counts, expected_counts
 from hypothesis import given
 from hypothesis import strategies as st
-from test_domains import N, random_questions, run_lists, some_scores
+from question_cases import N, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError

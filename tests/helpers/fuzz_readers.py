@@ -1,6 +1,6 @@
 """Random damage to run and qrels files: no crash, and agreement with the oracle on all there is.
 
-    python tests/fuzz_readers.py --minutes 30 --seed 1
+    python tests/helpers/fuzz_readers.py --minutes 30 --seed 1
 
 Meant for a build with sanitizers (KGTREC_BUILD=sanitize). A failure writes the bytes to a file of
 its own beside where it runs, and says which.

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
-RUN = Path(__file__).resolve().parents[1] / "benchmarks" / "run.py"
+RUN = ROOT / "benchmarks" / "run.py"
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

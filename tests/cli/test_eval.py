@@ -1,6 +1,6 @@
 """``kgtrec eval``: options, diagnostics, exit codes, several runs and formats.
 
-What it prints for many mixes of trec_eval's flags is in test_cli_eval_golden.py.
+What it prints for many mixes of trec_eval's flags is in test_eval_golden.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from brute_force import assert_counts, expected_best, expected_counts
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from test_domains import DEPTH, N, R, random_questions, run_lists, some_scores
+from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.cli.rank.command import command as rank_command

@@ -15,10 +15,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 from kgtrec.errors import UsageError
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 SCRIPT = BENCHMARKS / "reproduce_zhou2022.py"
 
 Report = dict[str, dict[str, object]]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from question_cases import N, R, random_questions, run_lists, some_scores
 from strategies import PATIENT, RankCase, rank_cases
-from test_domains import N, R, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.cluster.inputs import fit_files, make_inputs

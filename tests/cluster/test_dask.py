@@ -17,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_domains import N, random_questions, some_scores
+from question_cases import N, random_questions, some_scores
+from small_disk import small_disk
+from worker_functions import count_opened, failing, failing_once, fatal, fatal_once
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -177,8 +179,11 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     done = run_python(str(script), timeout=60)
     assert done.returncode == 1
     assert done.stdout == ""
+    said = "kgtrec.errors.UsageError: worker processes import the script"
+    assert any(line.startswith(said) for line in done.stderr.splitlines())
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("kgtrec.errors.UsageError: worker processes import the script")
+    assert "the worker processes did not start" in last
+    assert last.endswith("needs its work under if __name__ == '__main__':")
 
 
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
@@ -309,11 +314,6 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
         time.sleep(0.05)
 
 
-def count_opened(name: str) -> int:
-    """On a worker: files that it has mapped with a name in their path."""
-    return sum(name in line for line in Path("/proc/self/maps").read_text().splitlines())
-
-
 def test_files_that_look_different_to_a_worker_are_not_shared(
     client: Client, tmp_path: Path
 ) -> None:
@@ -344,21 +344,6 @@ class FakeClient:
 
 
 # -- Losses ------------------------------------------------------------------------------------
-
-
-def fatal_once(block: np.ndarray, flag: str) -> np.ndarray:
-    """Kills its worker the first time."""
-    if not os.path.exists(flag):
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-def failing_once(block: np.ndarray, flag: str) -> np.ndarray:
-    if not os.path.exists(flag):
-        Path(flag).touch()
-        raise OSError("the storage is late")
-    return block
 
 
 @pytest.mark.parametrize("fault", [fatal_once, failing_once])
@@ -397,15 +382,6 @@ def test_a_worker_killed_between_parts_changes_nothing(
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH, folder=tmp_path)
     assert killed
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
-
-
-def fatal(block: np.ndarray) -> np.ndarray:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-def failing(block: np.ndarray) -> np.ndarray:
-    raise ZeroDivisionError("a bug of the model")
 
 
 def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
@@ -602,23 +578,6 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
         assert len(saved) == len(set(saved)) == len(blocks)  # nothing done twice
     finally:
         scheduler.stop()
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own; skips where mounting is not allowed."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no mount here: a full disk needs a small file system")
-    if done.returncode:
-        pytest.skip("mounting is not allowed here: a full disk needs a small file system")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_is_said_and_room_lets_it_go_on(client: Client, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from checkout import ROOT
 from click.testing import CliRunner
 
 from kgtrec.cli import cli
 from kgtrec.demo import run_demo
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
 
-ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 INSTALL = "pip install . && kgtrec demo"
 TEST = "pip install '.[test]' && pytest"

@@ -1,0 +1,38 @@
+"""What Dask's workers are given to do; they import it by this name, which a test module lacks."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+
+
+def count_opened(name: str) -> int:
+    """On a worker: files that it has mapped with a name in their path."""
+    return sum(name in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def fatal_once(block: np.ndarray, flag: str) -> np.ndarray:
+    """Kills its worker the first time."""
+    if not os.path.exists(flag):
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def failing_once(block: np.ndarray, flag: str) -> np.ndarray:
+    if not os.path.exists(flag):
+        Path(flag).touch()
+        raise OSError("the storage is late")
+    return block
+
+
+def fatal(block: np.ndarray) -> np.ndarray:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def failing(block: np.ndarray) -> np.ndarray:
+    raise ZeroDivisionError("a bug of the model")
