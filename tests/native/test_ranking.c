@@ -352,8 +352,9 @@ static void check_model(const char *path, int64_t n_rows, int64_t n_entities, in
 }
 
 void check_factors(const char *path) {
-    static const int64_t rows[] = {1, 9, 67}, entities[] = {1, 47, 49, 1600}, dims[] = {1, 7, 32};
-    for (size_t i = 0; i < 3; i++)
+    static const int64_t rows[] = {1, 9, 67, 130}, entities[] = {1, 47, 49, 1600},
+                         dims[] = {1, 7, 32};
+    for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 4; j++)
             for (int variant = 0; variant < 6; variant++)
                 check_model(path, rows[i], entities[j], dims[random_below(3)],
