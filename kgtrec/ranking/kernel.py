@@ -23,6 +23,7 @@ __all__ = [
     "active_path",
     "available_cores",
     "available_paths",
+    "last_computed",
     "share_rows",
     "whole_number",
 ]
@@ -30,7 +31,8 @@ __all__ = [
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
-# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
+# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model: a
+# call quantises the entities anew, which many rows share.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
 _MOST_THREADS = 256  # systems refuse to start any number of them
@@ -163,6 +165,16 @@ class NativeRanking:
             advance(stop - start)
 
         share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
+        _last_computed[:] = [self.computed]
+
+    @property
+    def computed(self) -> float | None:
+        """Share of a factorised model's scores that were computed; bounds decided on the others.
+
+        More than one answer may ask for the same score, which counts for each. None: no such model.
+        """
+        pairs, tiled, single = np.sum([(0, 0, 0), *self._tallies], axis=0).tolist()
+        return (tiled + single) / pairs if pairs else None
 
     def factor_job_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
         """Scores of the answers that a factorised model's range of entities holds."""
@@ -187,16 +199,29 @@ class NativeRanking:
             of = self._domain.of[self.plan.question]
             changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
         return [
-            (start, min(start + height, high))
+            part
             for low, high in pairwise(changes)
-            for start in range(low, high, height)
+            for part in _even_parts(low, high, self._n_parts(high - low, height))
         ]
+
+    def _n_parts(self, n_rows: int, height: int) -> int:
+        """Parts of at most `height` rows, as many for each thread where there are enough."""
+        n = -(-n_rows // height)
+        return n if n < self.threads else -(-n // self.threads) * self.threads
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as they come."""
     bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
     return [(low, high) for low, high in pairwise(bounds) if high > low]
+
+
+_last_computed: list[float | None] = [None]
+
+
+def last_computed() -> float | None:
+    """What `NativeRanking.computed` was of the last factorised model in this process."""
+    return _last_computed[0]
 
 
 def active_path() -> str:

@@ -295,6 +295,8 @@ class Ranker:
             "nan_count": int(state.nan_count.sum()),
             "kernel_path": active_path(),
         }
+        if state.computed is not None:
+            scores["scores_computed"] = state.computed
         counts, unscored = self._plan.collect(state.counts, state.job_nan)
         return assemble_ranks(self.questions, counts, unscored, scores), self._run()
 
