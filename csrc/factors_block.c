@@ -20,7 +20,7 @@
 static int64_t block_width(const kgt_factors *factors) {
     int64_t width = BLOCK_BYTES / (int64_t)sizeof(float) / factors->dim / 64 * 64;
     const int64_t needed = (factors->n_entities + 63) / 64 * 64;
-    if (width > 512) width = 512;
+    if (width > KGT_MOST_WORDS * 64) width = KGT_MOST_WORDS * 64;
     if (width < 64) width = 64;
     return width < needed ? width : needed;
 }

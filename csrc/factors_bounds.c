@@ -286,12 +286,11 @@ KGT_INLINE int64_t place_in(const run *r, int32_t id) {
 
 /* One job from its bits. False if too much is open. */
 static bool settle_job(run *r, row_state *state, int32_t answer, double score, const uint64_t *sure,
-                       uint64_t *reach, int64_t *gain) {
-    for (int64_t i = 0; i < r->words; i++) reach[i] &= ~(sure[i] | (r->known[i] & r->removed[i]));
-    const int64_t own = place_in(r, answer);
-    if (own >= 0) reach[own / 64] &= ~((uint64_t)1 << own % 64); /* no candidate of itself */
+                       const uint64_t *reach, int64_t *gain) {
     const size_t words = (size_t)r->words;
-    const int64_t n = (int64_t)r->block.bytes->places(reach, words, r->places);
+    const int64_t own = place_in(r, answer); /* no candidate of itself */
+    const int64_t n = (int64_t)r->block.bytes->undecided(
+        sure, reach, r->known, r->removed, words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
     memset(gain, 0, 6 * sizeof *gain);
     state->open += n;
     if (state->open > r->block.n / OPEN_SHARE + 4) return false;
@@ -303,9 +302,9 @@ static bool settle_job(run *r, row_state *state, int32_t answer, double score, c
 
 /* Puts down those of the entities `reach` that can be among the best. False if there are too many.
  */
-static bool settle_best(run *r, row_state *state, const kgt_top_f32 *top, uint64_t *reach) {
-    for (int64_t i = 0; i < r->words; i++) reach[i] &= ~r->removed[i];
-    const int64_t n = (int64_t)r->block.bytes->places(reach, (size_t)r->words, r->places);
+static bool settle_best(run *r, row_state *state, const kgt_top_f32 *top, const uint64_t *reach) {
+    const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
+                                                         (size_t)r->words, SIZE_MAX, r->places);
     state->open += n;
     if (state->open > r->block.n / OPEN_SHARE + 4) return false;
     approximate(r, state, n);

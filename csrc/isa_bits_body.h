@@ -9,15 +9,26 @@ static int64_t FN(count_bits)(const uint64_t *bits, const uint64_t *but, size_t 
 
 #define TOP_BIT ((uint64_t)1 << 63)
 
-static size_t FN(places)(const uint64_t *bits, size_t n_words, uint16_t *out) {
-    size_t n = 0;
+static size_t FN(undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
+                            const uint64_t *removed, size_t n_words, size_t except, uint16_t *out) {
+    uint64_t open[KGT_MOST_WORDS];
+    uint16_t holding[KGT_MOST_WORDS];
+    size_t n = 0, n_holding = 0;
+    for (size_t i = 0; i < n_words; i++)
+        open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));
+    if (except < n_words * 64) open[except / 64] &= ~((uint64_t)1 << except % 64);
+    /* Which words hold any, and how many, is not foreseen: hence first a list of these words, and
+     * then four places a word, which is nearly always enough. */
     for (size_t i = 0; i < n_words; i++) {
-        const size_t end = n + (size_t)__builtin_popcountll(bits[i]);
-        uint64_t word = bits[i];
-        /* Most words hold a few, so that how many is not foreseen: four are written always. */
+        holding[n_holding] = (uint16_t)i;
+        n_holding += open[i] != 0;
+    }
+    for (size_t i = 0; i < n_holding; i++) {
+        uint64_t word = open[holding[i]];
+        const size_t end = n + (size_t)__builtin_popcountll(word);
         do {
             for (size_t j = 0; j < 4; j++, word &= word - 1)
-                out[n + j] = (uint16_t)(i * 64 + (size_t)__builtin_ctzll(word | TOP_BIT));
+                out[n + j] = (uint16_t)(holding[i] * 64 + __builtin_ctzll(word | TOP_BIT));
             n += 4;
         } while (n < end);
         n = end;

@@ -16,6 +16,8 @@
 #define KGT_BYTE_QUERIES 32
 /* Thresholds that are compared at once. */
 #define KGT_JUDGED 4
+/* Words of a bit for each entity of a block, at most. */
+#define KGT_MOST_WORDS 16
 
 /* A vector x as scale * codes, codes of -127 to 127. The norms are Euclidean and never too small:
  * norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale * codes|. */
@@ -48,8 +50,9 @@ typedef struct {
  *               table are padded with zeros to KGT_BYTE_PANEL values.
  * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i].
  * count_bits    How many bits are in `bits` and not in `but`.
- * places        The numbers of the bits that are set, ascending, to out (KGT_SLACK places to spare);
- *               how many there are. */
+ * undecided     The numbers of the bits in reach that are neither in sure nor in both known and removed,
+ *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
+ *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
 /* clang-format on */
 typedef struct {
     const char *name;
@@ -66,7 +69,8 @@ typedef struct {
                  const uint16_t *places, size_t n, float *out);
     void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
     int64_t (*count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words);
-    size_t (*places)(const uint64_t *bits, size_t n_words, uint16_t *out);
+    size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
+                        const uint64_t *removed, size_t n_words, size_t except, uint16_t *out);
 } kgt_bytes;
 
 /* Groups of a padded vector: as many in every piece of at most 16, which is what a tile of AMX

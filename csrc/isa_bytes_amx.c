@@ -13,8 +13,9 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt,amx-ti
 #define FN(op) op##_bytes_amx
 #include "isa_bytes_avx512_body.h"
 
-/* Tiles 0 to 3 hold sums of 2 x 2 tiles, 4 and 5 queries, 6 and 7 entities. Each takes as much of a
- * vector as a piece has, so that nothing but zeros of padding is multiplied in vain. */
+/* Sums are in tiles 0 to 3, or 0 and 1; queries in 4 and 5, or 2 to 5; entities in 6 and 7. Each
+ * takes as much of a vector as a piece has, so that nothing but zeros of padding is multiplied in
+ * vain. */
 static void open_bytes_amx(size_t groups) {
     struct {
         uint8_t palette, start, reserved[14];
@@ -22,9 +23,11 @@ static void open_bytes_amx(size_t groups) {
         uint8_t rows[16];
     } config = {.palette = 1};
     const size_t depth = groups / kgt_byte_pieces(groups * 4);
+    const bool is_short = groups <= 32;
     for (int tile = 0; tile < 8; tile++) {
         config.rows[tile] = tile < 6 ? 16 : (uint8_t)depth;
-        config.row_bytes[tile] = tile == 4 || tile == 5 ? (uint16_t)(depth * 4) : 64;
+        const bool of_queries = tile == 4 || tile == 5 || (is_short && (tile == 2 || tile == 3));
+        config.row_bytes[tile] = of_queries ? (uint16_t)(depth * 4) : 64;
     }
     /* Some compilers' intrinsic lets the stores to all but the first 8 bytes be dropped. */
     __asm__ volatile("ldtilecfg %0" : : "m"(config));
@@ -32,11 +35,46 @@ static void open_bytes_amx(size_t groups) {
 
 static void close_bytes_amx(void) { _tile_release(); }
 
+/* Vectors of one or two pieces: the queries stay in tiles, and entities pass by. */
+KGT_INLINE void product_short(const uint8_t *queries, const int8_t *panels, size_t pieces,
+                              size_t depth, size_t n_panels, int32_t *out, size_t stride) {
+    const size_t row = pieces * depth * 4;
+    _tile_loadd(2, queries, row);
+    _tile_loadd(3, queries + 16 * row, row);
+    if (pieces == 2) {
+        _tile_loadd(4, queries + depth * 4, row);
+        _tile_loadd(5, queries + 16 * row + depth * 4, row);
+    }
+    for (size_t j = 0; j < n_panels; j++) {
+        const int8_t *panel = panels + j * pieces * depth * 64;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_loadd(6, panel, 64);
+        _tile_dpbssd(0, 2, 6);
+        _tile_dpbssd(1, 3, 6);
+        if (pieces == 2) {
+            _tile_loadd(7, panel + depth * 64, 64);
+            _tile_dpbssd(0, 4, 7);
+            _tile_dpbssd(1, 5, 7);
+        }
+        _tile_stored(0, out + j * KGT_BYTE_PANEL, stride * 4);
+        _tile_stored(1, out + j * KGT_BYTE_PANEL + 16 * stride, stride * 4);
+    }
+}
+
 static void product_bytes_amx(const uint8_t *queries, const int8_t *panels, size_t groups,
                               size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
     (void)start; /* signed by signed: nothing to take back */
     const size_t pieces = kgt_byte_pieces(groups * 4), depth = groups / pieces;
     const size_t row = groups * 4;
+    if (pieces == 1) {
+        product_short(queries, panels, 1, depth, n_panels, out, stride);
+        return;
+    }
+    if (pieces == 2) {
+        product_short(queries, panels, 2, depth, n_panels, out, stride);
+        return;
+    }
     for (size_t j = 0; j < n_panels; j += 2) {
         const int8_t *first = panels + j * groups * 64, *second = first + groups * 64;
         int32_t *place = out + j * KGT_BYTE_PANEL, *below = place + 16 * stride;
@@ -91,6 +129,6 @@ const kgt_bytes kgt_bytes_amx = {
     .dots = dots_bytes_amx,
     .pairs = pairs_bytes_amx,
     .count_bits = count_bits_bytes_amx,
-    .places = places_bytes_amx,
+    .undecided = undecided_bytes_amx,
 };
 #endif

@@ -80,6 +80,6 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .dots = dots_bytes_avx512vnni,
     .pairs = pairs_bytes_avx512vnni,
     .count_bits = count_bits_bytes_avx512vnni,
-    .places = places_bytes_avx512vnni,
+    .undecided = undecided_bytes_avx512vnni,
 };
 #endif

@@ -97,6 +97,6 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .dots = dots_bytes_avxvnni,
     .pairs = pairs_bytes_avxvnni,
     .count_bits = count_bits_bytes_avxvnni,
-    .places = places_bytes_avxvnni,
+    .undecided = undecided_bytes_avxvnni,
 };
 #endif

@@ -114,6 +114,6 @@ const kgt_bytes kgt_bytes_neondot = {
     .dots = dots_bytes_neondot,
     .pairs = pairs_bytes_neondot,
     .count_bits = count_bits_bytes_neondot,
-    .places = places_bytes_neondot,
+    .undecided = undecided_bytes_neondot,
 };
 #endif

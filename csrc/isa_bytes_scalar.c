@@ -62,5 +62,5 @@ const kgt_bytes kgt_bytes_scalar = {
     .dots = dots_bytes_scalar,
     .pairs = pairs_bytes_scalar,
     .count_bits = count_bits_bytes_scalar,
-    .places = places_bytes_scalar,
+    .undecided = undecided_bytes_scalar,
 };
