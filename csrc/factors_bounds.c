@@ -27,6 +27,10 @@
  * doubled each time, up to the other. */
 #define FIRST_PAUSE 4
 #define LONGEST_PAUSE 64
+/* Groups whose maxima give a row's best their first bound, which the block must be a multiple of,
+ * and up to which depth they do. */
+#define FIRST_GROUPS 64
+#define FIRST_DEEPEST 32
 /* The best of a row are sorted once so many wait. */
 #define WAITING 6
 
@@ -337,9 +341,41 @@ static void keep_entering(run *r) {
     r->n_entering = 0;
 }
 
+/* As judge has them, but for roundings. */
+static void lower_bounds(const int32_t *restrict products, const kgt_bounds *bounds, int64_t n,
+                         float *restrict lower) {
+    const float *scale = bounds->scale, *error = bounds->error, *offset = bounds->offset;
+    const float norm = bounds->norm, factor = bounds->factor;
+    for (int64_t i = 0; i < n; i++) lower[i] = (float)products[i] * scale[i] - norm * error[i];
+    for (int64_t i = 0; offset != NULL && i < n; i++) lower[i] += offset[i] * factor;
+}
+
+/* A score that as many candidates of the block reach as are wanted: that of the lower bounds which
+ * so many groups' largest reach. -INFINITY if there are too few. */
+static float first_bound(run *r, const row_state *state, int64_t depth) {
+    const kgt_bounds *bounds = &state->bounds;
+    float largest[FIRST_GROUPS], *lower = r->dots;
+    uint64_t keys[FIRST_GROUPS + KGT_SLACK] = {0}, sorted[FIRST_GROUPS];
+    lower_bounds(state->products, bounds, r->block.width, lower);
+    for (int64_t i = 0; i < r->words; i++)
+        for (uint64_t word = r->removed[i]; word != 0; word &= word - 1)
+            lower[i * 64 + __builtin_ctzll(word)] = -INFINITY;
+    memcpy(largest, lower, sizeof largest);
+    for (int64_t i = FIRST_GROUPS; i < r->block.width; i += FIRST_GROUPS)
+        for (int j = 0; j < FIRST_GROUPS; j++)
+            largest[j] = lower[i + j] > largest[j] ? lower[i + j] : largest[j];
+    for (int j = 0; j < FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
+    r->worker.kernel->sort_keys(keys, FIRST_GROUPS, sorted);
+    const double reached = (double)kgt_key_score_f32(sorted[depth - 1]);
+    if (reached == (double)-INFINITY) return -INFINITY;
+    const double safe = reached - fabs(reached) * 0x1p-20 - state->slack;
+    const double score = safe / state->inverse - state->chain;
+    return nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
+}
+
 /* The bound as high as what is kept allows. */
-static void tighten(const run *r, kgt_top_f32 *top, bool first) {
-    if (top->used < top->depth + (first ? 0 : WAITING)) return;
+static void tighten(const run *r, kgt_top_f32 *top) {
+    if (top->used < top->depth + WAITING) return;
     kgt_top_sort_f32(top, r->worker.kernel);
     const float bound = kgt_key_score_f32(top->keys[top->depth - 1]);
     if (bound > top->bound) top->bound = bound;
@@ -356,12 +392,14 @@ static bool settle_row(run *r, int64_t row, const int32_t *products) {
     const kgt_span jobs = kgt_span_of(task->jobs, state.task_row);
     const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
     kgt_top_f32 *top = r->worker.tops + row;
-    if (best) {
-        tighten(r, top, r->block.first == r->block.width);
-        if (top->bound == -INFINITY) return false;
-    }
     mark(r, task->known, question, r->known_at + row, r->known);
     mark(r, task->removed, question, r->removed_at + row, r->removed);
+    if (best) {
+        tighten(r, top);
+        if (top->bound == -INFINITY && top->depth <= FIRST_DEEPEST)
+            top->bound = first_bound(r, &state, top->depth);
+        if (top->bound == -INFINITY) return false;
+    }
     /* The best come last, when nothing can fail any more but they. */
     const int64_t n = jobs.n + best;
     for (int64_t start = 0; start < n; start += KGT_JUDGED) {
@@ -425,11 +463,12 @@ static kgt_status rank_waiting(run *r) {
     return KGT_OK;
 }
 
-/* Whether a row must be ranked from scores: no bounds, or the first block, which gives its best a
- * bound to start with. */
+/* Whether a row must be ranked from scores: no bounds, or the first block if that shall give a
+ * bound to more of the best than first_bound can. */
 static bool needs_scores(const run *r, int64_t row) {
     if (!r->queries.bounded[row]) return true;
-    return r->block.first == 0 && kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
+    return r->block.first == 0 && r->call->best->depth > FIRST_DEEPEST &&
+           kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
 }
 
 static void settle_tile(run *r, int64_t tile) {
