@@ -15,7 +15,7 @@
 #define LARGEST_BIAS 0x1p80f
 
 /* Vectors of this many bytes stay in the second-level cache with the block's codes. */
-#define BLOCK_BYTES (512 << 10)
+#define BLOCK_BYTES (1 << 20)
 
 static int64_t block_width(const kgt_factors *factors) {
     int64_t width = BLOCK_BYTES / (int64_t)sizeof(float) / factors->dim / 64 * 64;

@@ -16,17 +16,25 @@
 #define FN(op) op##_f32
 #include "factors_vectors_body.h"
 
-/* Fewer rows than this do not pay for quantising the entities. */
+/* Fewer rows than this do not pay for quantising the entities, fewer entities not for the queries;
+ * and scores of short vectors are computed as fast as their bounds. */
 #define FEWEST_ROWS 48
+#define FEWEST_ENTITIES 512
+#define SHORTEST 24
 #define DEEPEST 256
 /* Of a row's comparisons with a block, one in so many may be left open; of those that the plain dot
  * product leaves open, one in so many. */
-#define OPEN_SHARE 4
+#define OPEN_SHARE 6
 #define CLOSE_SHARE 16
 /* Tiles of queries that were ranked from scores leave so many blocks out before the next attempt,
  * doubled each time, up to the other. */
-#define FIRST_PAUSE 4
+#define FIRST_PAUSE 8
 #define LONGEST_PAUSE 64
+/* Of a tile, so many rows are tried before it is given up, if all of them fail; and after so many
+ * such tiles in a row, only one in EVERY is tried at all. */
+#define FIRST_TRIES 4
+#define HOPELESS 2
+#define EVERY 16
 /* Groups whose maxima give a row's best their first bound, which the block must be a multiple of,
  * and up to which depth they do. */
 #define FIRST_GROUPS 64
@@ -48,7 +56,7 @@ typedef struct {
     int64_t *gains; /* what a block adds to the counts of a row: six for each job */
     int32_t *products;
     size_t product_stride;
-    int32_t *pause, *next_pause;
+    int32_t *pause, *next_pause, failing;     /* tiles in a row */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
     float *dots;
@@ -471,52 +479,85 @@ static bool needs_scores(const run *r, int64_t row) {
            kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
 }
 
+/* Products of a tile's queries with the block, and what bounds their errors. */
+static void multiply(run *r, int64_t tile) {
+    const kgt_block *block = &r->block;
+    const float relative = r->queries.relative[tile];
+    const size_t first = (size_t)tile * KGT_BYTE_QUERIES;
+    for (int64_t j = 0; j < block->width; j++)
+        block->error[j] = (block->base[j] + relative * block->code_norm[j]) * (1 + 0x1p-20f);
+    block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
+                          block->groups, (size_t)block->width / KGT_BYTE_PANEL, block->start,
+                          r->products, r->product_stride);
+}
+
+/* Whether bounds are worth a try; a tile that rests comes nearer to its next one. */
+static bool worth_a_try(run *r, int64_t tile) {
+    if (!r->block.bounded) return false;
+    if (r->pause[tile] > 0) {
+        r->pause[tile]--;
+        return false;
+    }
+    if (r->failing < HOPELESS || tile % EVERY == 0) return true;
+    r->pause[tile] = r->next_pause[tile] - 1;
+    return false;
+}
+
+/* What became of `tried` rows says how long to rest. */
+static void learn(run *r, int64_t tile, int64_t tried, int64_t failed) {
+    if (tried == 0) return;
+    if (2 * failed <= tried) {
+        r->next_pause[tile] = FIRST_PAUSE;
+        r->failing = 0;
+        return;
+    }
+    r->failing++;
+    r->pause[tile] = r->next_pause[tile];
+    if (r->next_pause[tile] < LONGEST_PAUSE) r->next_pause[tile] *= 2;
+}
+
 static void settle_tile(run *r, int64_t tile) {
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
     const int64_t n = left < KGT_BYTE_QUERIES ? left : KGT_BYTE_QUERIES;
-    const bool rest = !r->block.bounded || r->pause[tile] > 0;
+    const bool trying = worth_a_try(r, tile);
     int64_t tried = 0, failed = 0;
-    bool waits[KGT_BYTE_QUERIES];
     for (int64_t i = 0; i < n; i++) {
-        waits[i] = rest || needs_scores(r, first + i);
-        tried += !waits[i];
-    }
-    if (tried > 0) {
-        const kgt_block *block = &r->block;
-        const float relative = r->queries.relative[tile];
-        for (int64_t j = 0; j < block->width; j++)
-            block->error[j] = (block->base[j] + relative * block->code_norm[j]) * (1 + 0x1p-20f);
-        block->bytes->product(r->queries.codes + (size_t)first * block->groups * 4, block->panels,
-                              block->groups, (size_t)block->width / KGT_BYTE_PANEL, block->start,
-                              r->products, r->product_stride);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        if (!waits[i]) {
-            waits[i] = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride);
-            failed += waits[i];
+        const bool hopeless = tried >= FIRST_TRIES && failed == tried;
+        bool waits = !trying || hopeless || needs_scores(r, first + i);
+        if (!waits) {
+            if (tried++ == 0) multiply(r, tile);
+            waits = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride);
+            failed += waits;
         }
-        if (waits[i]) r->rows[r->n_rows++] = first + i;
+        if (waits) r->rows[r->n_rows++] = first + i;
     }
     keep_entering(r);
-    if (r->pause[tile] > 0) {
-        r->pause[tile]--;
-    } else if (tried > 0 && 2 * failed > tried) {
-        r->pause[tile] = r->next_pause[tile];
-        if (r->next_pause[tile] < LONGEST_PAUSE) r->next_pause[tile] *= 2;
-    } else if (tried > 0) {
-        r->next_pause[tile] = FIRST_PAUSE;
-    }
+    learn(r, tile, tried, failed);
 }
 
+/* Where bounds have failed to the end of a block, the next blocks are ranked from scores without a
+ * try, more of them each time. */
 static kgt_status rank_blocks(run *r) {
     const int64_t n_entities = r->factors->n_entities, width = r->block.width;
     const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
+    int64_t rest = FIRST_PAUSE;
     kgt_status status = KGT_OK;
     r->block.bytes->open(r->block.groups);
-    for (int64_t first = 0; first < n_entities && status == KGT_OK; first += width) {
+    for (int64_t first = 0; first < n_entities && status == KGT_OK;) {
         kgt_block_take(&r->block, first, n_entities - first < width ? n_entities - first : width);
         for (int64_t tile = 0; tile < n_tiles; tile++) settle_tile(r, tile);
         status = rank_waiting(r);
+        first += width;
+        if (r->failing < HOPELESS) {
+            rest = FIRST_PAUSE;
+        } else if (status == KGT_OK && first < n_entities) {
+            const int64_t end =
+                n_entities - first < rest * width ? n_entities : first + rest * width;
+            status = kgt_rank_tiles_f32(r->factors, &r->worker, first, end, r->call);
+            first = end;
+            rest = rest < LONGEST_PAUSE ? 2 * rest : rest;
+            memset(r->pause, 0, (size_t)n_tiles * sizeof *r->pause);
+        }
     }
     r->block.bytes->close();
     return status;
@@ -524,8 +565,9 @@ static kgt_status rank_blocks(run *r) {
 
 bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
     return kgt_bytes_active() != NULL && factors->dtype == KGT_F32 && factors->metric != KGT_L1 &&
-           factors->n_rows >= FEWEST_ROWS && factors->dim > 0 && factors->dim <= 1 << 16 &&
-           call->best->depth <= DEEPEST && (call->job_scores != NULL || factors->n_entities == 0);
+           factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
+           factors->dim >= SHORTEST && factors->dim <= 1 << 16 && call->best->depth <= DEEPEST &&
+           (call->job_scores != NULL || factors->n_entities == 0);
 }
 
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {

@@ -137,37 +137,41 @@ void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const in
 }
 
 /* Entity tiles outside, query tiles inside: a tile is packed once for all queries of the call. */
-static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_call *call) {
+kgt_status FN(kgt_rank_tiles)(const kgt_factors *factors, FN(kgt_worker) * worker, int64_t first,
+                              int64_t end, const kgt_call *call) {
     FN(kgt_tiler) tiler;
-    FN(kgt_worker) worker;
-    const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
-    kgt_status status =
+    const int64_t n_rows = factors->n_rows;
+    const kgt_status status =
         FN(kgt_tiler_open)(&tiler, factors, entities_per_tile(factors->dim, sizeof(T)));
     if (status != KGT_OK) return status;
-    status = FN(kgt_worker_open)(&worker, call->task, call->first_row, n_rows, call->best->depth,
-                                 n_rows + 1);
-    if (status != KGT_OK) {
-        FN(kgt_tiler_close)(&tiler);
-        return status;
-    }
-    for (int64_t entity = 0; entity < n_entities; entity += tiler.width) {
-        const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
+    for (int64_t entity = first; entity < end; entity += tiler.width) {
+        const int64_t width = end - entity < tiler.width ? end - entity : tiler.width;
         FN(kgt_tiler_pack)(&tiler, entity, width);
         for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
             const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
             FN(kgt_tiler_score)(&tiler, query, height, width);
-            FN(kgt_tiler_rank)(&tiler, &worker, NULL, query, height, entity, width, call);
+            FN(kgt_tiler_rank)(&tiler, worker, NULL, query, height, entity, width, call);
         }
     }
-    for (int64_t i = 0; i < n_rows; i++) {
+    call->tally->tiled += n_rows * (end - first);
+    FN(kgt_tiler_close)(&tiler);
+    return KGT_OK;
+}
+
+static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_call *call) {
+    FN(kgt_worker) worker;
+    const int64_t n_rows = factors->n_rows;
+    kgt_status status = FN(kgt_worker_open)(&worker, call->task, call->first_row, n_rows,
+                                            call->best->depth, n_rows + 1);
+    if (status != KGT_OK) return status;
+    status = FN(kgt_rank_tiles)(factors, &worker, 0, factors->n_entities, call);
+    for (int64_t i = 0; status == KGT_OK && i < n_rows; i++) {
         const int64_t slot = kgt_slot_of(call->best, call->first_row + i);
         if (slot >= 0) FN(kgt_row_best)(&worker, worker.tops + i, slot, call->best);
     }
-    call->tally->pairs += n_rows * n_entities;
-    call->tally->tiled += n_rows * n_entities;
+    call->tally->pairs += n_rows * factors->n_entities;
     FN(kgt_worker_close)(&worker);
-    FN(kgt_tiler_close)(&tiler);
-    return KGT_OK;
+    return status;
 }
 
 static kgt_status FN(factor_scores)(const kgt_factors *factors, void *out) {
