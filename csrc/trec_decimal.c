@@ -133,7 +133,9 @@ static bool product(uint64_t digits, int64_t exponent, double *value) {
     digits <<= shift;
     kgt_u128 low = (kgt_u128)digits * power[1], high = (kgt_u128)digits * power[0] + (low >> 64);
     uint64_t upper = (uint64_t)(high >> 64), middle = (uint64_t)high, lower = (uint64_t)low;
-    int q = (int)exponent, log2_of_five = (q * 152170) >> 16; /* rounded down */
+    /* q log2(5) rounded down, of a number that is never negative: what a shift of such gives is
+     * the compiler's to choose. 32768 x 152170 = 76085 x 2^16. */
+    int q = (int)exponent, log2_of_five = (int)((uint64_t)(q + 32768) * 152170 >> 16) - 76085;
     int weight = 64 - shift + q + log2_of_five;
     if (upper >> 63 == 0) {
         upper = upper << 1 | middle >> 63;

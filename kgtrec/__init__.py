@@ -12,10 +12,34 @@ nothing.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from kgtrec._internal.lazy import lazy_exports
-from kgtrec._version import __version__
+
+def _compiled_folder(source: str) -> str:
+    """The folder that has ``_core``: this one, or that of the installed package which it hides.
+
+    In a checkout after ``pip install .`` Python finds the source folder first, which has no
+    compiled part. All modules then come from the installed package, so that the two never mix.
+    """
+    import sys
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    folders = [source, *(os.path.join(os.path.abspath(entry), "kgtrec") for entry in sys.path)]
+    for folder in folders:
+        if any(os.path.exists(os.path.join(folder, "_core" + end)) for end in EXTENSION_SUFFIXES):
+            return folder
+    raise ImportError(
+        f"kgtrec is neither compiled in {source} nor installed for {sys.executable}; "
+        f"run: {sys.executable} -m pip install {os.path.dirname(source)}"
+    )
+
+
+if os.path.exists(os.path.join(__path__[0], "_core.pyx")):  # not so where it is installed
+    __path__[:] = [_compiled_folder(__path__[0])]
+
+from kgtrec._internal.lazy import lazy_exports  # noqa: E402 - a module of the folder that was chosen
+from kgtrec._version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from kgtrec.errors import FilterWarning as FilterWarning
@@ -27,10 +51,10 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions as Questions
     from kgtrec.questions.api import read_graph as read_graph
     from kgtrec.ranking.config import show_config as show_config
-    from kgtrec.ranking.partial import AnswerScores as AnswerScores
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
-    from kgtrec.ranking.partial import merge_ranges as merge_ranges
-    from kgtrec.ranking.partial import rank_range as rank_range
+    from kgtrec.ranking.ranges import AnswerScores as AnswerScores
+    from kgtrec.ranking.ranges import merge_ranges as merge_ranges
+    from kgtrec.ranking.ranges import rank_range as rank_range
     from kgtrec.ranking.rank import rank as rank
     from kgtrec.ranking.ranker import Batch as Batch
     from kgtrec.ranking.ranker import Ranker as Ranker
@@ -54,10 +78,10 @@ _HOMES = {
     "Batch": "kgtrec.ranking.ranker",
     "Ranker": "kgtrec.ranking.ranker",
     "rank": "kgtrec.ranking.rank",
-    "AnswerScores": "kgtrec.ranking.partial",
+    "AnswerScores": "kgtrec.ranking.ranges",
     "PartialRanks": "kgtrec.ranking.partial",
-    "rank_range": "kgtrec.ranking.partial",
-    "merge_ranges": "kgtrec.ranking.partial",
+    "rank_range": "kgtrec.ranking.ranges",
+    "merge_ranges": "kgtrec.ranking.ranges",
     "show_config": "kgtrec.ranking.config",
     "Ranks": "kgtrec.ranking.ranks",
     # ranks to numbers

@@ -729,6 +729,24 @@ def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
             at += size[i]
 
 
+def map_guard_begin():
+    """From now on a page of a mapped file that is gone is read as zeros and counted; see map.h.
+
+    Pairs of begin and end may be nested and may come from any thread: the GIL keeps them apart.
+    """
+    c.kgt_map_guard_begin()
+
+
+def map_guard_end():
+    """The end of what `map_guard_begin` began."""
+    c.kgt_map_guard_end()
+
+
+def map_faults():
+    """How many such pages were read since the process began."""
+    return c.kgt_map_faults()
+
+
 def available_paths():
     """Names of the kernel paths that this build and machine can run, best first."""
     cdef const char *name

@@ -221,6 +221,12 @@ cdef extern from "trec.h" nogil:
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
 
+cdef extern from "map.h" nogil:
+    void kgt_map_guard_begin()
+    void kgt_map_guard_end()
+    int64_t kgt_map_faults()
+
+
 cdef extern from "isa.h" nogil:
     const char *kgt_path_name(int index)
     const char *kgt_path_active()

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 from os import PathLike
 
-__all__ = ["FileError", "FilterWarning", "InputError", "KgtrecError", "UsageError"]
+__all__ = [
+    "FileError",
+    "FilterWarning",
+    "InputError",
+    "KgtrecError",
+    "UsageError",
+    "is_url",
+    "refuse_url",
+]
 
 
 class KgtrecError(Exception):
@@ -42,12 +52,30 @@ class FileError(InputError):
         self, path: str | PathLike[str], line: int | None = None, *, found: str, mend: str
     ) -> None:
         self.path = str(path)
+        if is_url(self.path):
+            self.path = _URL.sub(r"\1://", self.path, count=1)  # pathlib drops a slash
+            found, mend = "a URL, where only files of this machine are read and written", _MOUNT
         self.line = line
         self.found = found
         self.mend = mend
         place = self.path or "''"  # an empty name shows
         place = place if line is None else f"{place}:{line}"
         super().__init__(f"{place}: {found}; {mend}")
+
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+_MOUNT = "copy or mount it, and name the file"
+
+
+def is_url(path: str) -> bool:
+    """Whether this names no file that is here, but begins like ``s3://`` or ``https://``."""
+    return _URL.match(path) is not None and not os.path.exists(path)
+
+
+def refuse_url(path: str | PathLike[str]) -> None:
+    """FileError if this is a URL, of which a folder of such a name would be made."""
+    if is_url(os.fspath(path)):
+        raise FileError(path, found="", mend="")
 
 
 class FilterWarning(UserWarning):

@@ -1,4 +1,7 @@
-"""Files that appear whole or not at all: written beside their place, then renamed."""
+"""Files that appear whole or not at all: written beside their place, then renamed.
+
+Both are on the disk when that is reported: a machine that loses power afterwards has the file.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, refuse_url
 
-__all__ = ["atomic_write", "check_writable"]
+__all__ = ["atomic_write", "check_writable", "make_folder", "sync_folder"]
 
 # What goes wrong while writing and is the target's fault, not that of the code that writes.
 _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EPIPE}
+
+# What file systems say that cannot wait for a folder, such as some of a network.
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open `path` for writing bytes; it takes its name only when the block ends without error.
+
+    By then its bytes and its name are on the disk, not just on their way there.
 
     Parameters
     ----------
@@ -53,7 +61,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(temporary, "wb" if direct else "xb") as raw:
             yield from _compressed(raw, Path(path).suffix)
         if not direct:
+            _sync(temporary)  # else the name could outlive a crash, and the bytes not
             os.replace(temporary, target)
+            sync_folder(target.parent)
     except BaseException as error:
         if not direct:
             with suppress(OSError):
@@ -83,6 +93,39 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             os.unlink(probe)
         except OSError as error:
             raise _unwritable(path, target, error) from None
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Wait until the names in a folder are on the disk, on file systems that can tell."""
+    try:
+        _sync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+def _sync(path: str | os.PathLike[str]) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def make_folder(folder: str | os.PathLike[str]) -> None:
+    """Make a folder and those above it, unless they are there; their names are then on the disk.
+
+    Raises
+    ------
+    FileError
+        A URL.
+    """
+    refuse_url(folder)
+    path = Path(folder)
+    made = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in reversed(made):
+        sync_folder(one.parent)
 
 
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from _thread import start_new_thread
 from collections.abc import Callable
-from threading import Lock, Thread
+from threading import Lock, RLock
+from typing import Any
 
 __all__ = ["available_cores", "share_rows"]
 
@@ -14,35 +16,73 @@ def share_rows(
 ) -> None:
     """Run the parts on threads, this one among them.
 
-    The first error is raised when the parts at work have ended; so is a Ctrl-C, which does not wait
-    for all of them.
+    It returns or raises only when no part is at work any more: the caller owns what they write to.
+    The first error is raised then; so is a Ctrl-C, which ends the parts at work and leaves the rest
+    out, however often it is pressed.
     """
-    waiting, lock = iter(parts), Lock()
-    errors: list[BaseException] = []
-
-    def work() -> None:
+    crew = _Crew(do_part, parts)
+    try:
+        for _ in range(min(threads, len(parts)) - 1):
+            start_new_thread(crew.help, ())
+        crew.work()
+    except BaseException as error:
+        crew.errors.append(error)
+    finally:
         try:
-            while not errors:
-                with lock:
-                    part = next(waiting, None)
+            crew.wait()
+        finally:
+            crew.wait()  # an interrupt may have come just before the first began
+    if crew.errors:
+        raise crew.errors[0]
+
+
+class _Crew:
+    """The parts, and the threads that do them.
+
+    Interrupts reach the main thread only, between any two calls that it makes. `threading.Thread`
+    does not bear that: `join`, once interrupted, takes a running thread for ended (Python 3.10 to
+    3.12), and `start` may raise another error. So every helper holds a lock while it works. It is
+    an RLock, since a wait that was interrupted when it had the lock already is begun anew.
+    """
+
+    def __init__(self, do_part: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
+        self.errors: list[BaseException] = []
+        self._do_part, self._waiting, self._lock = do_part, iter(parts), Lock()
+        self._closed = False
+        self._helpers: list[Any] = []
+
+    def work(self) -> None:
+        """Do parts until there are no more, or one has failed."""
+        try:
+            while not self.errors:
+                with self._lock:
+                    part = None if self._closed else next(self._waiting, None)
                 if part is None:
                     return
-                do_part(*part)
+                self._do_part(*part)
         except BaseException as error:
-            errors.append(error)
+            self.errors.append(error)
 
-    others = [Thread(target=work) for _ in range(min(threads, len(parts)) - 1)]
-    for other in others:
-        other.start()
-    work()
-    for other in others:
-        try:
-            other.join()
-        except KeyboardInterrupt as error:
-            errors.append(error)
-            other.join()
-    if errors:
-        raise errors[0]
+    def help(self) -> None:
+        """`work` on a thread of its own, which `wait` knows of before it begins."""
+        with (working := RLock()):
+            with self._lock:
+                if self._closed:
+                    return
+                self._helpers.append(working)
+            self.work()
+
+    def wait(self) -> None:
+        """Hand out nothing more, and wait for all helpers."""
+        while True:
+            try:
+                with self._lock:
+                    self._closed = True
+                for working in self._helpers:
+                    working.acquire()
+                return
+            except BaseException as error:
+                self.errors.append(error)
 
 
 def available_cores() -> int:

@@ -107,8 +107,17 @@ def main() -> None:
     open_closed_streams()
     end_quickly()
     warnings.showwarning = _show_warning
+    Terminated.came = None
     with signals_as_exceptions(), pandas_out_of_sight():
-        code = _run()
+        try:
+            code = _run()
+        except Exception:
+            # A library that was interrupted while it was loaded, say.
+            if Terminated.came is None:
+                raise
+            code = _say_interrupted(Terminated.came)
+        if Terminated.came is not None:
+            code = 128 + Terminated.came.signal
     if code > 128:
         exit_at_once(code)
     sys.exit(code)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 __all__ = [
     "Terminated",
@@ -28,7 +28,11 @@ __all__ = [
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP, which then clean up as Ctrl-C does."""
 
+    came: ClassVar[Terminated | None] = None
+    """The first one of this process: what it interrupts may make another error of it."""
+
     def __init__(self, number: int) -> None:
+        Terminated.came = Terminated.came or self
         super().__init__("hung up" if number == signal.SIGHUP else "terminated")
         self.signal = number
 

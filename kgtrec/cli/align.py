@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -96,10 +96,12 @@ def command(**given: Any) -> None:
         "sides": given["sides"], "threads": given["threads"],
         "similarity": given["similarity"] if matrix is None else matrix,
     }  # fmt: skip
-    if given["sizes"] is not None:
-        _experiment(loaded, model, given)
-    else:
-        _align(loaded, model, given)
+    try:
+        (_align if given["sizes"] is None else _experiment)(loaded, model, given)
+    except InputError as error:
+        if isinstance(error, FileError):
+            raise
+        raise InputError(f"{', '.join(path for path in arrays if path)}: {error}") from None
 
 
 def _experiment(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:

@@ -25,6 +25,10 @@ FAILED = 2
 @click.option(
     "--workers", type=click.IntRange(1), help="Worker processes; one per core by default."
 )
+@click.option(
+    "--patience", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
+    metavar="SECONDS", help="How long there may be no worker at all before it ends; inf: for ever.",
+)  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
 @click.pass_context
 def command(
@@ -33,6 +37,7 @@ def command(
     status: bool,
     scheduler: str | None,
     workers: int | None,
+    patience: float,
     quiet: bool,
 ) -> None:
     """Evaluate every model on its graphs under every protocol of the file JOBS (TOML), on
@@ -76,7 +81,7 @@ def command(
     if scheduler and workers:
         raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
     try:
-        outcomes = _run(batch, scheduler, workers, quiet)
+        outcomes = _run(batch, scheduler, workers, patience, quiet)
     except KeyboardInterrupt:
         _release_semaphores()
         raise
@@ -88,7 +93,9 @@ def command(
         ctx.exit(FAILED)
 
 
-def _run(batch: Batch, scheduler: str | None, workers: int | None, quiet: bool) -> list[Outcome]:
+def _run(
+    batch: Batch, scheduler: str | None, workers: int | None, patience: float, quiet: bool
+) -> list[Outcome]:
     from kgtrec.cluster.batch.batch import run_batch
     from kgtrec.cluster.dask.workers import connected
 
@@ -100,9 +107,9 @@ def _run(batch: Batch, scheduler: str | None, workers: int | None, quiet: bool) 
             _say(f"kgtrec: {_line(said)}")
 
     if scheduler is None:
-        return run_batch(batch, None, workers, tell)
+        return run_batch(batch, None, workers, tell, patience)
     with connected(scheduler) as client:
-        return run_batch(batch, client, None, tell)
+        return run_batch(batch, client, None, tell, patience)
 
 
 def _release_semaphores() -> None:

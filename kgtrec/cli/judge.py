@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -171,9 +172,11 @@ def sheets(
 def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) -> None:
     """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
 
-    The page is for this machine only. Every answer is on the disk, in SHEET.journal, before the
+    The page is for this machine, and for you: its address ends in a token that no other user has.
+    Every answer is on the disk, in SHEET.journal, before the
     next question shows: whatever is killed, start again and go on. Ctrl-C ends, and writes the
-    sheet with the labels that there are. On another machine: ssh -L 8765:localhost:8765 THERE.
+    sheet with the labels that there are. On another machine: ssh -L 8765:localhost:8765 THERE, and
+    open the address that is printed there.
 
     \b
     kgtrec judge serve sheets/anna.tsv
@@ -186,10 +189,9 @@ def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) ->
         server = JudgeServer(journal, output or str(judged_path(sheet)), port)
         _say(f"{_progress(journal)}; the page is at {server.url}")
         _say(f"answers are kept in {journal.path}; Ctrl-C ends")
-        if not no_browser:
-            _open_browser(server.url)
         try:
-            server.serve()
+            with nullcontext() if no_browser else _browser(server.url):
+                server.serve()
         finally:
             written = journal.counts()[""] < len(journal)
             _say(_progress(journal) + f"; the labels are in {server.output}" * written)
@@ -200,12 +202,23 @@ def _progress(journal: Any) -> str:
     return f"{journal.sheet.path}: {total - journal.counts()['']:,} of {total:,} judged"
 
 
-def _open_browser(url: str) -> None:
+@contextmanager
+def _browser(url: str) -> Iterator[None]:
+    """A browser at an address that other users must not see: they can read the commands of all
+    processes, so the browser is handed a file of this user's that leads there."""
+    import tempfile
     import threading
     import webbrowser
+    from pathlib import Path
 
-    # Some browsers keep the caller waiting.
-    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    # Made with mode 0600, and gone with the context.
+    with tempfile.NamedTemporaryFile("w", prefix="kgtrec-judge-", suffix=".html") as page:
+        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">\n')
+        page.flush()
+        # Some browsers keep the caller waiting.
+        there = Path(page.name).as_uri()
+        threading.Thread(target=webbrowser.open, args=(there,), daemon=True).start()
+        yield
 
 
 @command.command(short_help="A sheet with its labels, as far as it is.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -98,7 +97,9 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
         raise UsageError(
             f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
         )
-    stems = tuple(Path(file).stem for file in files)
+    from kgtrec.ranking.parquet import system_name
+
+    stems = tuple(map(system_name, files))
     legend = names or (stems if len(set(stems)) == len(stems) else files)
     twice = sorted({name for name in legend if legend.count(name) > 1})
     if twice:

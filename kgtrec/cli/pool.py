@@ -99,9 +99,9 @@ def command(
     deep as the pool; rows are those of all questions of the split, or of the seeds' questions.
 
     What any split of the graph knows is left out, and so are the seeds. Each line of the pool has a
-    triple, the side that was asked, the names of its questions, the smallest depth at which it is
-    in the pool, the systems that put it in with their places, and the rule, if one was tried and
-    fired, that labels it false without a judge.
+    triple, the side that was asked, the names of the seed questions that it answers (a label serves
+    both), the smallest depth at which it is in the pool, the systems that put it in with their
+    places, and the rule, if one was tried and fired, that labels it false without a judge.
 
     Where there are too many triples to judge, --sample marks a random part of the pool: sheets ask
     about it alone, and `kgtrec complete --sample-qrels` gives the qrels from which infAP estimates

@@ -1,27 +1,23 @@
 """Finished parts on disk, so that a ranking that was killed goes on where it was.
 
-A file of one part holds its own checksum; what is damaged counts as not there and is ranked again.
+What is damaged counts as not there and is ranked again.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import zipfile
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec.cluster.part import Partial, Task
+from kgtrec.cluster.part_file import read_parts, write_parts
+from kgtrec.cluster.question_store import hash_text
+from kgtrec.errors import FileError
+from kgtrec.ranking.partial import PartialRanks, Task
 
 __all__ = ["PartFiles"]
-
-_ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
 
 
 class PartFiles:
@@ -40,24 +36,15 @@ class PartFiles:
     def _path(self, task: Task) -> Path:
         return self.folder / ("-".join(map(str, astuple(task))) + ".part")
 
-    def save(self, part: Partial) -> None:
+    def save(self, part: PartialRanks) -> None:
         """Write a part beside its place and rename it."""
-        arrays = {name: getattr(part, name) for name in _ARRAYS}
-        told = json.dumps([part.nan_count, part.dtype, part.path])
-        buffer = io.BytesIO()
-        np.savez(buffer, told=np.frombuffer(told.encode(), dtype=np.uint8), **arrays)
-        with atomic_write(self._path(part.task)) as file:
-            file.write(_digest(buffer.getbuffer()))
-            file.write(buffer.getbuffer())
+        write_parts(self._path(part.task), {}, [part])
 
-    def load(self, task: Task) -> Partial | None:
+    def load(self, task: Task) -> PartialRanks | None:
         """A part that was saved whole, else None."""
-        with suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
-            data = self._path(task).read_bytes()
-            if data[:_SIZE] == _digest(memoryview(data)[_SIZE:]):
-                with np.load(io.BytesIO(data[_SIZE:]), allow_pickle=False) as found:
-                    told = json.loads(found["told"].tobytes())
-                    return Partial(task, *(found[name] for name in _ARRAYS), *told)
+        with suppress(FileError):
+            (part,) = read_parts(self._path(task))
+            return part if part.task == task else None
         return None
 
     def count(self) -> int:
@@ -66,21 +53,13 @@ class PartFiles:
 
     def save_note(self, name: str, content: Any) -> None:
         """Keep something of plain JSON types beside the parts."""
-        text = json.dumps(content).encode()
+        text = json.dumps(content)
         with atomic_write(self.folder / f"{name}.json") as file:
-            file.write(_digest(memoryview(text)) + text)
+            file.write(f"{hash_text(text)}\n{text}".encode())
 
     def load_note(self, name: str) -> Any:
         """What was kept; None if it is not there or damaged."""
         with suppress(OSError, ValueError):
-            data = (self.folder / f"{name}.json").read_bytes()
-            if data[:_SIZE] == _digest(memoryview(data)[_SIZE:]):
-                return json.loads(data[_SIZE:])
+            digest, text = (self.folder / f"{name}.json").read_text("utf-8").split("\n", 1)
+            return json.loads(text) if digest == hash_text(text) else None
         return None
-
-
-_SIZE = 32
-
-
-def _digest(data: memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_SIZE).digest()

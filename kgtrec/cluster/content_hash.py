@@ -22,6 +22,7 @@ from kgtrec.cluster.question_store import hash_file
 from kgtrec.errors import FileError
 from kgtrec.graph.openke import is_numbered
 from kgtrec.graph.tsv import find_split_files
+from kgtrec.scores.mapped_files import stamp
 
 __all__ = ["WHOLE", "describe_request", "identify_scores", "label_files", "signature"]
 
@@ -98,8 +99,10 @@ def identify_scores(files: Files) -> dict[str, Any]:
 
 def signature(files: Files) -> list[tuple[int, ...]]:
     """What changes when a file is written to, even if its time is set back afterwards."""
-    found = [_stat(path) for path in _paths(files)]
-    return [(s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_dev) for s in found]
+    try:
+        return [stamp(path) for path in _paths(files)]
+    except OSError as error:
+        raise _unreadable(error.filename, error) from None
 
 
 def _paths(files: Files) -> list[str]:

@@ -8,7 +8,6 @@ the size of the graph.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Csr
 from kgtrec.cluster.question_store import Store, gather
 from kgtrec.questions.candidates import Domain
-from kgtrec.ranking.row_plan import RowPlan
+from kgtrec.ranking.row_plan import QuestionLists, Rows
 
 __all__ = ["Slice", "open_rows", "open_slice"]
 
@@ -27,32 +26,23 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """Questions of some rows, as far as `NativeRanking` and `RowPlan` look at questions.
+    """Some rows and entities as a ranking of their own.
 
     Attributes
     ----------
+    lists : QuestionLists
+        Of the rows' questions and the entities met, both numbered from 0.
+    rows : Rows
     numbers : ndarray of int64
         The questions, in the store.
     offset : int
         New number of the range's first entity.
-    n_entities : int
-        Entities met.
-    known, removed : Csr
-    domain : Domain or None
-    graph : object
-        Has ``entities.trec_order``.
     """
 
+    lists: QuestionLists
+    rows: Rows
     numbers: Int64
     offset: int
-    n_entities: int
-    known: Csr
-    removed: Csr
-    domain: Domain | None
-    graph: Any
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 class _Met(NamedTuple):
@@ -85,24 +75,17 @@ class _Met(NamedTuple):
         return np.concatenate([below, array[self.first : self.stop], above])
 
 
-def open_rows(store: Store, first: int, stop: int) -> tuple[RowPlan, Int64]:
-    """The plan of some rows, its questions numbered from 0, and which questions these are.
-
-    ``micro`` and ``macro`` of the plan say where each answer counted stands, nothing else.
-    """
+def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
+    """Some rows, their questions numbered from 0, and which questions these are."""
     offsets = np.array(store.array("plan_job_offsets")[first : stop + 1])
     jobs = np.array(store.array("plan_jobs")[offsets[0] : offsets[-1]])
     numbers, local = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
     local = local.astype(np.int64).reshape(-1)
     slot = np.where(store.array("plan_slot")[first:stop] >= 0, local, -1)
-    every = np.arange(len(jobs))
-    plan = RowPlan(local, offsets - offsets[0], jobs, every, every, slot)
-    return plan, np.asarray(numbers)
+    return Rows(local, offsets - offsets[0], jobs, slot), np.asarray(numbers)
 
 
-def open_slice(
-    store: Store, rows: tuple[int, int], entities: tuple[int, int]
-) -> tuple[Slice, RowPlan]:
+def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -> Slice:
     """Some rows against a range of entities; both as (first, stop)."""
     plan, numbers = open_rows(store, *rows)
     met = None
@@ -116,17 +99,14 @@ def open_slice(
     elif not store.ordered and met is not None:
         places = met.take(store.array("position"))
         order = np.argsort(np.argsort(places)).astype(np.int32)
-    known, removed = (_lists(store, name, numbers, met) for name in ("known", "removed"))
-    piece = Slice(
-        numbers,
-        0 if met is None else len(met.below),
+    lists = QuestionLists(
         store.n_entities if met is None else met.size,
-        known,
-        removed,
+        _lists(store, "known", numbers, met),
+        _lists(store, "removed", numbers, met),
         _domain(store, numbers) if store.restricted else None,
-        SimpleNamespace(entities=SimpleNamespace(trec_order=order)),
+        order,
     )
-    return piece, plan
+    return Slice(lists, plan, numbers, 0 if met is None else len(met.below))
 
 
 def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:

@@ -97,10 +97,18 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
         return files
     name = f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"
     path = store.folder.resolve().parent / name
-    if not path.exists():
+    if not _holds(path, chosen):
         with atomic_write(path) as file:
             np.lib.format.write_array(file, chosen.astype(np.int64), allow_pickle=False)
     return replace(files, selection=str(path))
+
+
+def _holds(path: Path, rows: npt.NDArray[np.int64]) -> bool:
+    """Whether a file has been written with these rows, and still holds them."""
+    try:
+        return np.array_equal(np.load(path, allow_pickle=False), rows)
+    except Exception:  # missing or damaged, however that shows
+        return False
 
 
 def make_inputs(

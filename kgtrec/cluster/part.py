@@ -4,31 +4,30 @@ A worker gets an `Inputs` and a `Task`, a few hundred bytes pickled, and opens w
 path. The answers of a part may lie outside its range, so their scores come first
 (`answer_scores`): single elements of a matrix, or single dot products. Every part can fetch them
 itself, which costs less than waiting for whoever ranks their range. Then the parts' counts add up
-and their best candidates merge (`kgtrec.cluster.merge_parts`).
+and their best candidates merge (`kgtrec.ranking.partial`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr
 from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
-from kgtrec.cluster.entity_slice import Slice, open_rows, open_slice
+from kgtrec.cluster.entity_slice import open_rows, open_slice
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.kernel import NativeRanking, active_path
-from kgtrec.ranking.nan_scores import by_entity, settle_nans
-from kgtrec.ranking.row_plan import RowPlan
+from kgtrec.ranking.blocks import nan_error, rank_rows
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.partial import PartialRanks, Task, take_partial
+from kgtrec.ranking.row_plan import QuestionLists, Rows
 from kgtrec.scores.arrays import comparable, directed, score_dtype
+from kgtrec.scores.factors import Factors
 
-__all__ = ["Inputs", "Partial", "Task", "answer_scores", "partial"]
+__all__ = ["Inputs", "answer_scores", "partial"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -66,65 +65,6 @@ class Inputs:
     def store(self) -> Store:
         """The questions."""
         return Store(self.folder)
-
-
-@dataclass(frozen=True, order=True)
-class Task:
-    """Rows ``first_row`` to ``stop_row - 1`` against entities ``first_entity`` to
-    ``stop_entity - 1``. With restricted candidates the range must be that of all entities."""
-
-    first_row: int
-    stop_row: int
-    first_entity: int
-    stop_entity: int
-
-    def __str__(self) -> str:
-        return (
-            f"rows {self.first_row} to {self.stop_row - 1}, "
-            f"entities {self.first_entity} to {self.stop_entity - 1}"
-        )
-
-    @property
-    def rows(self) -> tuple[int, int]:
-        """First row, and the first behind the last."""
-        return self.first_row, self.stop_row
-
-    @property
-    def entities(self) -> tuple[int, int]:
-        """First entity, and the first behind the last."""
-        return self.first_entity, self.stop_entity
-
-
-@dataclass(frozen=True, eq=False)
-class Partial:
-    """What one part contributes.
-
-    Attributes
-    ----------
-    task : Task
-    counts : ndarray of int64, shape (6, n_jobs)
-        Greater, equal and tied ahead, micro and macro, of the answers counted in the rows.
-    answer_nan : ndarray of bool, shape (n_jobs,)
-        The answer's own score is NaN.
-    lengths : ndarray of int32, shape (rows that give a question's run,)
-        Candidates kept.
-    documents, scores : ndarray of int32; of float32 or float64
-        The candidates kept, row after row, best first.
-    nan_count : int
-        NaN candidates met.
-    dtype, path : str
-        Of the scores; of the kernel.
-    """
-
-    task: Task
-    counts: Int64
-    answer_nan: npt.NDArray[np.bool_]
-    lengths: npt.NDArray[np.int32]
-    documents: npt.NDArray[np.int32]
-    scores: Array
-    nan_count: int
-    dtype: str
-    path: str
 
 
 # -- The answers' own scores -------------------------------------------------------------------
@@ -169,7 +109,7 @@ def answer_scores(
 
 
 def _multiply_answers(
-    plan: RowPlan, numbers: Int64, task: Task, inputs: Inputs, values: Float64
+    plan: Rows, numbers: Int64, task: Task, inputs: Inputs, values: Float64
 ) -> None:
     """Scores of the answers in the range, their vectors gathered a few at a time."""
     files = inputs.files
@@ -180,8 +120,7 @@ def _multiply_answers(
         return
     plan = replace(plan, jobs=number.astype(np.int32).reshape(-1))
     empty = Csr(np.zeros(len(numbers) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
-    piece = Slice(numbers, 0, len(answers), empty, empty, None, _UNORDERED)
-    state = NativeRanking(cast(Any, piece), plan, 0, files.dtype, 1)
+    state = NativeRanking(QuestionLists(len(answers), empty, empty), plan, 0, files.dtype, 1)
     low, high = np.searchsorted(answers, task.entities).tolist()
     step = max(1, GATHERED // max(1, files.entities.shape[1] * files.itemsize))
     for start in range(low, high, step):
@@ -189,16 +128,12 @@ def _multiply_answers(
         state.factor_job_scores(files.factors(queries, some), values, first_entity=start)
 
 
-# Stands for a graph where only scores are wanted, and no order of names.
-_UNORDERED = SimpleNamespace(entities=SimpleNamespace(trec_order=None))
-
-
 # -- Counts ------------------------------------------------------------------------------------
 
 
 def partial(
     task: Task, inputs: Inputs, answers: Float64 | None = None, block: Array | None = None
-) -> Partial:
+) -> PartialRanks:
     """Rank the answers of some rows among a range of the entities.
 
     Parameters
@@ -223,111 +158,42 @@ def partial(
     if not whole and (store.restricted or answers is None):
         reason = "restricted candidates" if store.restricted else "unknown scores of the answers"
         raise UsageError(f"a range of entities does not go together with {reason}")
-    piece, plan = open_slice(store, task.rows, task.entities)
-    given = None if whole else answers
+    piece = open_slice(store, task.rows, task.entities)
+
+    def refuse(question: int, entity: int, more: int) -> InputError:
+        place = inputs.files.place if inputs.files else ""
+        number, entity = int(piece.numbers[question]), task.first_entity + entity
+        return nan_error(store.questions(), number, entity, more, place)
+
+    state = rank_rows(
+        piece.lists,
+        piece.rows,
+        _scores(task, inputs, store, block),
+        inputs.run_depth,
+        inputs.threads,
+        refuse if inputs.nan == "error" else None,
+        higher_is_better=inputs.higher_is_better,
+        first_entity=piece.offset,
+        answers=None if whole else answers,
+    )
+    shift = task.first_entity - piece.offset
+    hash_ = store.body["fingerprints"]["questions"]
+    return take_partial(state, task, inputs.run_depth, inputs.nan, hash_, shift)
+
+
+def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Array | Factors:
+    """The scores of a part: those that were handed over, or in the files."""
     if block is None and isinstance(inputs.files, FactorFiles):
-        return _rank_factors(task, inputs, piece, plan, given)
-    width = store.n_columns if whole else task.stop_entity - task.first_entity
+        return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
+    whole = task.entities == (0, store.n_entities)
+    shape = (
+        task.stop_row - task.first_row,
+        store.n_columns if whole else task.stop_entity - task.first_entity,
+    )
     if block is None:
         assert isinstance(inputs.files, ScoreFiles)
-        block = inputs.files.block(*task.rows, slice(task.first_entity, task.first_entity + width))
-    if block.shape != (plan.n_rows, width):
-        raise InputError(f"scores of {task} have shape {block.shape}; {plan.n_rows, width} wanted")
-    return _rank_matrix(task, inputs, piece, plan, given, block)
-
-
-def _rank_matrix(
-    task: Task,
-    inputs: Inputs,
-    piece: Slice,
-    plan: RowPlan,
-    answers: Float64 | None,
-    block: Array,
-) -> Partial:
-    dtype = score_dtype(block)
-    state = NativeRanking(cast(Any, piece), plan, inputs.run_depth, dtype, inputs.threads)
-    block = comparable(block, dtype)
-    state.rank_rows(
-        block,
-        0,
-        negate=not inputs.higher_is_better,
-        first_entity=piece.offset,
-        job_scores=answers,
-    )
-
-    def row_scores(row: int) -> Array:
-        scores = directed(block[row], dtype, inputs.higher_is_better)
-        return by_entity(piece.domain, piece.n_entities, int(plan.question[row]), scores)
-
-    refuse = _refusal(task, inputs, piece, plan)
-    nans = settle_nans(state, piece, piece.offset, answers, row_scores, refuse)
-    return _collect(task, piece, plan, state, *nans)
-
-
-def _rank_factors(
-    task: Task, inputs: Inputs, piece: Slice, plan: RowPlan, answers: Float64 | None
-) -> Partial:
-    files = inputs.files
-    assert isinstance(files, FactorFiles)
-    queries, ordered = files.some_queries(*task.rows), plan
-    if piece.domain is not None:
-        # Rows with the same candidates follow one another, so that these are packed once.
-        order = np.argsort(piece.domain.of[plan.question], kind="stable")
-        ordered, queries = plan.reordered(order), queries[order]
-    factors = files.factors(queries, slice(*task.entities))
-    dtype, depth = factors.dtype.name, inputs.run_depth
-    state = NativeRanking(cast(Any, piece), ordered, depth, dtype, inputs.threads)
-    state.rank_factors(factors, first_entity=piece.offset, job_scores=answers)
-    refuse = _refusal(task, inputs, piece, ordered)
-    nans = settle_nans(
-        state, piece, piece.offset, answers, lambda row: factors.scores(row, row + 1)[0], refuse
-    )
-    place = ordered.micro  # of each answer of the rows as they were
-    state.counts = state.counts[:, place]
-    return _collect(task, piece, plan, state, nans[0], nans[1][place])
-
-
-def _refusal(
-    task: Task, inputs: Inputs, piece: Slice, plan: RowPlan
-) -> Callable[[int, int, int], InputError] | None:
-    """Makes the error of a NaN; None where NaN is the worst score."""
-    if inputs.nan == "worst":
-        return None
-
-    def refuse(row: int, entity: int, more: int) -> InputError:
-        questions = inputs.store().questions()
-        question, entity = int(piece.numbers[plan.question[row]]), task.first_entity + entity
-        place = f"{inputs.files.place}: " if inputs.files and inputs.files.place else ""
-        return InputError(
-            f"{place}scores: NaN for {describe_question(questions, question)}, entity "
-            f"{questions.graph.entities[entity]!r} (id {entity})"
-            + (f" and {more} more of its candidates" if more else "")
-            + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
-        )
-
-    return refuse
-
-
-def _collect(
-    task: Task,
-    piece: Slice,
-    plan: RowPlan,
-    state: NativeRanking,
-    nan_count: int,
-    answer_nan: npt.NDArray[np.bool_],
-) -> Partial:
-    slots = plan.slot[plan.slot >= 0]
-    lengths = state.best_length[slots]
-    used = np.arange(state.best_ids.shape[1]) < lengths[:, None]
-    documents = state.best_ids[slots][used] + np.int32(task.first_entity - piece.offset)
-    return Partial(
-        task,
-        state.counts,
-        answer_nan,
-        lengths,
-        documents.astype(np.int32, copy=False),
-        state.best_scores[slots][used],
-        nan_count,
-        state.dtype,
-        active_path(),
-    )
+        columns = slice(task.first_entity, task.first_entity + shape[1])
+        block = inputs.files.block(*task.rows, columns)
+    if block.shape != shape:
+        raise InputError(f"scores of {task} have shape {block.shape}; {shape} wanted")
+    return block

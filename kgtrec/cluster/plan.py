@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.cluster.array_files import FactorFiles, ScoreFiles
-from kgtrec.cluster.part import GATHERED, Inputs, Task, answer_scores, partial
+from kgtrec.cluster.part import GATHERED, Inputs, answer_scores, partial
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import UsageError
+from kgtrec.ranking.partial import Task
 
 __all__ = ["Plan", "format_bytes", "make_plan", "memory_bytes", "throughput"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._version import __version__
 from kgtrec.errors import FileError
@@ -78,6 +78,10 @@ def gather(array: Array, ids: Array) -> Array:
                 n = int(ordered[stop - 1]) - first + 1
                 file.seek(array.offset + first * size)
                 rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
+                if len(rows) * array.itemsize != n * size:
+                    found_bytes = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
+                    raise FileError(str(array.filename), found=f"it was cut short: {found_bytes}",
+                                    mend="rank again when it stays as it is")  # fmt: skip
                 rows = rows.reshape(-1, *array.shape[1:])
                 found[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
@@ -103,17 +107,25 @@ def save_questions(
     -------
     Path
         ``folder/questions-KEY``.
+
+    Raises
+    ------
+    FileError
+        It is there, and damaged.
     """
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
     target = Path(folder) / f"questions-{key}"
     if target.is_dir():
+        Store(target, verify=True)  # days may have passed since it was written
         return target
     beside = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
-    beside.mkdir(parents=True)
+    make_folder(beside.parent)
+    beside.mkdir()
     try:
         _write(questions, rows, beside)
         os.rename(beside, target)
+        sync_folder(target.parent)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         if not target.is_dir():  # else another process was first, with the same content
@@ -275,7 +287,7 @@ class Store:
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""
-        return RowPlan(*(self.array(f"plan_{name}") for name in _PLAN))
+        return RowPlan(**{name: self.array(f"plan_{name}") for name in _PLAN})
 
     def questions(self, mapped: bool = True) -> Questions:
         """The questions, equal to those saved; ``mapped=False`` brings them into memory."""

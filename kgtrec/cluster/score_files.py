@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import check_factor_names, load_scores
+from kgtrec.scores.files import check_factor_names, load_scores, one_line
 from kgtrec.scores.sources import JoinedSource, MatrixSource
 
 __all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores", "save_scores"]
@@ -114,17 +116,17 @@ def _factor_files(path: Path, work: Path) -> FactorFiles:
                 for name, info in members.items()
                 if name != "metric"
             }
-    except (OSError, zipfile.BadZipFile, EOFError, ValueError, struct.error) as error:
-        if isinstance(error, FileError):
-            raise
+        files = FactorFiles(**found, metric=metric, place=str(path))
+        _check_factors(files, path)
+    except (FileError, MemoryError):
+        raise
+    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         if isinstance(error, OSError) and error.errno is not None:
             load_scores(path)  # names the reason
-        reason = " ".join(str(error).split())
         raise FileError(
-            path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
-        ) from None
-    files = FactorFiles(**found, metric=metric, place=str(path))
-    _check_factors(files, path)
+            path, found=f"not a readable .npz archive ({one_line(error)})",
+            mend="save it with numpy.savez",
+        ) from None  # fmt: skip
     return files
 
 
@@ -167,19 +169,33 @@ def _member(
     if unpacked is not None:
         unpacked.mkdir(parents=True, exist_ok=True)
         target = unpacked / Path(info.filename).name
-        if not target.exists():
+        if not _holds(target, info):
             with archive.open(info) as source, atomic_write(target) as out:
                 while piece := source.read(1 << 20):
                     out.write(piece)
-        return _npy_at(target, 0)
+        return _npy_at(target, 0, target.stat().st_size)
     with open(path, "rb") as file:
         file.seek(info.header_offset + 26)  # the lengths of name and extra field, which follow
         name, extra = struct.unpack("<HH", file.read(4))
-    return _npy_at(path, info.header_offset + 30 + name + extra)
+    return _npy_at(path, info.header_offset + 30 + name + extra, info.file_size)
 
 
-def _npy_at(path: Path, start: int) -> ArrayFile:
-    """The array whose ``.npy`` header begins at a byte of a file."""
+def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
+    """Whether a file has been unpacked from a member of an archive, and is still as it was."""
+    try:
+        if os.stat(target).st_size != info.file_size:
+            return False
+        checksum = 0
+        with open(target, "rb") as file:
+            while piece := file.read(1 << 20):
+                checksum = zlib.crc32(piece, checksum)
+    except OSError:
+        return False
+    return checksum == info.CRC
+
+
+def _npy_at(path: Path, start: int, size: int) -> ArrayFile:
+    """The array whose ``.npy`` header begins at a byte of a file, and that has so many bytes."""
     with open(path, "rb") as file:
         file.seek(start)
         version = np.lib.format.read_magic(file)
@@ -189,4 +205,9 @@ def _npy_at(path: Path, start: int) -> ArrayFile:
         shape, fortran, dtype = read(file)
         if dtype.hasobject:
             raise ValueError("Python objects")
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise ValueError(f"an array of shape {shape}")
+        wanted, there = math.prod(shape) * dtype.itemsize, start + size - file.tell()
+        if wanted > there:
+            raise ValueError(f"an array of {wanted:,} bytes, of which {there:,} are there")
         return ArrayFile(os.path.realpath(path), file.tell(), shape, dtype.str, fortran)

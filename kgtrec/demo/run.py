@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.atomic_file import atomic_write, make_folder
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
 from kgtrec.errors import FileError
@@ -96,7 +96,7 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     mend = "give another folder with --out"
     try:
-        (folder / "graph").mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "graph")
     except (FileExistsError, NotADirectoryError) as error:
         at = Path(error.filename or folder)
         blocking = next((p for p in (at, *at.parents) if p.exists() and not p.is_dir()), at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, hash_array
+from kgtrec.graph.triples import (
+    as_triples,
+    checked_ids,
+    count_entities,
+    drop_duplicates,
+    hash_array,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,8 +86,8 @@ class GraphData:
         test: npt.ArrayLike | None = None,
         n_entities: int | None = None,
         n_relations: int | None = None,
-        entities: Sequence[str] | None = None,
-        relations: Sequence[str] | None = None,
+        entities: Sequence[str] | Mapping[str, int] | None = None,
+        relations: Sequence[str] | Mapping[str, int] | None = None,
     ) -> Self:
         """Graph from integer triples.
 
@@ -92,8 +98,9 @@ class GraphData:
             copied, never changed.
         n_entities, n_relations : int, optional
             Default: the number of labels, or without labels the largest id plus one.
-        entities, relations : sequence of str, optional
-            Labels in id order. Default: the ids in decimal.
+        entities, relations : sequence of str, or mapping of str to int, optional
+            Labels in id order, or the id of each label: 0, 1, ..., each once. Default: the ids in
+            decimal.
 
         Raises
         ------
@@ -101,7 +108,8 @@ class GraphData:
             On anything but integers of shape (n, 3), or an id out of range: split, row, column
             and value are named.
         UsageError
-            If no split is given, or a size contradicts its labels.
+            If no split is given, a size contradicts its labels, labels have no order, or ids of
+            labels are not 0, 1, ...
         """
         given = {"train": train, "valid": valid, "test": test}
         arrays = {name: as_triples(name, a) for name, a in given.items() if a is not None}
@@ -165,9 +173,9 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> npt.NDArray[np.int64]:
-        """Triples of all splits in which each entity stands, as head or tail.
+        """Popularity: how often each entity stands in the triples of all splits, as head or tail.
 
-        A triple from an entity to itself counts once.
+        A triple from an entity to itself counts twice.
 
         Returns
         -------
@@ -179,9 +187,7 @@ class GraphData:
     def _entity_counts(self) -> npt.NDArray[np.int64]:
         counts = np.zeros(self.n_entities, dtype=np.int64)
         for rows in self.splits.values():
-            heads, tails = rows[:, 0], rows[:, 2]
-            for ids, sign in ((heads, 1), (tails, 1), (heads[heads == tails], -1)):
-                counts += sign * np.bincount(ids, minlength=self.n_entities)
+            counts += count_entities(rows, self.n_entities)
         counts.flags.writeable = False  # shared by all who ask
         return counts
 
@@ -203,10 +209,40 @@ class GraphData:
         return f"Graph({sizes}, n_entities={self.n_entities}, n_relations={self.n_relations})"
 
 
+def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
+    """Labels as a sequence, whose places are their ids."""
+    hint = "give labels in id order, or a mapping of each label to its id"
+    if isinstance(labels, Set):  # keys of a mapping, too: their order need not be that of ids
+        raise UsageError(f"{name}= is a {type(labels).__name__}, which has no order; {hint}")
+    if not isinstance(labels, Mapping):
+        return labels
+    if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
+        raise UsageError(f"{name}= maps labels to True or False, which are no ids; {hint}")
+    ordered: list[str | None] = [None] * len(labels)
+    for label, given in labels.items():
+        try:
+            place = operator.index(given)
+        except TypeError:
+            raise UsageError(
+                f"{name}= maps {label!r} to {given!r}, which is no id; {hint}"
+            ) from None
+        if not 0 <= place < len(ordered):
+            raise UsageError(
+                f"{name}= maps {label!r} to {place}, but {len(ordered)} labels have the ids 0 to "
+                f"{len(ordered) - 1}; {hint}"
+            )
+        if ordered[place] is not None:
+            raise UsageError(
+                f"{name}= maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
+            )
+        ordered[place] = label
+    return ordered  # type: ignore[return-value]  # every place is taken, as each is taken once
+
+
 def _resolve_labels(
     name: str,
     size: int | None,
-    labels: Sequence[str] | None,
+    labels: Sequence[str] | Mapping[str, int] | None,
     arrays: Iterable[npt.NDArray[Any]],
     columns: tuple[int, ...],
 ) -> Labels:
@@ -219,7 +255,7 @@ def _resolve_labels(
                 f"n_{name}={size!r} is not an integer; give the number of {name}"
             ) from None
     if labels is not None:
-        named = Labels.from_strings(labels)
+        named = Labels.from_strings(_in_id_order(name, labels))
         if size is not None and size != len(named):
             raise UsageError(
                 f"n_{name}={size}, but {name}= holds {len(named)} labels; leave n_{name} out"

@@ -123,8 +123,8 @@ def _refuse_first(path: Path, batch: list[tuple[int, bytes]], limits: Int64) -> 
         if len(fields) != 3 or not all(field.isdigit() for field in fields):
             refuse(path, number, f"{text_of(text[:60])!r}", _TRIPLES)
         for what, field, limit in zip(("head", "tail", "relation"), fields, limits, strict=True):
-            if int(field) >= limit:
-                refuse(path, number, f"{what} {int(field)} of {limit}", "mend the number")
+            if len(field) > 18 or int(field) >= limit:
+                refuse(path, number, f"{what} {text_of(field[:60])} of {limit}", "mend the number")
 
 
 def read_type_constraints(
@@ -171,21 +171,23 @@ def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
     wanted = "after a first line with their number, lines are label<TAB>id, ids from 0"
     lines = lines_of(path)
     total = _count(path, lines, wanted)
-    names: list[bytes] = [b""] * total
-    at = [0] * total
+    # By id: what the first line announces may be more than any memory holds.
+    names: dict[int, bytes] = {}
+    at: dict[int, int] = {}
     for number, text in lines:
         name, _, digits = text.rpartition(b"\t" if b"\t" in text else b" ")
-        if not name or not digits.isdigit() or int(digits) >= total:
+        if not name or not digits.isdigit() or len(digits) > 18 or int(digits) >= total:
             refuse(path, number, f"{text_of(text)!r} among {total} ids", wanted)
         place = int(digits)
-        if at[place]:
+        if place in at:
             refuse(path, number, f"id {place} again (line {at[place]} has it)", "keep one of them")
         names[place], at[place] = name, number
-    if 0 in at:
+    if len(at) < total:
+        missing = next(place for place in range(total) if place not in at)
         raise FileError(
-            path, found=f"no line for id {at.index(0)}, of {total} ids announced", mend=wanted
+            path, found=f"no line for id {missing}, of {total} ids announced", mend=wanted
         )
-    return names, at
+    return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
 
 def _type_lists(
@@ -199,7 +201,8 @@ def _type_lists(
     seen: dict[int, int] = {}
     for number, text in lines:
         fields = text.split()
-        if len(fields) < 2 or not all(field.isdigit() for field in fields):
+        # More digits are more than int64 holds.
+        if len(fields) < 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
             refuse(path, number, f"{text_of(text[:60])!r}", wanted)
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
@@ -239,6 +242,6 @@ def _mapped(
 
 def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], wanted: str) -> int:
     number, text = next(lines, (1, b""))
-    if not text.strip().isdigit():
+    if not text.strip().isdigit() or len(text.strip()) > 18:
         refuse(path, number, f"{text_of(text[:60])!r} in place of a number", wanted)
     return int(text)

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError
 
-__all__ = ["COLUMNS", "as_triples", "checked_ids", "drop_duplicates", "hash_array", "pack_triples"]
+__all__ = [
+    "COLUMNS", "as_triples", "checked_ids", "count_entities", "drop_duplicates", "hash_array",
+    "pack_triples",
+]  # fmt: skip
 
 COLUMNS = ("head", "relation", "tail")
 _HASH_ROWS = 1 << 20
@@ -95,6 +98,12 @@ def drop_duplicates(
     keep = np.ones(len(keys), dtype=bool)
     keep[again] = False
     return triples[keep]
+
+
+def count_entities(triples: npt.NDArray[np.integer], n_entities: int) -> npt.NDArray[np.int64]:
+    """Times each entity is a head, plus times it is a tail: the one count of popularity."""
+    heads, tails = (np.bincount(triples[:, end], minlength=n_entities) for end in (0, 2))
+    return (heads + tails).astype(np.int64)
 
 
 def hash_array(hasher: Any, name: str, array: npt.NDArray[Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,18 @@ _NAMES = {
     for suffix in (".txt", ".tsv", "")
     for packed in ("", *CODECS)
 }
+_WORDS = {
+    "train": "train", "training": "train",
+    "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid",
+    "test": "test", "testing": "test",
+}  # fmt: skip
+_HOLDS_TRIPLES = re.compile(
+    r"[^.]+(\.(txt|tsv|csv|tab|del|dat|nt|triples))?(\.(gz|zst|bz2|xz|zip))?", re.IGNORECASE
+)
+_INDUCTIVE = re.compile(
+    r"(inference|inductive|msg)(_[a-z]+)?\.(txt|tsv)(\.(gz|zst))?", re.IGNORECASE
+)
+_NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples once more, by the kind of their relation
 _NAMING = (
     "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing, "
     "optionally packed as .gz or .zst"
@@ -84,12 +97,11 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
                 folder, found=f"two files for split {split!r}: {both}", mend="keep one of them"
             )
         found[split] = folder / name
-    if found:
-        _check_overlooked(folder, entries, found)
-    else:
-        found = {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
-    if not found:
+    named = found or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
+    if not named:
         raise _no_split(folder)
+    _check_overlooked(folder, entries, named)
+    found = named
     return {split: found[split] for split in SPLITS if split in found}
 
 
@@ -105,13 +117,49 @@ def _check_overlooked(
                 found="no regular file (a folder, or a link to nothing?)",
                 mend=f"put the triples of split {_NAMES[name]!r} there, or take it away",
             )
-        split = _STEMS.get(name.lower().partition(".")[0])
-        if split not in (None, *found) and entry.is_file():
-            warnings.warn(
-                f"{folder}: split {split!r} is not read: {name!r} is not a name for it; {_NAMING}",
-                FilterWarning,
-                stacklevel=4,  # the caller of read_graph
-            )
+    names = [entry.name for entry in entries if entry.is_file()]
+    _refuse_inductive(folder, names)
+    unread = [name for name in names if folder / name not in found.values()]
+    for name, split in ((name, _split_like(name)) for name in unread):
+        if split is None:
+            continue
+        if split in found and name == split + NUMBERED:  # the same in OpenKE's format, as may be
+            continue
+        triples = _HOLDS_TRIPLES.fullmatch(name)
+        missed = f"split {split!r} is not read: {name!r} is not a name for it"
+        if split not in found and triples:
+            hint = f"{_NAMING}; or move it away, if its triples are not to be filtered"
+            raise FileError(folder, found=missed, mend=hint)
+        told = f"{missed}; {_NAMING}"
+        if split in found:
+            told = f"{name!r} is not read: split {split!r} is {found[split].name!r}"
+        if split not in found or triples:
+            warnings.warn(f"{folder}: {told}", FilterWarning, stacklevel=4)  # read_graph's caller
+
+
+def _refuse_inductive(folder: Path, names: list[str]) -> None:
+    """Folders with a graph for inference beside that of training are not to be half-read."""
+    inductive = [name for name in names if _INDUCTIVE.match(name)]
+    if inductive:
+        raise FileError(
+            folder,
+            found=f"{', '.join(map(repr, inductive))} beside the splits: a folder of an inductive "
+            "benchmark, of which only a part would be read",
+            mend="put the graph that is asked into a folder of its own, as train, valid and test",
+        )
+
+
+def _split_like(name: str) -> str | None:
+    """The split that a file's name speaks of, if it begins or ends with the word for one."""
+    if name in _NOT_SPLITS:
+        return None
+    stem = name.lower().partition(".")[0]
+    if stem in _WORDS:
+        return _WORDS[stem]
+    words = [word for word in re.split("[^a-z]+", stem) if word]
+    if not words or not _HOLDS_TRIPLES.fullmatch(name):
+        return None
+    return _WORDS.get(words[0]) or _WORDS.get(words[-1])
 
 
 def _no_split(folder: Path) -> FileError:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short, styled
+from kgtrec.plots.style import (
+    COLUMN,
+    figure,
+    label_panels,
+    legend_above,
+    marker_places,
+    series_style,
+    short,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +74,18 @@ def intervals(compared: Sequence[Comparison]) -> Figure:
                 )  # fmt: skip
             axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
         _rows(panels, len(compared), names)
+        legend_above(made, _fillings(compared[0]))
         return made
+
+
+def _fillings(one: Comparison) -> list[Any]:
+    """What filled and empty circles are, and their bars, for a legend."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"color": "#0072B2", "marker": "o", "linewidth": 0.8}
+    full = Line2D([], [], label=f"best, or not worse ({one.confidence:.0%} intervals)", **look)
+    worse = f"worse at p < {one.level:g}"
+    return [full, Line2D([], [], fillstyle="none", label=worse, **look)]
 
 
 def _grid(many: int) -> tuple[int, int]:
@@ -107,13 +127,13 @@ def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
             zip(found.titles, found.p, found.area.tolist(), strict=True)
         ):
             style = series_style(number, marked=True)
-            style["markevery"] = max(1, len(pairs) // 8)
+            style["markevery"] = marker_places(number, len(pairs))
             axes.plot(pairs, p, label=f"{title}: {area:.4f}", **style)
-        axes.axhline(level, color="#888888", linewidth=0.6)
+        axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("pair of systems, largest p-value first")
         axes.set_ylabel(f"p ({found.test} test)")
-        axes.legend(title="area under the curve")
+        legend_above(made, title="area under the curve")
         return made
 
 
@@ -199,7 +219,7 @@ def _key(made: Figure, one: Comparison) -> None:
                for shade, text in shown]  # fmt: skip
     wide = made.get_size_inches()[0] > COLUMN
     made.legend(handles=patches, loc="outside lower center", ncols=4 if wide else 2,
-                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: d_z",
+                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: effect size d_z",
                 title_fontsize=7)  # fmt: skip
 
 
@@ -231,9 +251,8 @@ def left_out(found: Sequence[Reuse]) -> Figure:
         for axes, one in zip(panels, found, strict=False):
             _left_out(axes, one, order)
             axes.set_xlabel(one.measure)
-        handles, labels = panels[0].get_legend_handles_labels()
-        made.legend(handles, labels, loc="outside upper center", ncols=2)
         _rows(panels, len(found), names)
+        legend_above(made, title="at the right: place, and then that without its own")
         return made
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.plots.style import figure, series_style, styled
+from kgtrec.plots.style import figure, legend_above, series_style, short, styled
 from kgtrec.study.openworld.formulas import approximation
 from kgtrec.study.openworld.metrics import title_of
 from kgtrec.study.openworld.model import ENTITIES
@@ -54,7 +54,7 @@ def expected_metric(
             axes.plot(strengths, values, label=f"{beta:g}", **series_style(number))
         _strength_axis(axes, f"expected {title_of(metric)}")
         axes.set_ylim(bottom=0)
-        axes.legend(title="sparsity β")
+        legend_above(made, title="sparsity β")
         return made
 
 
@@ -73,7 +73,7 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
         axes.plot([], [], color="#000000", linestyle="--", label="approximation")
         _strength_axis(axes, "expected MRR")
         axes.set_ylim(bottom=0)
-        axes.legend(ncols=2)
+        legend_above(made)
         return made
 
 
@@ -102,6 +102,7 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
             for row, beta in enumerate(runs.betas):
                 _band(axes, runs, row, metric, f"β = {beta:g}", row)
             _simulated_axis(axes, metric)
+            legend_above(made, _explained())
             return made
         columns = min(len(several[0].betas), 2)
         rows = -(-len(several[0].betas) // columns)
@@ -113,7 +114,8 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
             axes.set_title(f"β = {beta:g}")
             _simulated_axis(axes, metric)
         for axes in list(grid.flat)[len(several[0].betas) :]:
-            axes.set_visible(False)
+            axes.remove()
+        legend_above(made, _explained())
         return made
 
 
@@ -136,9 +138,16 @@ def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number
 
 
 def _simulated_axis(axes: Axes, metric: str) -> None:
-    axes.plot([], [], color="#000000", linestyle="--", linewidth=0.7, label="exact")
     _strength_axis(axes, title_of(metric))
-    axes.legend(ncols=2)
+
+
+def _explained() -> list[Any]:
+    """What lines and bands of simulations are, for legends."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    exact = Line2D([], [], color="#000000", linestyle="--", linewidth=0.7, label="exact")
+    return [exact, Patch(facecolor="#888888", alpha=0.3, label="± 2 standard errors")]
 
 
 def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
@@ -170,11 +179,8 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
         for axes, (panel, name) in zip(grid.flat, cells, strict=False):
             _sparse_full(axes, panel, name, styles)
         for axes in list(grid.flat)[len(cells) :]:
-            axes.set_visible(False)
-        handles: dict[str, Any] = {}
-        for axes in grid.flat:
-            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        made.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+            axes.remove()
+        legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
         return made
 
 
@@ -215,16 +221,16 @@ def comparison(found: Comparison, points: int = 101) -> Figure:
             for strength, value, marker in zip(outlook.strengths, found.values, "os", strict=True):
                 axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
         for value, name, marker in zip(found.values, found.names, "os", strict=True):
-            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":")
-            axes.plot([], [], marker=marker, linestyle="", color="#444444", label=name)
+            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
+            axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
         _strength_axis(axes, f"{title_of(found.metric)} on the sparse test set")
         axes.set_ylim(bottom=0)
-        axes.legend()
+        legend_above(made)
         return made
 
 
 def _strength_axis(axes: Axes, what: str) -> None:
-    axes.set_xlabel("strength (probability that a true answer is predicted)")
+    axes.set_xlabel("strength: P(a true answer is predicted)")
     axes.set_ylabel(what)
 
 

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short, styled
+from kgtrec.plots.style import (
+    COLUMN,
+    figure,
+    label_panels,
+    legend_above,
+    marker_places,
+    series_style,
+    short,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,6 +107,8 @@ def _bump(axes: Any, one: Rankings) -> None:
         spine.set_visible(False)
     drawn = one.agreement(0, 1)
     told = f"{drawn.confidence:.0%} intervals over {drawn.over}"
+    if any(len(np.unique(row)) < n_systems for row in places):
+        told += "; grey: equal values"
     axes.set_xlabel(f"{one.title}: {told}" if one.title else told)
 
 
@@ -126,12 +137,14 @@ def sensitivity(found: Sensitivity) -> Figure:
         band that holds the middle 95 % of the random parts.
     """
     with styled():
+        from matplotlib.patches import Patch
+
         made, axes = figure(height=2.7)
         share = 100 * found.shares
         low, high = found.spread()
         for number, (title, tau) in enumerate(zip(found.titles, found.mean(), strict=True)):
             style = series_style(number, marked=True)
-            style["markevery"] = max(1, len(found.shares) // 8)
+            style["markevery"] = marker_places(number, len(found.shares))
             axes.plot(share, tau, label=title, **style)
             if len(found.titles) <= BANDS:
                 axes.fill_between(share, low[number], high[number], color=style["color"],
@@ -140,7 +153,8 @@ def sensitivity(found: Sensitivity) -> Figure:
         axes.set_ylabel("Kendall's τ to the whole test set")
         axes.set_xlim(0, 100)
         axes.set_ylim(top=1.02)
-        axes.legend(loc="lower right")
+        band = Patch(facecolor="#888888", alpha=0.3, label="95 % of the parts")
+        legend_above(made, [band] * (len(found.titles) <= BANDS))
         return made
 
 
@@ -178,7 +192,7 @@ def depth_curves(found: DepthCurves) -> Figure:
         if len(found.depths) <= 15:
             axes.set_xticks(list(found.depths))
         axes.set_ylim(top=1.05)
-        # Curves cross the whole of the panel: the legend stands above it, where none can be.
-        wide = max(map(len, found.measures)) > 11
-        made.legend(loc="outside upper center", ncols=2 if wide else 3)
+        known = found.interval is not None
+        title = f"bars: {found.confidence:.0%} intervals" if known else None
+        legend_above(made, title=title)
         return made

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
-from kgtrec.plots.style import MARKERS, figure, label_panels, series_style, short, styled
+from kgtrec.plots.style import (
+    MARKERS,
+    figure,
+    label_panels,
+    legend_above,
+    marker_places,
+    series_style,
+    short,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +33,11 @@ __all__ = ["alignment_sizes", "over_relations", "rank_distribution", "rank_types
 
 RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
 CUTOFFS = (1, 3, 10, 100)
+CHANCE = "chance (expected)"
+
+
+LEVEL = 0.15
+"""Between the markers of two rank types, in rows."""
 
 
 def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Figure:
@@ -32,8 +46,8 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     Parameters
     ----------
     ranks : mapping of str to Ranks
-        By the name in the legend. The grey line is what a random scorer is expected to reach with
-        the first one's numbers of candidates.
+        By the name in the legend. The dotted grey line, "chance", is what a random scorer is
+        expected to reach with the first one's numbers of candidates.
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
 
     Returns
@@ -45,7 +59,9 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         made, axes = figure()
         first = next(iter(ranks.values()))
         points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
-        axes.plot(points, _chance(first, points), color="#888888", linewidth=0.8, label="random")
+        # Named unlike a system that draws scores at random, and in dots that no system has.
+        axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
+                  linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
         for number, (name, one) in enumerate(ranks.items()):
             rank, share = _cumulative(one.rank(kind))
             axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
@@ -53,9 +69,9 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         axes.set_xlim(left=0.9)
         axes.set_ylim(0, 1)
         axes.set_xlabel(f"k ({kind} rank)")
-        axes.set_ylabel("share of instances with rank ≤ k")
+        axes.set_ylabel("share with rank ≤ k")
         _mark_cutoffs(axes)
-        axes.legend(loc="upper left")
+        legend_above(made)
         return made
 
 
@@ -81,9 +97,13 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
                 axes.plot([], [], label=f"{_named(name, one)} (no ties)", **style)
                 continue
             width, first = np.unique(tied, return_index=True)
-            style["markevery"] = max(1, len(width) // 8)  # markers name the line, no more
+            share = (len(tied) - first) / len(one)
+            if width[0] > 1:  # as many tie with at least one other
+                width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
+            style["markevery"] = marker_places(number, len(width))  # to name the line, no more
             style |= {"clip_on": False, "label": _named(name, one)}
-            axes.plot(width, (len(tied) - first) / len(one), **style)
+            # As many tie with more than the width before as with this one: steps, no slopes.
+            axes.step(width, share, where="pre", **style)
         axes.set_xscale("log")
         if any(one.equal.any() for one in ranks.values()):
             axes.set_yscale("log")  # which has no place for shares of 0 alone
@@ -94,7 +114,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
         _plain_numbers(axes.yaxis, "{:g}", 100)
         axes.set_xlabel("w: other candidates with the answer's score")
         axes.set_ylabel("% of instances tied with ≥ w")
-        axes.legend()
+        legend_above(made)
         return made
 
 
@@ -120,18 +140,20 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     )
     rows = np.arange(len(results))
     with styled():
-        made, axes = figure(height=0.9 + 0.32 * len(results))
+        made, axes = figure(height=0.9 + 0.42 * len(results))
         axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
         for number, kind in enumerate(RANK_TYPES):
             style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
-            axes.plot(values[:, number], rows, label=kind, fillstyle="none", clip_on=False, **style)
+            # Under one another, or equal values would hide each other.
+            at = rows + LEVEL * (number - (len(RANK_TYPES) - 1) / 2)
+            axes.plot(values[:, number], at, label=kind, fillstyle="none", clip_on=False, **style)
         # From zero, or a hair's breadth looks like much; room for markers on the right.
         low, high = min(0.0, values.min()), max(0.0, values.max())
         axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
         axes.set_yticks(rows, [_named(name, one.ranks) for name, one in results.items()])
         axes.set_ylim(len(results) - 0.5, -0.5)
         axes.set_xlabel(f"{_title(metric)} (micro)")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        legend_above(made)
         return made
 
 
@@ -177,8 +199,11 @@ def over_relations(
     """
     _require(values, "values")
     with styled():
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
         made, axes = figure(height=0.9 + 0.35 * len(values))
-        line = {"color": "#000000", "linewidth": 0.8}
+        line: dict[str, Any] = {"color": "#000000", "linewidth": 0.8}
         drawn: Any = axes.boxplot(
             list(values.values()), orientation="horizontal", whis=(0, 100), widths=0.5,
             patch_artist=True, medianprops=line | {"linewidth": 1.4}, boxprops={"linewidth": 0.8},
@@ -190,7 +215,9 @@ def over_relations(
         if marks is not None:
             rows = range(1, len(values) + 1)
             axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
-            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        half = Patch(facecolor="#bbbbbb", edgecolor="#000000", linewidth=0.8,
+                     label="quartiles, median")  # fmt: skip
+        legend_above(made, [half, Line2D([], [], label="all relations (number)", **line)])
         names = [f"{short(name, 40)} ({len(each)})" for name, each in values.items()]
         axes.set_yticks(range(1, len(values) + 1), names)
         axes.invert_yaxis()
@@ -217,12 +244,20 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
     several = experiments if isinstance(experiments, Mapping) else {"": experiments}
     names = _shared_metrics(several)
     with styled():
+        from matplotlib.patches import Patch
+
         rows = -(-len(names) // 2)
         made, axes = figure(min(len(names), 2), rows, height=1.7, squeeze=False, sharex=True)
         panels = list(axes.flat)
         for panel, name in zip(panels, names, strict=False):
             for number, (model, one) in enumerate(several.items()):
-                _band(panel, one, name, label=short(model), **series_style(number, marked=True))
+                _band(
+                    panel,
+                    one,
+                    name,
+                    label=short(model) or None,
+                    **series_style(number, marked=True),
+                )
             panel.set_xscale("log")
             panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
             panel.set_ylabel(_title(name))
@@ -232,9 +267,8 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
             panel.set_xlabel("test alignments = candidates")
             panel.tick_params(labelbottom=True)
         label_panels(np.array(panels[: len(names)]))
-        if len(several) > 1:
-            lines = panels[0].get_legend_handles_labels()
-            made.legend(*lines, loc="outside lower center", ncols=4)
+        band = Patch(facecolor="#888888", alpha=0.3, label="all repeats (line: mean)")
+        legend_above(made, [band])
         return made
 
 

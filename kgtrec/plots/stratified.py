@@ -9,7 +9,15 @@ import numpy as np
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
-from kgtrec.plots.style import COLUMN, figure, label_panels, series_style, short, styled
+from kgtrec.plots.style import (
+    COLUMN,
+    figure,
+    label_panels,
+    legend_above,
+    series_style,
+    short,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,10 +62,11 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
             panel.set_ylabel(f"strat-{_title(metric)}")
             panel.set_xlabel("β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)")
             panel.set_xlim(-1, 1)
+            panel.set_xticks([-1, -0.5, 0, 0.5, 1])
         for panel in panels[len(metrics) :]:
             panel.remove()
         if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
-            panels[0].legend()
+            legend_above(made)
         if len(metrics) > 1:
             label_panels(np.array(panels[: len(metrics)]))
         return made
@@ -90,12 +99,14 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
         drawn.set_rasterized(True)
         lines = axes.contour(*at, values, colors="black", linewidths=0.6, linestyles="solid")
         axes.clabel(lines, fontsize=6)
-        axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5)
-        axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2)
+        axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
+        axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
+                  label="mean over relations")  # fmt: skip
         axes.set_xlabel("β$_r$ (relations)")
         axes.set_ylabel("β$_e$ (entities)")
         axes.grid(False)
         made.colorbar(drawn, ax=axes, label="sampled " * grid.sampled + f"strat-{_title(metric)}")
+        legend_above(made)
         return made
 
 
@@ -128,7 +139,7 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
         axes.set_ylim(0, 102)
         axes.set_xlabel("most frequent")
         axes.set_ylabel("% of triples that involve one")
-        axes.legend()
+        legend_above(made)
         return made
 
 

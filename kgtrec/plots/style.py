@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["COLOURS", "COLUMN", "DASHES", "MARKERS", "check_plot", "figure", "label_panels",
-           "save", "series_style", "short", "styled"]  # fmt: skip
+           "legend_above", "marker_places", "save", "series_style", "short", "styled"]  # fmt: skip
 
 # Okabe and Ito's palette without its yellow, which is too pale on white: told apart with any of the
 # common colour vision deficiencies, and in a grey print by the dashes and markers that go with it.
@@ -112,6 +112,39 @@ def series_style(number: int, marked: bool = False) -> dict[str, Any]:
     if marked:
         style["marker"] = MARKERS[(number + 2 * again) % len(MARKERS)]
     return style
+
+
+def marker_places(number: int, points: int, wanted: int = 8) -> tuple[int, int]:
+    """First point and step of a series' markers: those of several series that meet stand apart."""
+    step = max(1, points // wanted)
+    return number * step // len(MARKERS) % step, step
+
+
+def legend_above(made: Figure, handles: Sequence[Any] = (), **options: Any) -> None:
+    """A legend above all panels, never on what they show, in as many columns as there is room for.
+
+    Parameters
+    ----------
+    made : Figure
+        The series of its first panel are named.
+    handles : sequence of artists
+        What else is to be explained, each with its label.
+    **options
+        For ``legend``, such as ``title="sparsity"``.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    drawn = made.axes[0].get_legend_handles_labels()[0]
+    shown: dict[str, Any] = {str(handle.get_label()): handle for handle in (*drawn, *handles)}
+    renderer: Any = FigureCanvasAgg(made).get_renderer()
+    for columns in range(min(4, len(shown)), 0, -1):
+        legend = made.legend(
+            list(shown.values()), list(shown), ncols=columns, columnspacing=1.2,
+            loc="outside upper center", **options,
+        )  # fmt: skip
+        if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * made.bbox.width:
+            return
+        legend.remove()
 
 
 def short(name: str, most: int = 28) -> str:

@@ -79,7 +79,7 @@ def build_questions(
         raise UsageError(
             f"split {split!r} holds no triples, so it asks no questions; choose another"
         )
-    filters, details = _filter_splits(graph, known)
+    filters, details = _filter_splits(graph, known, split)
     extra, n_extra = _further(graph, known, details)
     others = [*(graph.splits[name] for name in filters if name != split), *extra]
     kept = _kept(graph, split, entities, relations, details)
@@ -110,8 +110,13 @@ def build_questions(
     return restrict(questions, {"entities": entities}, "entities", "error", "error")
 
 
-def _filter_splits(graph: GraphData, known: Filter) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The splits that filter, and what the manifest tells of them; warns of those left out."""
+def _filter_splits(
+    graph: GraphData, known: Filter, evaluated: str
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The splits that filter, and what the manifest tells of them; warns of those left out.
+
+    To ask for the protocol of validation on the validation split is right: nothing to warn of.
+    """
     asked, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
         if asked is not None:
@@ -130,7 +135,7 @@ def _filter_splits(graph: GraphData, known: Filter) -> tuple[tuple[str, ...], di
     for split in sorted(wanted, key=str):
         graph.split(split)  # raises, naming the splits that exist
     left_out = [split for split in graph.splits if split not in wanted]
-    if wanted and left_out:
+    if wanted and left_out and (name, evaluated) != ("valid", "valid"):
         warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
     splits = tuple(split for split in graph.splits if split in wanted)
     return splits, {"filter": name, "filter_left_out": left_out}

@@ -4,14 +4,16 @@ Open `rank` first (one call) or `ranker` (a loop of the user's own), then follow
 
     questions ──> row_plan: which row of scores counts which answers
                      │
-    scores ──blocks──┤    Ranker (ranker): claims rows, refuses or settles NaN
+    scores ──blocks──┤    Ranker (ranker): claims rows; ranges: a part of the entities
+                     ▼
+                  blocks: ranks a block or a factorised model; NaN is an error, or last
                      ▼
                   kernel: shares rows out over threads, one call of the C core a part
                      │        per target: greater, equal, tied ahead  (micro and macro)
                      │        per question: the best entities, in trec order
                      ▼
-                  partial: the same for a range of entities or a part of the rows; merging adds
-                     │        counts up and merges the best
+                  partial: what rows contribute against a range of entities; counts add up and
+                     │        the best merge. `Ranker` makes the one part of everything
                      ▼
                   ranks: int64 counts per answer, and a manifest of how they came about
                   parquet: the same as a file

@@ -14,8 +14,7 @@ from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.ranking.row_plan import RowPlan
+    from kgtrec.ranking.row_plan import QuestionLists, Rows
     from kgtrec.scores.factors import Factors
 
 __all__ = [
@@ -54,37 +53,36 @@ class NativeRanking:
     nan_count, nan_entity : ndarray of int64 and int32, shape (n_rows,)
         NaN scores among a row's macro candidates, and the first of them.
     job_nan : ndarray of bool, shape (n_jobs,)
-        Filled by the caller: the answer's own score is NaN.
+        The answer's own score is NaN; filled by `kgtrec.ranking.blocks`.
     """
 
     def __init__(
-        self, questions: Questions, plan: RowPlan, depth: int, dtype: str, threads: int
+        self, lists: QuestionLists, plan: Rows, depth: int, dtype: str, threads: int
     ) -> None:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
-        self._domain = questions.domain
+        self.lists, self._domain = lists, lists.domain
         self._tallies: list[tuple[int, int, int]] = []
-        depth = min(depth, questions.n_entities)
+        depth = min(depth, lists.n_entities)
         kept = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
-        self.best_ids = np.zeros((len(questions), depth), dtype=np.int32)
-        self.best_scores = np.zeros((len(questions), depth), dtype=kept)
-        self.best_length = np.zeros(len(questions), dtype=np.int32)
+        self.best_ids = np.zeros((len(lists), depth), dtype=np.int32)
+        self.best_scores = np.zeros((len(lists), depth), dtype=kept)
+        self.best_length = np.zeros(len(lists), dtype=np.int32)
         self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
         self.job_nan = np.zeros(len(plan.jobs), dtype=bool)
-        position = questions.graph.entities.trec_order
-        domain = questions.domain
+        position, domain = lists.trec_order, lists.domain
         self._task = _core.Task(
             plan.question,
             plan.job_offsets,
             plan.jobs,
-            questions.known.offsets,
-            questions.known.ids,
-            questions.removed.offsets,
-            questions.removed.ids,
+            lists.known.offsets,
+            lists.known.ids,
+            lists.removed.offsets,
+            lists.removed.ids,
             position,
             None if position is None else np.argsort(position).astype(np.int32),
-            questions.n_entities,
+            lists.n_entities,
             None if domain is None else domain.of[plan.question],
             None if domain is None else domain.lists.offsets,
             None if domain is None else domain.lists.ids,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError
 
-__all__ = ["first_line", "not_ranks", "read_ranks", "write_ranks"]
+__all__ = ["first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
@@ -73,18 +73,17 @@ def read_ranks(
     path: str | PathLike[str],
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any], Any]:
     """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`."""
-    import pyarrow as pa
-
     table = _read_table(path)
     header = _header(path, table)
     try:
         return _columns(table), header, _entities(table)
-    except (InputError, pa.ArrowException) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # pyarrow has errors of its own, and Python's
         raise not_ranks(path, first_line(error)) from None
 
 
 def _read_table(path: str | PathLike[str]) -> Any:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
@@ -92,8 +91,12 @@ def _read_table(path: str | PathLike[str]) -> Any:
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
-            return pq.read_table(file, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+            table = pq.read_table(file, page_checksum_verification=True)
+        table.validate(full=True)  # what the file says of itself may lead out of its columns
+        return table
+    except MemoryError:
+        raise
+    except Exception as error:
         if isinstance(error, FileNotFoundError):
             raise not_ranks(path, "there is no such file") from None
         reason = getattr(error, "strerror", None)
@@ -104,6 +107,8 @@ def _read_table(path: str | PathLike[str]) -> Any:
 def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
     import pyarrow as pa
 
+    if len(set(table.column_names)) < table.num_columns:
+        raise InputError("a column stands twice")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
         if name.endswith("_label"):
@@ -149,13 +154,29 @@ def _entities(table: Any) -> Any:
     if "answer_label" not in table.column_names:
         return None
     labels = _EntityLabels()
+    missing = {"given", "answer", "given_label"} - set(table.column_names)
+    if missing:
+        raise InputError(f"column {min(missing)!r} is missing")
     for name in ("given", "answer"):
+        _check_labels(table, f"{name}_label")
         ids = table[name].to_numpy()
         first = np.unique(ids, return_index=True)[1]
         texts = table[f"{name}_label"].take(first).to_pylist()
         decoded = (t if isinstance(t, str) else t.decode("utf-8", "surrogateescape") for t in texts)
         labels.update(zip(ids[first].tolist(), decoded, strict=True))
     return labels
+
+
+def _check_labels(table: Any, name: str) -> None:
+    import pyarrow as pa
+
+    kind = table.schema.field(name).type
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not any(check(plain) for check in (pa.types.is_string, pa.types.is_binary)):
+        raise InputError(f"column {name!r} holds {plain}, where labels are text")
+    nulls = sum(value is None for value in table[name].unique().to_pylist())
+    if nulls:
+        raise InputError(f"column {name!r} holds nulls, where labels are text")
 
 
 def first_line(error: BaseException) -> str:
@@ -167,3 +188,8 @@ def first_line(error: BaseException) -> str:
 def not_ranks(path: str | PathLike[str], found: str) -> FileError:
     """The error of a file that holds no ranks, or none that can be."""
     return FileError(path, found=found, mend="name a file written by `kgtrec rank` or Ranks.save")
+
+
+def system_name(path: str | PathLike[str]) -> str:
+    """A system's name, from its file of ranks: that of the file without ``.ranks.parquet``."""
+    return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")

@@ -1,295 +1,303 @@
-"""Ranking over ranges of entities: the base for scores that no single machine holds.
+"""Partial rankings: what some rows contribute against some entities, and how these become one.
 
-First the answers' own scores are gathered from whoever holds them (`AnswerScores`); then each range
-is ranked by itself (`rank_range`); the counts add up and the best candidates merge (`merge_ranges`)
-to the very Ranks and Run of one pass over all entities.
+`Ranker` makes the one part of all rows and entities; `kgtrec.ranking.ranges` parts of the entities;
+the tasks and shards of `kgtrec.cluster` parts of both. Counts add up, the best candidates merge
+(`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.kernel import NativeRanking, available_cores
-from kgtrec.ranking.row_plan import plan_rows
-from kgtrec.scores.arrays import as_array, comparable, score_dtype
-from kgtrec.scores.factors import Factors
+from kgtrec.errors import UsageError
+from kgtrec.ranking.kernel import NativeRanking, active_path
+from kgtrec.ranking.row_plan import RowPlan
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["AnswerScores", "PartialRanks", "merge_ranges", "rank_range"]
+__all__ = ["PartialRanks", "Task", "assemble", "join_paths", "merge", "take_partial"]
 
 Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+_SORTED = 1 << 18  # candidates that are sorted at a time
 
 
-class AnswerScores:
-    """Scores of the answers, filled range by range.
+@dataclass(frozen=True, order=True)
+class Task:
+    """Rows ``first_row`` to ``stop_row - 1`` against entities ``first_entity`` to
+    ``stop_entity - 1``. With restricted candidates the range must be that of all entities."""
 
-    Parameters
-    ----------
-    questions : Questions
-        Not restricted to candidate lists.
-    higher_is_better : bool
-        False for distances.
+    first_row: int
+    stop_row: int
+    first_entity: int
+    stop_entity: int
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_instances,)
-        Exact copies of the scores, negated if lower is better.
-    filled : ndarray of bool, shape (n_instances,)
-        Which of them are known.
-    """
+    def __str__(self) -> str:
+        return (
+            f"rows {self.first_row} to {self.stop_row - 1}, "
+            f"entities {self.first_entity} to {self.stop_entity - 1}"
+        )
 
-    def __init__(self, questions: Questions, *, higher_is_better: bool = True) -> None:
-        if questions.domain is not None:
-            raise UsageError("entity ranges do not go together with restricted candidates")
-        self.questions, self.higher_is_better = questions, higher_is_better
-        self.plan = plan_rows(questions, "questions")
-        self.values = np.zeros(questions.n_instances)
-        self.filled = np.zeros(questions.n_instances, dtype=bool)
+    @property
+    def rows(self) -> tuple[int, int]:
+        """First row, and the first behind the last."""
+        return self.first_row, self.stop_row
 
-    def fill(self, scores: Any, first_entity: int = 0) -> None:
-        """Read the answers that a range of entities holds.
-
-        Parameters
-        ----------
-        scores : array, shape (Q, entities of the range), or Factors
-            Scores of all questions; of `Factors`, its entities are those of the range.
-        first_entity : int
-            Id of the range's first entity.
-        """
-        width = _width(scores, self.questions, first_entity)
-        state, block = _open(self, scores, 0, 1)
-        if isinstance(scores, Factors):
-            state.factor_job_scores(scores, self.values, first_entity=first_entity)
-        else:
-            negate = not self.higher_is_better
-            state.job_scores(block, 0, self.values, negate=negate, first_entity=first_entity)
-        ids = self.questions.answers.ids
-        self.filled |= (ids >= first_entity) & (ids < first_entity + width)
-
-    def merge(self, other: AnswerScores) -> None:
-        """Take over what another one has filled."""
-        self.values[other.filled] = other.values[other.filled]
-        self.filled |= other.filled
+    @property
+    def entities(self) -> tuple[int, int]:
+        """First entity, and the first behind the last."""
+        return self.first_entity, self.stop_entity
 
 
 @dataclass(frozen=True, eq=False)
 class PartialRanks:
-    """What one range of entities contributes.
+    """What some rows contribute against a range of the entities.
 
     Attributes
     ----------
-    first_entity, stop_entity : int
-        The range.
-    counts : ndarray of int64, shape (6, n_instances)
-        Greater, equal and tied ahead, micro and macro, among the range's entities.
-    lengths : ndarray of int32, shape (Q,)
-        Candidates kept per question.
-    documents, scores : ndarray
-        The candidates kept, question after question, best first.
+    task : Task
+        Which rows and entities.
+    counts : ndarray of int64, shape (6, n_jobs)
+        Greater, equal and tied ahead, micro and macro, of the answers counted in the rows.
+    answer_nan : ndarray of bool, shape (n_jobs,)
+        The answer's own score is NaN.
+    lengths : ndarray of int32, shape (rows that give a question's run,)
+        Candidates kept.
+    documents, scores : ndarray of int32; of float32 or float64
+        The candidates kept, row after row, best first.
+    nan_count : int
+        NaN candidates met.
+    dtype, path : str
+        Of the scores; of the kernel.
     depth : int
         Asked run depth.
-    nan_count : ndarray of int64, shape (Q,)
-        NaN candidates met per question.
-    questions_hash, dtype : str
-        What the scores answer, and their dtype.
+    nan : {"error", "worst"}
+        What a NaN among the candidates is.
+    questions_hash : str
+        What the scores answer.
     """
 
-    first_entity: int
-    stop_entity: int
-    counts: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int32]
-    documents: npt.NDArray[np.int32]
+    task: Task
+    counts: Int64
+    answer_nan: npt.NDArray[np.bool_]
+    lengths: Int32
+    documents: Int32
     scores: Array
-    depth: int
-    nan_count: npt.NDArray[np.int64]
-    questions_hash: str
+    nan_count: int
     dtype: str
+    path: str
+    depth: int
+    nan: str
+    questions_hash: str
 
 
-def rank_range(
-    scores: Any,
-    answers: AnswerScores,
-    first_entity: int = 0,
-    run_depth: int = 0,
-    threads: int | None = None,
+def take_partial(
+    state: NativeRanking, task: Task, depth: int, nan: str, questions_hash: str, shift: int = 0
 ) -> PartialRanks:
-    """Rank the answers among a range of the entities.
+    """What a native ranking has found; ``shift`` leads from its numbers of entities to ids."""
+    slots: Any = state.plan.slot[state.plan.slot >= 0]
+    if len(slots) == len(state.best_length) and (np.diff(slots) == 1).all():
+        slots = slice(None)  # no copy of what may be large
+    lengths = state.best_length[slots]
+    used = np.arange(state.best_ids.shape[1]) < lengths[:, None]
+    documents = state.best_ids[slots][used]
+    if shift:
+        documents += np.int32(shift)
+    return PartialRanks(
+        task,
+        state.counts,
+        state.job_nan,
+        lengths,
+        documents,
+        state.best_scores[slots][used],
+        int(state.nan_count.sum()),
+        state.dtype,
+        active_path(),
+        depth,
+        nan,
+        questions_hash,
+    )
+
+
+def merge(parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None) -> PartialRanks:
+    """One part of several of the same rows with adjacent ranges, which come in ascending order.
 
     Parameters
     ----------
-    scores : array, shape (Q, entities of the range), or Factors
-        As for `AnswerScores.fill`.
-    answers : AnswerScores
-        Every answer's score.
-    first_entity : int
-        Id of the range's first entity.
-    run_depth : int
-        Best candidates to keep per question.
-    threads : int, optional
-        Every core by default.
+    parts : iterable of PartialRanks
+    place : function, or None
+        Place of entities' names in byte order, for their ids; None: ids are in that order.
 
     Raises
     ------
     UsageError
-        Some answer's score is not known yet (the message names one).
-    InputError
-        Wrong shape or dtype, or a NaN among the candidates.
+        Other rows, a gap, an overlap, or scores of another dtype.
     """
-    questions = answers.questions
-    missing = np.flatnonzero(~answers.filled)
-    if len(missing):
-        question = describe_question(questions, int(questions.instance_question[missing[0]]))
-        raise UsageError(
-            f"{len(missing)} answers have no score yet, the first of {question}; "
-            "fill() AnswerScores from every range first"
-        )
-    width = _width(scores, questions, first_entity)
-    state, block = _open(answers, scores, run_depth, threads or available_cores())
-    given = answers.values
-    if isinstance(scores, Factors):
-        state.rank_factors(scores, first_entity=first_entity, job_scores=given)
-    else:
-        state.rank_rows(
-            block,
-            0,
-            negate=not answers.higher_is_better,
-            first_entity=first_entity,
-            job_scores=given,
-        )
-    _refuse_nan(questions, state)
-    used = np.arange(state.best_ids.shape[1]) < state.best_length[:, None]
+    return reduce(lambda one, other: _merge_two(one, other, place), parts)
+
+
+def _merge_two(
+    one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
+) -> PartialRanks:
+    if one.task.rows != other.task.rows or one.task.stop_entity != other.task.first_entity:
+        raise UsageError(f"parts do not fit together: {one.task} and {other.task}")
+    _check_alike(one, other)
     return PartialRanks(
-        first_entity,
-        first_entity + width,
-        state.counts,
-        state.best_length,
-        state.best_ids[used],
-        state.best_scores[used],
-        run_depth,
-        state.nan_count,
-        questions.fingerprint,
-        state.dtype,
+        Task(*one.task.rows, one.task.first_entity, other.task.stop_entity),
+        one.counts + other.counts,
+        one.answer_nan | other.answer_nan,
+        *_merge_best(one, other, place),
+        one.nan_count + other.nan_count,
+        one.dtype,
+        join_paths([one.path, other.path]),
+        one.depth,
+        one.nan,
+        one.questions_hash,
     )
 
 
-def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
-    """Ranks and run of all entities from those of disjoint ranges, in any order.
+def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
+    if one.questions_hash != other.questions_hash:
+        raise UsageError(f"parts were ranked for other questions: {one.task} and {other.task}")
+    settings = [(part.dtype, part.depth, part.nan) for part in (one, other)]
+    if settings[0] != settings[1]:
+        raise UsageError(
+            f"{one.task} have dtype, run depth and nan {settings[0]}; {other.task} have "
+            f"{settings[1]}; rank all ranges alike"
+        )
+
+
+def join_paths(paths: Iterable[str]) -> str:
+    """Kernel paths of several machines; their results have the same bits."""
+    return ", ".join(sorted({name for path in paths for name in path.split(", ")}))
+
+
+def _merge_best(
+    one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
+) -> tuple[Int32, Int32, Array]:
+    """The best of both, in trec order: score, then document name, both descending.
+
+    A few rows at a time: sorting takes many times the memory of what is sorted.
+    """
+    depth = one.depth
+    lengths = np.minimum(one.lengths.astype(np.int64) + other.lengths, depth).astype(np.int32)
+    documents = np.empty(int(lengths.sum()), dtype=np.int32)
+    scores = np.empty(len(documents), dtype=one.scores.dtype)
+    step, at = max(1, _SORTED // max(1, 2 * depth)), [0, 0, 0]
+    for start in range(0, len(lengths), step):
+        rows = slice(start, start + step)
+        n_rows = len(lengths[rows])
+        sizes = [int(each.lengths[rows].sum()) for each in (one, other)]
+        spans = [slice(low, low + size) for low, size in zip(at, sizes, strict=False)]
+        pairs = list(zip((one, other), spans, strict=True))
+        row = np.concatenate([np.repeat(np.arange(n_rows), p.lengths[rows]) for p, _ in pairs])
+        found = np.concatenate([part.documents[span] for part, span in pairs])
+        value = np.concatenate([part.scores[span] for part, span in pairs])
+        places = found if place is None else place(found)
+        order = np.lexsort((-places, -value, row))
+        row = row[order]
+        order = order[np.arange(len(row)) - np.searchsorted(row, row) < depth]
+        target = slice(at[2], at[2] + len(order))
+        documents[target], scores[target] = found[order], value[order]
+        at = [at[0] + sizes[0], at[1] + sizes[1], target.stop]
+    return lengths, documents, scores
+
+
+def assemble(
+    parts: Sequence[PartialRanks],
+    plan: RowPlan,
+    questions: Questions,
+    *,
+    rows: str,
+    higher_is_better: bool,
+    **more: Any,
+) -> tuple[Ranks, Run]:
+    """Ranks and run, the very ones of one pass, from parts with all entities.
+
+    Parameters
+    ----------
+    parts : sequence of PartialRanks
+        Of disjoint rows that are all rows together, in any order.
+    plan : RowPlan
+        Of all rows.
+    questions : Questions
+    rows : {"questions", "instances"}
+        What a row stands for.
+    higher_is_better : bool
+    **more
+        Further facts about the scores, for the manifest.
 
     Raises
     ------
     UsageError
-        Ranges that overlap, leave entities out, or belong to other questions, dtypes or depths.
+        A gap, an overlap, a part of the entities only, or parts that were ranked differently.
     """
     from kgtrec.ranking.ranks import assemble_ranks
-
-    questions, ordered = answers.questions, sorted(parts, key=lambda part: part.first_entity)
-    _check_parts(ordered, questions)
-    plan = answers.plan
-    counts = np.sum([part.counts for part in ordered], axis=0)
-    unscored = np.zeros(len(plan.jobs), dtype=bool)  # a NaN answer is an error here
-    per_instance, flags = plan.collect(counts, unscored)
-    described = {
-        "dtype": ordered[0].dtype,
-        "rows": "questions",
-        "higher_is_better": answers.higher_is_better,
-        "nan": "error",
-        "nan_count": 0,
-        "entity_ranges": len(ordered),
-    }
-    ranks = assemble_ranks(questions, per_instance, flags, described)
-    return ranks, _merged_run(ordered, questions)
-
-
-def _merged_run(parts: Sequence[PartialRanks], questions: Questions) -> Run:
     from kgtrec.trec.files.run import Run
 
-    depth = parts[0].depth
-    number = np.arange(len(questions))
-    question = np.concatenate([np.repeat(number, part.lengths) for part in parts])
+    ordered = sorted(parts, key=lambda part: part.task)
+    _check_rows(ordered, plan.n_rows, questions)
+    described = {
+        "dtype": ordered[0].dtype,
+        "rows": rows,
+        "higher_is_better": higher_is_better,
+        "nan": ordered[0].nan,
+        "nan_count": sum(part.nan_count for part in ordered),
+        "kernel_path": join_paths(part.path for part in ordered),
+    }
+    counts = np.concatenate([part.counts for part in ordered], axis=1)
+    unscored = np.concatenate([part.answer_nan for part in ordered])
+    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described | more)
+    offsets, documents, scores = _by_question(ordered, plan.slot)
+    run = Run(
+        query_ids=questions.ids,
+        offsets=offsets,
+        documents=documents,
+        scores=scores,
+        docnos=questions.graph.entities.docnos,
+        depth=ordered[0].depth,
+    )
+    return ranks, run
+
+
+def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int32, Array]:
+    """Candidates kept, from the order of rows to that of questions."""
+    lengths = np.concatenate([part.lengths for part in parts])
     documents = np.concatenate([part.documents for part in parts])
     scores = np.concatenate([part.scores for part in parts])
-    position = questions.graph.entities.trec_order
-    place = documents if position is None else position[documents]
-    order = np.lexsort((-place, -scores, question))
-    question = question[order]
-    starts = np.searchsorted(question, number)
-    kept = np.arange(len(order)) - starts[question] < depth
-    offsets = np.append(0, np.cumsum(np.bincount(question[kept], minlength=len(number))))
-    return Run(
-        query_ids=questions.ids,
-        offsets=offsets.astype(np.int64),
-        documents=documents[order][kept],
-        scores=scores[order][kept],
-        docnos=questions.graph.entities.docnos,
-        depth=depth,
-    )
+    question = np.array(slot[slot >= 0])
+    order = np.argsort(question, kind="stable")
+    starts = np.cumsum(lengths) - lengths
+    offsets = np.append(0, np.cumsum(lengths[order])).astype(np.int64)
+    if (order[1:] > order[:-1]).all():
+        return offsets, documents, scores
+    at = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
+    return offsets, documents[at], scores[at]
 
 
-def _open(
-    answers: AnswerScores, scores: Any, depth: int, threads: int
-) -> tuple[NativeRanking, Array]:
-    block = np.empty((0, 0)) if isinstance(scores, Factors) else as_array(scores)
-    dtype = scores.dtype.name if isinstance(scores, Factors) else score_dtype(block)
-    state = NativeRanking(answers.questions, answers.plan, depth, dtype, threads)
-    return state, comparable(block, dtype)
-
-
-def _width(scores: Any, questions: Questions, first_entity: int) -> int:
-    """Entities of the range; the shape is checked."""
-    if isinstance(scores, Factors):
-        shape: tuple[int, ...] = (len(scores.queries), len(scores.entities))
-    else:
-        shape = as_array(scores).shape
-    if len(shape) != 2 or shape[0] != len(questions):
-        raise InputError(
-            f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
-        )
-    if first_entity < 0 or first_entity + shape[1] > questions.n_entities:
-        raise InputError(
-            f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
-            f"{questions.n_entities} entities; mend first_entity or the number of columns"
-        )
-    return shape[1]
-
-
-def _refuse_nan(questions: Questions, state: NativeRanking) -> None:
-    rows = np.flatnonzero(state.nan_count)
-    if not len(rows):
-        return
-    row = int(rows[0])
-    entity = int(state.nan_entity[row])
-    raise InputError(
-        f"scores: NaN for {describe_question(questions, row)}, entity "
-        f"{questions.graph.entities[entity]!r} (id {entity}); mend the model"
-    )
-
-
-def _check_parts(parts: Sequence[PartialRanks], questions: Questions) -> None:
-    reached = 0
+def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:
+    if not parts:
+        raise UsageError("there are no parts to join")
     for part in parts:
-        span = f"{part.first_entity} to {part.stop_entity - 1}"
-        if part.first_entity > reached:
-            raise UsageError(f"entities {reached} to {part.first_entity - 1} are in no range")
-        if part.first_entity < reached:
-            raise UsageError(f"the range {span} overlaps another, which ends at {reached - 1}")
+        if part.task.entities != (0, questions.n_entities):
+            raise UsageError(f"not all entities: {part.task}; merge() the ranges of a block first")
         if part.questions_hash != questions.fingerprint:
-            raise UsageError(f"the range {span} was ranked for other questions")
-        if (part.dtype, part.depth) != (parts[0].dtype, parts[0].depth):
-            raise UsageError(
-                f"the range {span} has dtype {part.dtype} and run depth {part.depth}, others "
-                f"{parts[0].dtype} and {parts[0].depth}; rank all ranges alike"
-            )
-        reached = part.stop_entity
-    if reached < questions.n_entities:
-        raise UsageError(f"entities {reached} to {questions.n_entities - 1} are in no range")
+            raise UsageError(f"{part.task} were ranked for other questions")
+        _check_alike(parts[0], part)
+    if parts[0].task.first_row or parts[-1].task.stop_row != n_rows:
+        raise UsageError(f"parts of the rows are missing: {parts[0].task} to {parts[-1].task}")
+    for one, other in pairwise(parts):
+        if one.task.stop_row != other.task.first_row:
+            raise UsageError(f"parts do not follow one another: {one.task} and {other.task}")

@@ -13,6 +13,7 @@ from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import FileError, InputError
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.mapped_files import guarded_maps
 from kgtrec.scores.open import as_source
 from kgtrec.scores.sources import Source, selected
 
@@ -66,6 +67,9 @@ def rank(
     ------
     InputError
         Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
+    FileError
+        A file cannot be read, or was written to or cut short while it was ranked; also that of an
+        array that ``numpy.load`` has mapped to read it.
     """
     if isinstance(source, Mapping):
         rows = "instances"  # a matrix per side has a row per triple
@@ -74,11 +78,13 @@ def rank(
     )
     found = as_source(source, questions, ranker.batches, ranker.n_rows)
     found = _wanted_rows(found, ranker)
+    named = source if isinstance(source, (str, PathLike)) else "scores"
     try:
-        if isinstance(found, Factors):
-            ranker.rank_factors(found, progress)
-        else:
-            _rank_blocks(ranker, found, progress)
+        with guarded_maps(named):
+            if isinstance(found, Factors):
+                ranker.rank_factors(found, progress)
+            else:
+                _rank_blocks(ranker, found, progress)
     except InputError as error:
         if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
             raise
@@ -132,11 +138,19 @@ def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
             if stop > ranker.n_rows:
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
             if stop > start:
-                ranker.update(ranker.batch(start, stop), block)
+                _update(ranker, start, stop, block, found)
             bar.update(stop - start)
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
+
+
+def _update(ranker: Ranker, start: int, stop: int, block: Array, found: Source) -> None:
+    try:
+        ranker.update(ranker.batch(start, stop), block)
+    except InputError:
+        found.check()  # half-written scores may be refused for what the whole ones are not
+        raise
 
 
 def check_shape(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +14,11 @@ import numpy.typing as npt
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.kernel import NativeRanking, active_path, available_cores, whole_number
-from kgtrec.ranking.row_plan import RowPlan, plan_rows
-from kgtrec.scores.arrays import as_array, comparable, directed, score_dtype
+from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
+from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
+from kgtrec.ranking.partial import Task, assemble, take_partial
+from kgtrec.ranking.row_plan import QuestionLists, plan_rows
+from kgtrec.scores.arrays import as_array, score_dtype
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
@@ -79,6 +83,12 @@ class Ranker:
     nan : {"error", "worst"}
         What a NaN among the candidates is: an error, or a score below every other.
 
+    Notes
+    -----
+    Several threads may `update` at the same time, each with batches of its own: results are those
+    of one thread, in whatever order. A process may fork between calls, and parent and child go on
+    apart, each with its own copy; not while another thread is in a call.
+
     Examples
     --------
     >>> ranker = kgtrec.Ranker(questions, run_depth=100)            # doctest: +SKIP
@@ -100,18 +110,19 @@ class Ranker:
         _check_questions(questions)
         if rows not in ("questions", "instances"):
             raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
-        if nan not in ("error", "worst"):
-            raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
+        check_nan(nan)
         if not isinstance(higher_is_better, (bool, np.bool_)):
             raise UsageError(f"higher_is_better={higher_is_better!r}; choose True or False")
         self.questions = questions
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self._plan: RowPlan = plan_rows(questions, rows)
+        self._lists, self._plan = QuestionLists.of(questions), plan_rows(questions, rows)
         self._scored = np.zeros(self._plan.n_rows, dtype=bool)
         self._state: NativeRanking | None = None
         self._finished = False
+        self._lock = Lock()  # of the state's making and of claims
+        self._at_work: dict[object, tuple[int, int]] = {}  # rows that calls are ranking
 
     @property
     def n_rows(self) -> int:
@@ -119,10 +130,16 @@ class Ranker:
         return self._plan.n_rows
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
-        """All rows in batches of ``size`` (the last may be smaller)."""
+        """All rows, in their order, in batches of up to ``size``, each of one side alone.
+
+        ``batch.side[0]`` is the side of the whole batch; the last batch of a side may be smaller.
+        """
         size = whole_number("size", size, 1)
-        for start in range(0, self.n_rows, size):
-            yield self.batch(start, min(start + size, self.n_rows))
+        sides = self.questions.side[self._plan.question]
+        ends = np.append(np.flatnonzero(np.diff(sides)) + 1, self.n_rows).tolist()
+        for first, end in zip([0, *ends], ends, strict=False):
+            for start in range(first, end, size):
+                yield self.batch(start, min(start + size, end))
 
     def batch(self, start: int, stop: int) -> Batch:
         """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the rows there are."""
@@ -150,15 +167,21 @@ class Ranker:
             From `batches` of this ranker.
         scores : array, shape (len(batch), n_entities)
             Rows as in the batch, columns in entity-id order; float16, bfloat16, float32 or float64,
-            any strides, numpy or anything with DLPack or ``__array__``.
+            any strides, numpy or anything with DLPack or ``__array__``. They are read where they
+            stand: what is written to them before the call returns may or may not be ranked.
 
         Raises
         ------
         UsageError
-            The batch was given before, belongs to another ranker, or the ranker is finished.
+            The batch was given before or is being ranked by another thread, belongs to another
+            ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, or a NaN among the candidates. Nothing of the batch is kept then,
-            and it may be given again.
+            Wrong shape or dtype, or a NaN among the candidates.
+
+        Notes
+        -----
+        Whatever it raises, Ctrl-C too, its threads have stopped by then, nothing of the batch is
+        kept, and it may be given again.
         """
         if not isinstance(batch, Batch) or batch.owner is not self:
             raise UsageError("update needs a batch that came from this ranker's batches()")
@@ -169,22 +192,35 @@ class Ranker:
                 f"scores have shape {block.shape} for {batch}; expected {expected}: "
                 "a row per row of the batch, a column per entity (or per listed candidate)"
             )
-        self._claim(batch.start, batch.stop)
-        dtype = score_dtype(block)
-        state = self._open(dtype)
-        block = comparable(block, dtype)
-        state.reset(batch.start, batch.stop)
-        state.rank_rows(block, batch.start, negate=not self.higher_is_better)
-        self._settle_nans(
-            batch.start,
-            batch.stop,
-            lambda row: directed(block[row - batch.start], dtype, self.higher_is_better),
-        )
-        self._scored[batch.start : batch.stop] = True
+        dtype, claim = score_dtype(block), object()
+        try:
+            self._claim(claim, batch.start, batch.stop)
+            state = self._open(dtype)
+            state.reset(batch.start, batch.stop)
+            rank_block(
+                state, block, batch.start, self._refuse, higher_is_better=self.higher_is_better
+            )
+            self._scored[batch.start : batch.stop] = True
+        finally:
+            if claim in self._at_work:  # no call here: nothing can interrupt it
+                del self._at_work[claim]
 
-    def _claim(self, start: int, stop: int) -> None:
+    def _claim(self, claim: object, start: int, stop: int) -> None:
+        """Take rows that no other call may rank until the claim is taken out of `_at_work`."""
+        with self._lock:
+            self._check_free(start, stop)
+            self._at_work[claim] = start, stop
+
+    def _check_free(self, start: int, stop: int) -> None:
         if self._finished:
             raise UsageError("this ranker is finished; make a new one")
+        # Those at work first: a call marks its rows as scored before it leaves them.
+        for low, high in list(self._at_work.values()):
+            if low < stop and start < high:
+                raise UsageError(
+                    f"rows {start} to {stop - 1}: another thread is ranking rows {low} to "
+                    f"{high - 1} now; give every batch once"
+                )
         again = np.flatnonzero(self._scored[start:stop])
         if len(again):
             raise UsageError(
@@ -196,48 +232,23 @@ class Ranker:
     def _describe_row(self, row: int) -> str:
         return describe_question(self.questions, int(self._plan.question[row]))
 
+    @property
+    def _refuse(self) -> Any:
+        return None if self.nan == "worst" else partial(nan_error, self.questions)
+
     def _open(self, dtype: str) -> NativeRanking:
-        if self._state is None:
-            self._state = NativeRanking(
-                self.questions, self._plan, self.run_depth, dtype, self.threads
-            )
-        if self._state.dtype != dtype:
+        with self._lock:
+            if self._state is None:
+                self._state = NativeRanking(
+                    self._lists, self._plan, self.run_depth, dtype, self.threads
+                )
+            state = self._state
+        if state.dtype != dtype:
             raise InputError(
-                f"scores have dtype {dtype}, and earlier ones {self._state.dtype}; "
+                f"scores have dtype {dtype}, and earlier ones {state.dtype}; "
                 "ties are exact only within one dtype: give all rows in the same"
             )
-        return self._state
-
-    def _settle_nans(self, start: int, stop: int, row_scores: Any) -> None:
-        """NaN candidates of the rows just ranked: an error, or counted and put last."""
-        state = self._state
-        assert state is not None
-        for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
-            scores = self._by_entity(row, row_scores(row))
-            candidates = self._plan.row_candidates(self.questions, row)
-            wrong = np.flatnonzero(np.isnan(scores) & candidates)
-            state.nan_count[row] = len(wrong)
-            if len(wrong) and self.nan == "error":
-                entity = int(wrong[0])
-                raise InputError(
-                    f"scores: NaN for {self._describe_row(row)}, entity "
-                    f"{self.questions.graph.entities[entity]!r} (id {entity})"
-                    + (f" and {len(wrong) - 1} more of its candidates" if len(wrong) > 1 else "")
-                    + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
-                )
-            jobs = slice(self._plan.job_offsets[row], self._plan.job_offsets[row + 1])
-            state.job_nan[jobs] = np.isnan(scores[self._plan.jobs[jobs]])
-
-    def _by_entity(self, row: int, scores: Array) -> Array:
-        """A row's scores in id order, where its columns are the question's candidates."""
-        domain = self.questions.domain
-        if domain is None or domain.columns is None:
-            return scores
-        number = int(domain.of[self._plan.question[row]])
-        span = slice(domain.lists.offsets[number], domain.lists.offsets[number + 1])
-        spread = np.zeros(self.questions.n_entities)
-        spread[domain.lists.ids[span]] = scores[domain.columns[span]]
-        return spread
+        return state
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
         """Rank every row by a factorised model, without its score matrix."""
@@ -252,29 +263,55 @@ class Ranker:
                 f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
-        self._claim(0, self.n_rows)
-        if self.questions.domain is not None:
-            # Rows with the same candidates follow one another, so that these are packed once.
-            order = np.argsort(self.questions.domain.of[self._plan.question], kind="stable")
-            self._plan = self._plan.reordered(order)
-            factors = Factors(factors.queries[order], *factors.table)
-        state = self._open(factors.dtype.name)
-        state.reset(0, self.n_rows)
-        with progress_bar(self.n_rows, "rows", progress) as bar:
-            state.rank_factors(factors, advance=bar.update)
-        self._settle_nans(0, self.n_rows, lambda row: factors.scores(row, row + 1)[0])
-        self._scored[:] = True
+        claim = object()
+        try:
+            self._claim(claim, 0, self.n_rows)
+            with progress_bar(self.n_rows, "rows", progress) as bar:
+                self._state = rank_vectors(
+                    self._lists,
+                    self._plan,
+                    factors,
+                    self.run_depth,
+                    self.threads,
+                    self._refuse,
+                    advance=bar.update,
+                )
+            self._scored[:] = True
+        finally:
+            if claim in self._at_work:  # no call here: nothing can interrupt it
+                del self._at_work[claim]
 
     def finish(self) -> tuple[Ranks, Run]:
-        """Ranks and run of all rows.
+        """Ranks and run of all rows; the same again, as objects of their own, if called again.
 
         Raises
         ------
         UsageError
-            Some rows were never scored: the message says which.
+            Some rows were never scored, or another thread is ranking some: the message says which.
         """
-        from kgtrec.ranking.ranks import assemble_ranks
+        with self._lock:
+            self._check_complete()
+            self._finished = True
+        state = self._state
+        assert state is not None  # there is at least one question, so there was an update
+        questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
+        part = take_partial(state, everything, self.run_depth, self.nan, questions.fingerprint)
+        computed = {} if state.computed is None else {"scores_computed": state.computed}
+        return assemble(
+            [part],
+            self._plan,
+            questions,
+            rows=self.rows,
+            higher_is_better=self.higher_is_better,
+            **computed,
+        )
 
+    def _check_complete(self) -> None:
+        for low, high in list(self._at_work.values()):
+            raise UsageError(
+                f"another thread is ranking rows {low} to {high - 1} now; finish() when every "
+                "update() has returned"
+            )
         missing = np.flatnonzero(~self._scored)
         if len(missing):
             ends = np.flatnonzero(np.diff(missing) > 1)
@@ -284,38 +321,6 @@ class Ranker:
                 f"rows {missing[0]} to {last} ({self._describe_row(int(missing[0]))}); "
                 "update() every batch before finish()"
             )
-        state = self._state
-        assert state is not None  # there is at least one question, so there was an update
-        self._finished = True
-        scores = {
-            "dtype": state.dtype,
-            "rows": self.rows,
-            "higher_is_better": self.higher_is_better,
-            "nan": self.nan,
-            "nan_count": int(state.nan_count.sum()),
-            "kernel_path": active_path(),
-        }
-        if state.computed is not None:
-            scores["scores_computed"] = state.computed
-        counts, unscored = self._plan.collect(state.counts, state.job_nan)
-        return assemble_ranks(self.questions, counts, unscored, scores), self._run()
-
-    def _run(self) -> Run:
-        from kgtrec.trec.files.run import Run
-
-        state = self._state
-        assert state is not None
-        offsets = np.zeros(len(self.questions) + 1, dtype=np.int64)
-        np.cumsum(state.best_length, out=offsets[1:])
-        used = np.arange(state.best_ids.shape[1]) < state.best_length[:, None]
-        return Run(
-            query_ids=self.questions.ids,
-            offsets=offsets,
-            documents=state.best_ids[used],
-            scores=state.best_scores[used],
-            docnos=self.questions.graph.entities.docnos,
-            depth=self.run_depth,
-        )
 
 
 def _check_questions(questions: Any) -> None:

@@ -3,21 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Csr
+
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
+    from kgtrec.questions.candidates import Domain
 
-__all__ = ["RowPlan", "plan_rows"]
+__all__ = ["QuestionLists", "RowPlan", "Rows", "plan_rows"]
 
 Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class RowPlan:
+class QuestionLists:
+    """What ranking needs of questions, be they all of a graph or those of a part's rows.
+
+    Attributes
+    ----------
+    n_entities : int
+    known, removed : Csr
+        Entities that are no micro, and no macro candidates of each question.
+    domain : Domain or None
+        Restricted candidates.
+    trec_order : ndarray of int32, shape (n_entities,), or None
+        Place of an entity's name in byte order; None: ids are in that order.
+    """
+
+    n_entities: int
+    known: Csr
+    removed: Csr
+    domain: Domain | None = None
+    trec_order: npt.NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    @classmethod
+    def of(cls, questions: Questions) -> QuestionLists:
+        """Those of all questions."""
+        order = questions.graph.entities.trec_order
+        return cls(
+            questions.n_entities, questions.known, questions.removed, questions.domain, order
+        )
+
+    def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A row's scores in id order, where its columns are the question's candidates."""
+        domain = self.domain
+        if domain is None or domain.columns is None:
+            return scores
+        number = int(domain.of[question])
+        span = slice(domain.lists.offsets[number], domain.lists.offsets[number + 1])
+        spread = np.zeros(self.n_entities)
+        spread[domain.lists.ids[span]] = scores[domain.columns[span]]
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
     """Rows of scores and the answers (jobs) counted in each.
 
     Attributes
@@ -26,10 +73,6 @@ class RowPlan:
         The question of a row.
     job_offsets, jobs : ndarray of int64 (n_rows + 1,), int32 (n_jobs,)
         Answers counted in a row, ascending.
-    micro : ndarray of int64, shape (n_instances,)
-        The job that gives an instance its micro counts; -1: its answer is no candidate.
-    macro : ndarray of int64, shape (n_instances,)
-        The job that gives it its macro counts; -1 likewise.
     slot : ndarray of int64, shape (n_rows,)
         The question whose run a row gives; -1: none.
     """
@@ -37,14 +80,51 @@ class RowPlan:
     question: Int64
     job_offsets: Int64
     jobs: npt.NDArray[np.int32]
-    micro: Int64
-    macro: Int64
     slot: Int64
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.question)
+
+    def reordered(self, order: Int64) -> tuple[Rows, Int64]:
+        """The rows in another order, and where each job of these stands among those."""
+        lengths = np.diff(self.job_offsets)[order]
+        offsets = np.zeros_like(self.job_offsets)
+        np.cumsum(lengths, out=offsets[1:])
+        old = np.arange(offsets[-1]) + np.repeat(self.job_offsets[order] - offsets[:-1], lengths)
+        place = np.empty(len(old), dtype=np.int64)
+        place[old] = np.arange(len(old))
+        return Rows(self.question[order], offsets, self.jobs[old], self.slot[order]), place
+
+    def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
+        """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""
+        question = self.question[row]
+        outside = lists.removed if self.slot[row] >= 0 else lists.known
+        mask = np.ones(lists.n_entities, dtype=bool)
+        domain = lists.domain
+        if domain is not None and domain.of[question] >= 0:
+            mask[:] = False
+            mask[domain.lists[int(domain.of[question])]] = True
+        mask[outside[question]] = False
+        mask[self.jobs[self.job_offsets[row] : self.job_offsets[row + 1]]] = True
+        return mask
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan(Rows):
+    """All rows of a ranking, and which job counts what for which instance.
+
+    Attributes
+    ----------
+    micro : ndarray of int64, shape (n_instances,)
+        The job that gives an instance its micro counts; -1: its answer is no candidate.
+    macro : ndarray of int64, shape (n_instances,)
+        The job that gives it its macro counts; -1 likewise.
+    """
+
+    micro: Int64
+    macro: Int64
 
     def collect(
         self, counts: Int64, job_nan: npt.NDArray[np.bool_]
@@ -59,36 +139,6 @@ class RowPlan:
         per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
         return per_instance, np.stack([job_nan[self.micro], job_nan[self.macro]])
 
-    def reordered(self, order: Int64) -> RowPlan:
-        """The plan for rows that come in another order."""
-        lengths = np.diff(self.job_offsets)[order]
-        offsets = np.zeros_like(self.job_offsets)
-        np.cumsum(lengths, out=offsets[1:])
-        old = np.arange(offsets[-1]) + np.repeat(self.job_offsets[order] - offsets[:-1], lengths)
-        new = np.full(len(old) + 1, -1, dtype=np.int64)  # the last stands for "no job"
-        new[old] = np.arange(len(old))
-        return RowPlan(
-            self.question[order],
-            offsets,
-            self.jobs[old],
-            new[self.micro],
-            new[self.macro],
-            self.slot[order],
-        )
-
-    def row_candidates(self, questions: Questions, row: int) -> npt.NDArray[np.bool_]:
-        """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""
-        question = self.question[row]
-        outside = questions.removed if self.slot[row] >= 0 else questions.known
-        mask = np.ones(questions.n_entities, dtype=bool)
-        domain = questions.domain
-        if domain is not None and domain.of[question] >= 0:
-            mask[:] = False
-            mask[domain.lists[int(domain.of[question])]] = True
-        mask[outside[question]] = False
-        mask[self.jobs[self.job_offsets[row] : self.job_offsets[row + 1]]] = True
-        return mask
-
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
     """Plan for one row per question, or one per (triple, side)."""
@@ -99,7 +149,7 @@ def plan_rows(questions: Questions, rows: str) -> RowPlan:
 def _plan_questions(questions: Questions) -> RowPlan:
     every, instance = np.arange(len(questions)), np.arange(questions.n_instances)
     answers = questions.answers
-    return RowPlan(every, answers.offsets, answers.ids, instance, instance, every)
+    return RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
 
 
 def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
@@ -111,7 +161,7 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
     new = np.where(kept, np.cumsum(kept) - 1, -1)
     offsets = np.append(0, np.cumsum(kept))[plan.job_offsets]
     return RowPlan(
-        plan.question, offsets, plan.jobs[kept], new[plan.micro], new[plan.macro], plan.slot
+        plan.question, offsets, plan.jobs[kept], plan.slot, new[plan.micro], new[plan.macro]
     )
 
 
@@ -135,4 +185,4 @@ def _plan_instances(questions: Questions) -> RowPlan:
     own = np.flatnonzero(counted == instance[row])
     micro[counted[own]] = own
     slot = np.where(first, question, -1)
-    return RowPlan(question, offsets, questions.answers.ids[counted], micro, macro, slot)
+    return RowPlan(question, offsets, questions.answers.ids[counted], slot, micro, macro)

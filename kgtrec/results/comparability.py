@@ -34,10 +34,9 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
     if not ours or not theirs:
         return [] if ours == theirs else ["one of them does not say what was asked"]
     reasons = []
-    for name, tell in _FACTS:
-        ones, others = tell(ours), tell(theirs)
-        if ones != others:
-            reasons.append(f"{name}: {ones} against {others}")
+    for name, decides, tell in _FACTS:
+        if decides(ours) != decides(theirs):
+            reasons.append(f"{name}: {tell(ours)} against {tell(theirs)}")
     if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
         reasons.append("questions, answers or candidates differ (their hashes do)")
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
@@ -77,14 +76,28 @@ def _kept(facts: Mapping[str, Any]) -> str:
     return f"{subset['triples_kept']:,} triples" if subset else "every triple"
 
 
+def _split(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("split"))
+
+
+def _sides(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("sides"))
+
+
+def _outside(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("outside", 0))
+
+
+# What a fact is called, what decides whether it differs, and how it is told. A graph's folder may
+# have any name: its triples and labels decide.
 _FACTS = (
-    ("candidates", _candidates),
-    ("graph", _graph),
-    ("split", lambda facts: str(facts.get("split"))),
-    ("sides", lambda facts: str(facts.get("sides"))),
-    ("filter", _filter),
-    ("evaluated", _kept),
-    ("answers at the worst rank", lambda facts: str(facts.get("outside", 0))),
+    ("candidates", _candidates, _candidates),
+    ("graph", lambda facts: facts.get("graph_hash"), _graph),
+    ("split", _split, _split),
+    ("sides", _sides, _sides),
+    ("filter", _filter, _filter),
+    ("evaluated", _kept, _kept),
+    ("answers at the worst rank", _outside, _outside),
 )
 
 

@@ -19,6 +19,9 @@ __all__ = ["summary", "tie_note", "warnings_of"]
 
 AGREEMENT = 1e-12
 
+RANDOM, INSTANCES = 0.02, 100
+"""Scores look random where |AMRI| is below this on every side, over more instances than this."""
+
 
 def summary(result: Result) -> str:
     """The whole text, at most 80 columns wide."""
@@ -201,7 +204,7 @@ def warnings_of(result: Result) -> list[str]:
         found.append("unfiltered: other known answers count as wrong candidates.")
     elif splits is not None:
         missing = [name for name in facts.get("triples", ()) if name not in splits]
-        if missing:
+        if missing and (facts.get("filter"), facts.get("split")) != ("valid", "valid"):
             found.append(
                 f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
             )
@@ -211,10 +214,21 @@ def warnings_of(result: Result) -> list[str]:
         )
     if facts.get("sampled"):
         found.append("sampled candidates: not comparable with full ranking.")
+    if _looks_random(result):
+        found.append("scores look random: AMRI is about 0; check the order of entity columns.")
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))
     if one and (result.ranks.candidates <= 1).all():
         found.append("AMRI is undefined (nan): every instance has one candidate only.")
     return found
+
+
+def _looks_random(result: Result) -> bool:
+    """Whether ranks on every side are, on average, what a random scorer's would be."""
+    if len(result.ranks) <= INSTANCES:
+        return False
+    sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
+    values = [result[f"{side}.realistic.micro.amri"] for side in sides]
+    return all(abs(value) < RANDOM for value in values)  # nan, of single candidates, is not below
 
 
 def _wrapped(lines: list[str]) -> str:

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.mapped_files import Watch
 from kgtrec.scores.sources import JoinedSource, MatrixSource, Source
 
-__all__ = ["check_factor_names", "load_matrix", "load_scores"]
+__all__ = ["check_factor_names", "load_matrix", "load_scores", "one_line"]
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
@@ -78,6 +79,7 @@ def _load_matrix(path: Path) -> MatrixSource:
     """A ``.npy`` file, memory-mapped."""
     if path.suffix != ".npy":
         raise FileError(path, found=_kind(path), mend="save the scores with numpy.save as .npy")
+    watch = Watch([path])
     with open(path, "rb") as file:
         start = file.read(len(_MAGIC))
     if start and not _MAGIC.startswith(start):
@@ -86,15 +88,16 @@ def _load_matrix(path: Path) -> MatrixSource:
         )
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OverflowError) as error:
-        reason = " ".join(str(error).split())
+    except OSError:
+        raise
+    except Exception as error:  # the header is parsed as Python, which has errors of its own
         raise FileError(
             path,
-            found=f"not a readable .npy array ({reason})",
+            found=f"not a readable .npy array ({one_line(error)})",
             mend=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
         ) from None
     try:
-        return MatrixSource(matrix, str(path))
+        return MatrixSource(matrix, str(path), watch)
     except InputError as error:
         found, mend = str(error).split("; ", 1)
         raise FileError(path, found=found, mend=mend) from None
@@ -128,7 +131,9 @@ def check_factor_names(path: Path, names: Iterable[str]) -> None:
 
 
 def _load_factors(path: Path) -> Factors:
+    watch = Watch([path])
     arrays = _read_archive(path)
+    watch.check()
     check_factor_names(path, arrays)
     metric = str(arrays["metric"]) if "metric" in arrays else "dot"
     try:
@@ -146,12 +151,18 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     except OSError as error:
         if error.errno is not None:
             raise _unreadable(path, error) from None
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
     raise FileError(
         path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
     )
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of a decoder says, in one line of reasonable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 160 else f"{text[:160]}..."
 
 
 def _unreadable(path: Path, error: OSError) -> FileError:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kgtrec.errors import InputError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.mapped_files import Watch
 
 if TYPE_CHECKING:
     pass
@@ -41,7 +42,8 @@ class Source(Protocol):
 
     ``n_rows`` is None where it is known only at the end. ``blocks`` yields arrays of shape
     (rows, entities), in row order, each read before the next is asked for. ``place`` names the file
-    of the block at hand, for messages; it is empty where there is none.
+    of the block at hand, for messages; it is empty where there is none. A file that is written to
+    between two blocks is a FileError; ``check`` asks at any time.
     """
 
     n_rows: int | None
@@ -49,11 +51,14 @@ class Source(Protocol):
 
     def blocks(self) -> Iterator[Array]: ...
 
+    def check(self) -> None: ...
+
 
 class MatrixSource:
-    """One matrix, in memory or memory-mapped."""
+    """One matrix, in memory or memory-mapped; ``watch`` is over its file, from before it was
+    opened."""
 
-    def __init__(self, matrix: Array, place: str = "") -> None:
+    def __init__(self, matrix: Array, place: str = "", watch: Watch | None = None) -> None:
         if matrix.ndim != 2:
             raise InputError(
                 f"scores have shape {matrix.shape}; "
@@ -61,12 +66,19 @@ class MatrixSource:
             )
         self.matrix, self.place = matrix, place
         self.n_rows: int | None = len(matrix)
+        self.watch = Watch.of_arrays(matrix) if watch is None else watch
 
     def blocks(self) -> Iterator[Array]:
         row_bytes = max(1, self.matrix.shape[1] * self.matrix.itemsize)
         height = max(1, BLOCK_BYTES // row_bytes)
         for start in range(0, len(self.matrix), height):
+            self.check()
             yield self.matrix[start : start + height]
+        self.check()
+
+    def check(self) -> None:
+        """FileError if its file is not what it was."""
+        self.watch.check()
 
 
 class JoinedSource:
@@ -81,6 +93,12 @@ class JoinedSource:
             self.place = part.place
             yield from part.blocks()
         self.place = ""
+        self.check()
+
+    def check(self) -> None:
+        """FileError if a file is not what it was."""
+        for part in self.parts:
+            part.check()
 
 
 class SelectedSource:
@@ -104,12 +122,19 @@ class SelectedSource:
         height = max(1, BLOCK_BYTES // max(1, first.shape[1] * first.itemsize))
         for start in range(0, len(self.rows), height):
             rows = self.rows[start : start + height]
+            self.check()
             block = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
             owner = np.searchsorted(starts, rows, side="right") - 1
             for number in np.unique(owner).tolist():
                 mine = owner == number
                 block[mine] = self.parts[number].matrix[rows[mine] - starts[number]]
             yield block
+        self.check()
+
+    def check(self) -> None:
+        """FileError if a file is not what it was."""
+        for part in self.parts:
+            part.check()
 
 
 class StreamSource:
@@ -122,6 +147,9 @@ class StreamSource:
     def blocks(self) -> Iterator[Array]:
         for number, chunk in enumerate(self.chunks):
             yield as_array(chunk, f"scores, chunk {number}")
+
+    def check(self) -> None:
+        """There is no file."""
 
 
 class CalledSource:
@@ -140,6 +168,9 @@ class CalledSource:
                     f"it must return ({len(batch)}, entities)"
                 )
             yield block
+
+    def check(self) -> None:
+        """There is no file."""
 
 
 def selected(source: Source | Factors, rows: npt.NDArray[np.int64]) -> Source | Factors:

@@ -236,6 +236,8 @@ def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
         + line("kg_amr_low", "0.3529") + line("kg_amr_high", "0.6275")  # over 5.1
     ))  # fmt: skip
     assert err == (
+        "kgtrec eval: kg_ measures are of ranks as listed: other answers in the qrels do not "
+        "count, but what other splits know does, unless the run was filtered when it was made\n"
         "kgtrec eval: 1 of 5 answers are not in the run; low and high bound the metrics for every "
         "rank that they may have\n"
     )
@@ -307,7 +309,7 @@ def test_help(invoke: Invoke) -> None:
         assert word in text
     text = invoke("-h", "-m", "kg_mrr", "-m", "bpref", "-m", "kg_hits.5")[1]
     assert text.startswith("bpref\n    ")
-    assert "kg_mrr\n    Mean of 1 / filtered rank" in text
+    assert "kg_mrr\n    Mean of 1 / rank over the answers, as listed." in text
     assert "Default: -m kg_hits.1,3,10" in text
     assert "kg_mr\n" not in text
 

@@ -161,11 +161,16 @@ def test_a_split_that_is_no_file_does_not_go_missing(home: Home, instead: str):
     home.refuses(home.rank(), "g/train.txt: no regular file")
 
 
-def test_a_split_of_another_name_is_warned_of_once(home: Home):
+def test_a_split_of_another_name_is_refused(home: Home):
     (home.folder / "g" / "valid.txt").rename(home.folder / "g" / "Valid.csv")
+    home.refuses(home.rank(), "split 'valid' is not read: 'Valid.csv' is not a name for it")
+
+
+def test_a_second_file_of_a_split_is_warned_of_once(home: Home):
+    (home.folder / "g" / "test_hard.txt").write_text("a\tr\tb\n")
     outcome = home.call("convert", "--graph", "g", "--qrels", "q")
     assert outcome.code == 0
-    assert outcome.err.count("split 'valid' is not read: 'Valid.csv'") == 1
+    assert outcome.err.count("'test_hard.txt' is not read: split 'test' is 'test.txt'") == 1
 
 
 def test_a_graph_without_the_split_is_named(home: Home):

@@ -117,7 +117,7 @@ def test_figures_name_sampled_candidates(results: dict[str, kgtrec.Result]) -> N
     ranks = {name: result.ranks for name, result in both.items()}
     curves = {name: beta_curve(each, metrics=("mrr",)) for name, each in ranks.items()}
     for drawn in (figures.rank_distribution(ranks), figures.tie_widths(ranks), beta_curves(curves)):
-        texts = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+        texts = [text.get_text() for text in drawn.legends[0].get_texts()]
         assert [text.startswith("sampled (sampled)") for text in texts if "full" not in text][-1]
         assert not any("(sampled)" in text for text in texts if text.startswith("full"))
     for drawn in (figures.rank_types(both), figures.relations(both)):

@@ -26,10 +26,12 @@ from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
+import dask
 from distributed import Client, LocalCluster
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
+from kgtrec.cluster.dask.local import COME_BACK
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -59,6 +61,7 @@ sides = "tail"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with (
+        dask.config.set(COME_BACK),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -132,7 +135,7 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
         assert CliRunner().invoke(cli, arguments).exit_code == 0
         name = f"ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}/ranks.parquet"
         assert found[name] == path.read_bytes()
-    assert not (batch.output / "work").exists()
+    assert not (batch.output / ".kgtrec-work").exists()
     check_dataset(batch)
     check_summary(batch)
 
@@ -409,7 +412,7 @@ def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -
         # Not ignored, as it is by what a shell starts in the background.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
-    wait_for(lambda: list((batch.output / "work").glob(begun)))
+    wait_for(lambda: list((batch.output / ".kgtrec-work").glob(begun)))
     children = family(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate()[1].splitlines()
@@ -513,3 +516,96 @@ def test_malformed_files_are_one_sentence(
         read_jobs(tmp_path / name)
     assert message in str(found.value)
     assert "\n" not in str(found.value)
+
+
+# -- What is missing for the moment, and what is somebody else's ---------------------------------
+
+
+@pytest.mark.parametrize("lost", ["one-a-test.npy", "one/train.txt", "one", "one-a-valid.npy"])
+def test_results_stay_while_an_input_is_missing(
+    batch: Batch, client: Client, tmp_path: Path, lost: str
+) -> None:
+    run_batch(batch, client)
+    before = results(batch.output)
+    os.rename(tmp_path / lost, tmp_path / "aside")
+    for _ in range(2):
+        failed = [one for one in run_batch(batch, client) if one.state == "failed"]
+        assert failed
+        assert all(lost in one.told or "one" in one.told for one in failed)
+        ranks = {name: data for name, data in before.items() if name.endswith(".parquet")}
+        kept = {n: d for n, d in results(batch.output).items() if n.endswith(".parquet")}
+        assert lost == "one/train.txt" or kept == ranks
+    os.rename(tmp_path / "aside", tmp_path / lost)
+    told: list[object] = []
+    if lost != "one/train.txt":  # a graph without its training split is another graph
+        assert states(batch) == ["finished"] * 9
+        run_batch(batch, client, tell=told.append)
+        assert told == []
+    run_batch(batch, client)
+    assert results(batch.output) == before
+
+
+def test_results_stay_while_a_folder_of_scores_is_not_mounted(
+    batch: Batch, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "shards").mkdir()
+    os.rename(tmp_path / "one-a-test.npy", tmp_path / "shards" / "0.npy")
+    single = 'a = { scores = "shards", graphs = ["one"], protocols = ["test"] }'
+    text = JOBS.replace('a = "{graph}-{model}-{split}.npy"', single)
+    (tmp_path / "jobs.toml").write_text(text)
+    batch = read_jobs(tmp_path / "jobs.toml")
+    run_batch(batch, client)
+    before = results(batch.output)
+    os.rename(tmp_path / "shards", tmp_path / "aside")
+    (tmp_path / "shards").mkdir()  # the place where it is mounted
+    assert "no .npy shard in this folder" in {one.told.split(": ")[-1].split(";")[0]
+                                              for one in run_batch(batch, client)}  # fmt: skip
+    os.rmdir(tmp_path / "shards")
+    os.rename(tmp_path / "aside", tmp_path / "shards")
+    assert set(states(batch)) == {"finished"}
+    run_batch(batch, client)
+    assert results(batch.output) == before
+
+
+def test_results_of_other_inputs_go(batch: Batch, client: Client, tmp_path: Path) -> None:
+    run_batch(batch, client)
+    np.save(tmp_path / "one-a-test.npy", np.zeros((1, 1), np.float32))  # read, and refused
+    outcome = next(one for one in run_batch(batch, client) if one.job.name == "a on one, test")
+    assert outcome.state == "failed"
+    assert not (batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet").exists()
+    assert states(batch).count("finished") == 8
+
+
+def test_a_batch_whose_output_is_the_folder_itself(
+    batch: Batch, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"."'))
+    batch = read_jobs(tmp_path / "jobs.toml")
+    assert batch.output.resolve() == tmp_path.resolve()
+    others = [tmp_path / name for name in (
+        ".kgtrec-1.tmp", "elsewhere/.kgtrec-2.tmp", "work/.kgtrec-3.tmp", "work/parts/precious",
+        "ranks/.kgtrec-4.tmp", "one/.kgtrec-5.tmp", "records/.kgtrec-6.tmp",
+    )]  # fmt: skip
+    place = "ranks/graph=one/protocol=test/model=a"
+    own = [tmp_path / name for name in (
+        f"{place}/.kgtrec-7.tmp", "records/one/test/.kgtrec-8.tmp", ".kgtrec-work/.kgtrec-9.tmp/x",
+    )]  # fmt: skip
+    for path in (*others, *own):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    assert {one.state for one in run_batch(batch, client)} == {"finished"}
+    assert all(path.read_bytes() == b"x" for path in others)
+    assert not any(path.exists() for path in own)
+    assert not (tmp_path / ".kgtrec-work").exists()
+
+
+def test_urls_are_faults_of_the_job_file(batch: Batch, tmp_path: Path) -> None:
+    text = JOBS.replace('"results"', '"s3://bucket/results"').replace(
+        '"one"\n', '"gs://b/one"\n', 1
+    )
+    (tmp_path / "jobs.toml").write_text(text)
+    with pytest.raises(FileError) as raised:
+        read_jobs(tmp_path / "jobs.toml")
+    assert "output: 's3://bucket/results' is a URL" in str(raised.value)
+    assert "graphs.one: 'gs://b/one' is a URL" in str(raised.value)
+    assert not [path for path in tmp_path.iterdir() if ":" in path.name]

@@ -7,6 +7,7 @@ are given at once, without the caller's environment, as PBS does.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import kgtrec
 
@@ -246,3 +248,17 @@ def test_workers_over_ssh(tmp_path: Path) -> None:
         server.kill()
         server.wait()
         server.stdout.close()
+
+
+def test_array_scripts_readme_and_help_count_shards_from_1() -> None:
+    from kgtrec.cli import cli
+
+    root = Path(__file__).resolve().parents[2]
+    texts = [root / "README.md", root / "kgtrec/cluster/README.md",
+             *(root / "kgtrec/cluster/configurations").glob("*.sh")]  # fmt: skip
+    said = CliRunner().invoke(cli, ["rank", "--help"]).output
+    assert "1/N to N/N" in " ".join(said.split())
+    found = [text.read_text() for text in texts] + [said]
+    assert not [text for text in found if re.search(r"--shard\s+\"?0/|\b0/(N|16)\b", text)]
+    ranges = [span for text in found for span in re.findall(r"(?:--array=|-J )(\d+)-16", text)]
+    assert ranges == ["1"] * 2

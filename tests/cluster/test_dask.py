@@ -26,6 +26,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
+import dask
 import dask.array as da
 from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
@@ -34,10 +35,10 @@ import kgtrec.cluster
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import transfer, workers
-from kgtrec.cluster.dask.local import local_client
+from kgtrec.cluster.dask.local import COME_BACK, local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
-from kgtrec.cluster.part import Task
 from kgtrec.cluster.plan import Plan
+from kgtrec.ranking.partial import Task
 
 DEPTH = 5
 META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
@@ -46,14 +47,15 @@ META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what i
 @pytest.fixture
 def client(cluster_client: Client) -> Client:
     """The module's, with both workers there, whatever the last test did to them."""
-    cluster_client.wait_for_workers(2, timeout=60)
+    cluster_client.wait_for_workers(2, timeout=120)
     return cluster_client
 
 
 @pytest.fixture(scope="module")
 def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Two worker processes that come back when they are killed."""
+    """Two worker processes that come back when they are killed, also when that takes long."""
     with (
+        dask.config.set(COME_BACK),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -256,7 +258,7 @@ def test_nothing_large_is_pickled(
 def test_workers_that_share_no_folder_are_sent_the_files(
     kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
+    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(11)
     questions = random_questions(rng)
     factors = kgtrec.Factors(
@@ -280,7 +282,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No worker is sent it whole, and few rows are on their way at a time."""
-    monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
+    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(21)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float32)
@@ -364,7 +366,7 @@ def test_a_worker_killed_between_parts_changes_nothing(
 ) -> None:
     """The other worker, or the one that takes its place, has or fetches what it needs."""
     if not shared:
-        monkeypatch.setattr(transfer, "look_at_workers", lambda client, paths: False)
+        monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
     killed = []
     save = PartFiles.save
 
@@ -480,10 +482,10 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(17)
     files = PartFiles(tmp_path)
     task = Task(3, 5, 0, 9)
-    part = dask_rank.Partial(
+    part = dask_rank.PartialRanks(
         task, rng.integers(0, 9, (6, 4)), np.array([True, False, False, True]),
         np.array([1, 2], dtype=np.int32), np.array([5, 1, 7], dtype=np.int32),
-        np.array([0.5, -1, np.inf]), 3, "float64", "avx2",
+        np.array([0.5, -1, np.inf]), 3, "float64", "avx2", 2, "worst", "1f",
     )  # fmt: skip
     files.save(part)
     found = files.load(task)
@@ -558,20 +560,17 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
     blocks = tuple(itertools.pairwise([*range(0, len(questions), 2), len(questions)]))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
     scheduler.start()
-    monkeypatch.setattr(workers, "WAIT", 30.0)
     try:
         with Client(scheduler.address, timeout=6, set_as_default=False) as client:
             stops, restart = {1}, True
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "a")
             assert not stops
             assert_same(got, kgtrec.rank(scores, questions), tmp_path)
-            monkeypatch.setattr(workers, "WAIT", 2.0)
             saved.clear()
             stops, restart = {2}, False
             with pytest.raises(SchedulerLost, match="what was written is kept"):
-                kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
+                kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b", patience=2)
         scheduler.start()
-        monkeypatch.setattr(workers, "WAIT", 30.0)
         with Client(scheduler.address, timeout=6, set_as_default=False) as client:
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
         assert_same(got, kgtrec.rank(scores, questions), tmp_path)

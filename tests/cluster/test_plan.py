@@ -19,11 +19,12 @@ from strategies import PATIENT, RankCase, rank_cases
 import kgtrec
 from kgtrec.cluster.inputs import fit_files, make_inputs
 from kgtrec.cluster.merge_parts import finish, merge, perform
-from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
+from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.cluster.plan import Plan, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store, gather, save_questions
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.ranking.partial import Task
 
 Spans = list[tuple[int, int]]
 

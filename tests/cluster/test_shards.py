@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import resource
 import shutil
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,9 @@ import pytest
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster import content_hash
+from kgtrec.cluster.part_file import read_about, read_parts, write_parts
+from kgtrec.cluster.shards.merge import shard_name
 from kgtrec.cluster.shards.shard import parse_shard, rank_shard
-from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
 from kgtrec.errors import FileError, KgtrecError, UsageError
 
 COMMAND = [sys.executable, "-m", "kgtrec"]
@@ -155,17 +156,17 @@ def test_the_depth_that_shards_keep(home: Home) -> None:
 
 def test_shards_do_not_depend_on_memory_threads_or_the_clock(home: Home) -> None:
     home.shard("2/3")
-    first = Path("d/shard-2-of-3.npz").read_bytes()
-    os.unlink("d/shard-2-of-3.npz")
+    first = Path("d/shard-2-of-3.arrow").read_bytes()
+    os.unlink("d/shard-2-of-3.arrow")
     os.utime("m.npz", (10**9, 10**9))  # the clock was set back
     os.utime("g/train.txt", (0, 0))
     home.shard("2/3", "--threads", "1", "--memory", "1GB")
-    assert Path("d/shard-2-of-3.npz").read_bytes() == first
+    assert Path("d/shard-2-of-3.arrow").read_bytes() == first
 
 
 def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
     wanted = home.local()
-    home.shard("0/2", "--run-depth", "30")
+    home.shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kgtrec.graph.tsv.load_triples", None)
@@ -179,7 +180,7 @@ def test_what_is_said(home: Home) -> None:
     said = home.shard("1/2")
     assert "kgtrec: shard 1/2 by questions: " in said
     assert "as measured" in said
-    assert said.endswith("kgtrec: wrote d/shard-1-of-2.npz\n")
+    assert said.endswith("kgtrec: wrote d/shard-1-of-2.arrow\n")
     assert home.shard("1/2") == (
         "kgtrec: shard 1/2 is there, whole and of these inputs: left as it is\n"
     )
@@ -192,11 +193,11 @@ def test_what_is_said(home: Home) -> None:
 def test_missing_and_doubled_shards_are_named(home: Home) -> None:
     home.shards(9)
     for number in (2, 3, 4, 9):
-        os.unlink(f"d/shard-{number}-of-9.npz")
-    shutil.copy("d/shard-1-of-9.npz", "d/shard-1-of-9 (copy).npz")
+        os.unlink(f"d/shard-{number}-of-9.arrow")
+    shutil.copy("d/shard-1-of-9.arrow", "d/shard-1-of-9 (copy).arrow")
     said = home.refuses("merge", "d", "-o", "o.parquet")
     assert "shards 2-4, 9 of 9 missing" in said
-    assert "shard-1-of-9.npz and shard-1-of-9 (copy).npz are both shard 1" in said
+    assert "shard-1-of-9.arrow and shard-1-of-9 (copy).arrow are both shard 1" in said
     assert "rank these shards again" in said
 
 
@@ -204,10 +205,10 @@ def test_missing_and_doubled_shards_are_named(home: Home) -> None:
 def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -> None:
     home.shards(2)
     wanted = home.merged()
-    path = Path("d/shard-2-of-2.npz")
+    path = Path("d/shard-2-of-2.arrow")
     path.write_bytes(path.read_bytes()[:keep])
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-2-of-2.npz is damaged or not complete" in said
+    assert "shard-2-of-2.arrow is damaged or not complete" in said
     assert "missing" not in said
     assert "ranked again" in home.shard("2/2")
     assert home.merged() == wanted
@@ -215,8 +216,8 @@ def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -
 
 def test_no_flipped_bit_goes_unnoticed(home: Home) -> None:
     home.shards(2)
-    path = Path("d/shard-2-of-2.npz")
-    sound, parts = path.read_bytes(), list(read_blocks(path))
+    path = Path("d/shard-2-of-2.arrow")
+    sound, parts = path.read_bytes(), list(read_parts(path))
     rng = np.random.default_rng(0)
     places = {int(place) for place in rng.integers(0, len(sound), 400)}
     noticed = 0
@@ -225,32 +226,67 @@ def test_no_flipped_bit_goes_unnoticed(home: Home) -> None:
         broken[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(broken)
         try:
-            again, about = list(read_blocks(path)), read_about(path)
+            again, about = list(read_parts(path)), read_about(path)
         except FileError as error:
-            noticed += "shard-2-of-2.npz: " in str(error)
+            noticed += "shard-2-of-2.arrow: " in str(error)
             continue
-        assert about == read_about("d/shard-1-of-2.npz") | {"number": 2}  # nothing that counts
+        assert about == read_about("d/shard-1-of-2.arrow") | {"number": 2}  # nothing that counts
         for one, other in zip(parts, again, strict=True):
             assert all(np.array_equal(a, b) for a, b in zip(
                 vars(one).values(), vars(other).values(), strict=True))  # fmt: skip
     assert noticed > 300
 
 
-def test_a_changed_count_with_a_new_checksum_of_zip_is_noticed(home: Home) -> None:
+def test_every_changed_byte_is_noticed(home: Home) -> None:
+    """Padding too: the digest is of all bytes, and is compared before anything is decoded."""
     home.shards(2)
-    path = Path("d/shard-1-of-2.npz")
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    content = bytearray(members["0/counts.npy"])
-    content[-8] += 1
-    members["0/counts.npy"] = bytes(content)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    with pytest.raises(FileError, match="its hash is another"):
-        check_shard(path)
-    assert "shard-1-of-2.npz is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
+    path = Path("d/shard-1-of-2.arrow")
+    sound = path.read_bytes()
+    for place in [*range(0, len(sound), 7), *range(len(sound) - 40, len(sound))]:
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
+        with pytest.raises(FileError, match=r"its hash is another|no shard of a ranking"):
+            read_about(path)
+        with pytest.raises(FileError):
+            next(read_parts(path))
+    assert "shard-1-of-2.arrow is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
     assert "damaged or not complete: ranked again" in home.shard("1/2")
+    assert path.read_bytes() == sound
+
+
+def test_any_arrow_tool_reads_a_shard(home: Home) -> None:
+    import pyarrow as pa
+
+    home.shards(1, "--run-depth", "30", scores="s.npy")
+    with pa.OSFile("d/shard-1-of-1.arrow") as file:
+        table = pa.ipc.open_stream(file).read_all()
+    parts = list(read_parts("d/shard-1-of-1.arrow"))
+    assert table["stop_row"].to_pylist() == [part.task.stop_row for part in parts]
+    for name in ("counts", "answer_nan", "lengths", "documents", "scores"):
+        found = [getattr(part, name).reshape(-1).tolist() for part in parts]
+        assert table[name].to_pylist() == found
+
+
+FORGED = {
+    "counts": lambda part: part.counts[:, 1:],
+    "answer_nan": lambda part: part.answer_nan[1:],
+    "lengths": lambda part: -part.lengths,
+    "documents": lambda part: part.documents[:-1],
+    "scores": lambda part: part.scores[:-1],
+    "dtype": lambda part: "float64",
+    "task": lambda part: dataclasses.replace(part.task, first_row=part.task.stop_row),
+}
+
+
+@pytest.mark.parametrize("field", FORGED)
+def test_parts_that_cannot_be_are_refused_whatever_their_digest(home: Home, field: str) -> None:
+    home.shards(2)
+    path = Path("d/shard-1-of-2.arrow")
+    about, (part, *more) = read_about(path), read_parts(path)
+    forged = dataclasses.replace(part, **{field: FORGED[field](part)})
+    write_parts(path, about, [forged, *more] if field != "dtype" else [forged])
+    with pytest.raises(FileError, match="damaged or not complete"):
+        list(read_parts(path))
+    home.refuses("merge", "d", "-o", "o.parquet")
 
 
 @pytest.mark.parametrize("what", ["model", "matrix", "graph", "known"])
@@ -272,11 +308,11 @@ def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) ->
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if never touched
     said = home.refuses("rank", "--graph", "g", "--scores", scores, "--shard", "2/3", "-o", "d",
                         *how)  # fmt: skip
-    assert said.startswith("d/shard-2-of-3.npz: this shard is there, of another ranking (other ")
+    assert said.startswith("d/shard-2-of-3.arrow: this shard is there, of another ranking (other ")
     home.shard("3/3", *how, scores=scores)
     said = home.refuses("merge", "d", "-o", "o.parquet")
     other = "scores" if what in ("model", "matrix") else "graph, split or filter"
-    assert "shard-3-of-3.npz is of another ranking than shard-1-of-3.npz" in said
+    assert "shard-3-of-3.arrow is of another ranking than shard-1-of-3.arrow" in said
     assert f"other {other}" in said
 
 
@@ -299,10 +335,10 @@ def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
     assert home.merged()[1].count(b" e59 ")
     path = Path("ke/entity2id.txt")
     path.write_text(path.read_text().replace("e58\t58\ne59\t59", "e59\t58\ne58\t59"))
-    os.unlink("d/shard-2-of-2.npz")
+    os.unlink("d/shard-2-of-2.arrow")
     shard("2/2")
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-2-of-2.npz is of another ranking than shard-1-of-2.npz (other graph" in said
+    assert "shard-2-of-2.arrow is of another ranking than shard-1-of-2.arrow (other graph" in said
 
 
 def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
@@ -323,11 +359,11 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
     home.shard("4/4")
     home.shard("1/2", "--run-depth", "25")
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-4-of-4.npz is of another ranking than shard-1-of-3.npz" in said
+    assert "shard-4-of-4.arrow is of another ranking than shard-1-of-3.arrow" in said
     assert "number of shards 4 and 3" in said
     assert "--run-depth 25 and 20" in said
-    np.savez("d/other.npz", x=np.zeros(3))
-    assert "other.npz is no shard of a ranking" in home.refuses("merge", "d", "-o", "o.parquet")
+    Path("d/other.arrow").write_bytes(b"ARROW1 and something else")
+    assert "other.arrow is no shard of a ranking" in home.refuses("merge", "d", "-o", "o.parquet")
 
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
@@ -338,10 +374,10 @@ def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch
     wanted = home.merged()
     shutil.copy2("s.npy", "copy.npy")
     os.replace("copy.npy", "s.npy")
-    os.unlink("d/shard-1-of-2.npz")
+    os.unlink("d/shard-1-of-2.arrow")
     home.shard("1/2", scores="s.npy")
     assert home.merged() == wanted
-    os.unlink("d/shard-1-of-2.npz")
+    os.unlink("d/shard-1-of-2.arrow")
     os.utime("s.npy", ns=(0, 12345))
     home.shard("1/2", scores="s.npy")
     assert "other scores" in home.refuses("merge", "d", "-o", "o.parquet")
@@ -370,14 +406,14 @@ def run_shard(which: str, *more: str, **options) -> subprocess.CompletedProcess:
 
 
 def test_a_file_that_may_not_grow(home: Home) -> None:
-    home.shard("0/2")  # the store is written
+    home.shard("1/2", "--plan")  # the store is written
 
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
     done = run_shard("1/2", "-o", "d", preexec_fn=small)
     assert done.returncode == 2, done
-    assert "d/shard-1-of-2.npz: cannot be written (File too large)" in done.stderr
+    assert "d/shard-1-of-2.arrow: cannot be written (File too large)" in done.stderr
     assert "Traceback" not in done.stderr
     assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}
     home.shards(2, "--run-depth", "30")
@@ -386,7 +422,7 @@ def test_a_file_that_may_not_grow(home: Home) -> None:
 
 _FULL = """
 mount -t tmpfs -o size={size}k none d || exit 77
-test {size} = 8 || {{ {kgtrec} --shard 0/2 -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
+test {size} = 8 || {{ {kgtrec} --shard 1/2 --plan -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
 {kgtrec} --shard 1/2 -o d
 code=$?
 ls -A d
@@ -433,7 +469,7 @@ cli.main()
 
 def test_a_killed_shard_is_ranked_again(home: Home) -> None:
     """SIGKILL when some blocks are written; what is left behind is in nobody's way."""
-    home.shard("0/2")
+    home.shard("1/2", "--plan")
     command = [sys.executable, "-c", _SLOW, "rank", "--graph", "g", "--scores", "m.npz",
                "--shard", "1/2", "-o", "d", "-q"]  # fmt: skip
     with subprocess.Popen(command) as process:
@@ -466,10 +502,28 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
 # -- Wrong calls -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "3", "0/0", "5/4", "-1/4", "a/b", "1/2/3"])
-def test_what_names_no_shard(text: str) -> None:
-    with pytest.raises(UsageError, match="names no shard; write 1/16 to 16/16"):
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        *((text, "1/16", "16/16") for text in ("", "3", "a/b", "1/2/3", "-1/4", "0/0")),
+        *((text, "1/4", "4/4") for text in ("0/4", "00/4", "5/4")),
+    ],
+)
+def test_what_names_no_shard(text: str, first: str, last: str) -> None:
+    with pytest.raises(UsageError) as raised:
         parse_shard(text)
+    said = f"--shard {text!r} names no shard: they count from 1; write {first} to {last}"
+    assert str(raised.value) == said
+
+
+def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
+    call = ("rank", "--graph", "g", "--scores", "m.npz", "--shard", "0/2", "-o", "d")
+    assert "they count from 1; write 1/2 to 2/2" in home.refuses(*call)
+    assert not Path("d").exists()
+    said = home.shard("2/2", "--plan")
+    assert "kgtrec: shard 2/2 by questions: " in said
+    assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
+    assert "--plan are of use with --shard only" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:
@@ -492,10 +546,10 @@ def test_wrong_calls_are_one_sentence(home: Home) -> None:
     assert "there is no such folder" in home.refuses("merge", "nowhere", "-o", "o.parquet")
     assert "File exists" in home.refuses(*rank, "--shard", "1/2", "-o", "s.npy")
     home.shards(2, into="e")
-    assert "would overwrite" in home.refuses("merge", "e", "-o", "e/shard-1-of-2.npz")
+    assert "would overwrite" in home.refuses("merge", "e", "-o", "e/shard-1-of-2.arrow")
 
 
 def test_names_sort_by_number() -> None:
     names = [shard_name(number, 120) for number in range(1, 121)]
     assert names == sorted(names)
-    assert names[6] == "shard-007-of-120.npz"
+    assert names[6] == "shard-007-of-120.arrow"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -28,15 +29,16 @@ class Running:
         self.process = subprocess.Popen(
             [*command, "--port", str(port), *more],
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            env={**os.environ, "XDG_STATE_HOME": str(sheet.parent / "state")},
         )  # fmt: skip
         assert self.process.stderr is not None
         first = self.process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", first)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", first)
         if not found:
             self.kill()
             raise AssertionError(first + self.process.stderr.read())
         self.url, self.port = found[0], int(found[1])
-        self.token = self.get("/api/state")[1]["token"]
+        self.token = found[2]
 
     def __enter__(self) -> Running:
         return self
@@ -76,7 +78,7 @@ class Running:
         return reply.status, json.loads(raw) if is_json else raw
 
     def get(self, path: str, **headers: str) -> tuple[int, Any]:
-        return self.ask("GET", path, None, headers)
+        return self.ask("GET", path, None, {"X-Judge-Token": self.token, **headers})
 
     def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
         given = {"Content-Type": "application/json", "X-Judge-Token": self.token}

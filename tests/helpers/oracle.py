@@ -384,11 +384,11 @@ def ndcg(documents: Sequence[int], answers: Iterable[int], k: int) -> float:
 
 
 def entity_popularity(splits: Splits) -> dict[int, int]:
-    """Triples of all splits in which an entity stands; a triple h = t counts once."""
+    """Times an entity is head, plus times it is tail, in triples of all splits."""
     counts: dict[int, int] = {}
     for triples in splits.values():
         for head, _, tail in distinct(triples):
-            for entity in {head, tail}:
+            for entity in (head, tail):
                 counts[entity] = counts.get(entity, 0) + 1
     return counts
 

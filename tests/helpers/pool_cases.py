@@ -53,11 +53,11 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, least_systems: int = 1) -> Case:
     graph = draw(graphs())
     tests = listed(graph, "test")
     seeds = draw(st.lists(st.sampled_from(tests), min_size=1, max_size=6, unique=True))
-    n_systems = draw(st.integers(1, 3))
+    n_systems = draw(st.integers(least_systems, 3))
     random = np.random.default_rng(draw(st.integers(0, 2**20)))
     shape = (len(graph.questions("test")), N_ENTITIES)
     scores = {f"s{i}": random.integers(0, 5, shape).astype(np.float32) for i in range(n_systems)}

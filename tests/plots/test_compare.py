@@ -126,7 +126,7 @@ def test_bump_chart_lines_lead_from_place_to_place() -> None:
     (one,) = found.over_systems
     low, high = (f"{end:.2f}".replace("-", MINUS) for end in one.tau_interval)
     assert f"τ = {one.tau:.2f}\n[{low}, {high}]".replace("-", MINUS) in texts(axes)
-    assert axes.get_xlabel() == "MRR: 95% intervals over systems"
+    assert axes.get_xlabel() == "MRR: 95% intervals over systems; grey: equal values"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["sparse", "full"]
 
 
@@ -200,9 +200,9 @@ def test_depth_curves_with_and_without_intervals() -> None:
 
 def test_p_curves_give_the_areas() -> None:
     found = discrimination_of({"x": [0.5, 0.1], "y": [0.2, 0.0]})
-    (axes,) = figures.p_curves(found).axes
-    told = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert told == ["x: 0.3000", "y: 0.1000"]
+    drawn = figures.p_curves(found)
+    told = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert told == ["x: 0.3000", "y: 0.1000", "p = 0.05"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_rank_distribution_is_hits_at_every_k(results):
 
 def test_random_line_is_what_a_random_scorer_expects(results):
     ranks = results["free"].ranks
-    points, share = lines_of(figures.rank_distribution({"free": ranks}))["random"].T
+    points, share = lines_of(figures.rank_distribution({"free": ranks}))[figures.CHANCE].T
     for k, expected in zip(points, share, strict=True):
         assert expected == pytest.approx(np.mean([min(k / c, 1) for c in ranks.candidates]))
 
@@ -82,7 +82,7 @@ def test_tie_widths_and_the_name_of_a_model_without_ties(results):
 def test_ranks_without_any_tie_have_a_figure(results, tmp_path: Path):
     drawn = figures.tie_widths({"free": results["free"].ranks})
     save(drawn, tmp_path / "none.svg")
-    assert drawn.axes[0].get_legend().get_texts()[0].get_text() == "free (no ties)"
+    assert drawn.legends[0].get_texts()[0].get_text() == "free (no ties)"
 
 
 def test_rank_types_stand_where_the_result_says(results):
@@ -142,6 +142,7 @@ def test_alignment_sizes_of_several_models_share_the_panels():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "200 pairs",
         "1000 pairs",
+        "all repeats (line: mean)",
     ]
     other = SizeExperiment(np.array([10]), {"mr": np.ones((1, 1))}, "both")
     with pytest.raises(UsageError, match="ask for the same metrics"):

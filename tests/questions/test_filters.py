@@ -100,12 +100,13 @@ def test_filters_that_are_none(how: dict, message: str, tmp_path: Path) -> None:
 def test_only_a_filter_without_a_split_warns() -> None:
     graph = graph_of(*NAMES)
     with pytest.warns(FilterWarning, match="'test', as at validation time") as caught:
-        graph.questions("valid", filter="valid")
+        graph.questions("test", filter="valid")
     assert caught[0].filename == __file__
     with pytest.warns(FilterWarning, match="leaves out 'valid'"):
         graph.questions(filter=("train", "test"))
     for name in ("all", "test", "raw", None):
         graph.questions(filter=name)  # a warning would be an error here
+    graph.questions("valid", filter="valid")  # the protocol for that split
 
 
 # -- Known triples from files ------------------------------------------------------------------

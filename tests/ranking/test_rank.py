@@ -272,14 +272,14 @@ def test_laid_out_views_are_not_copied_to_nan():
         kgtrec.rank(laid_out(np.zeros((2, 3), np.float32), layout), graph_case().questions())
 
 
-def test_popularity_is_counted_in_triples():
-    """Entities over all splits, each distinct triple once; relations in the evaluated split."""
+def test_popularity_is_counted_in_distinct_triples():
+    """Entities over all splits, as head and as tail; relations in the evaluated split."""
     splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}
     graph = graph_case(n_relations=2, splits=splits)
     scores = np.zeros((len(graph.asked()[0]), 3), np.float32)
     ranks, _ = kgtrec.rank(scores, graph.questions())
     counts = oracle.entity_popularity(splits)
-    assert counts == {0: 3, 1: 3, 2: 1}
+    assert counts == {0: 3, 1: 3, 2: 2}
     assert ranks.answer_popularity.tolist() == [counts[a] for a in ranks.answer.tolist()]
     assert ranks.relation_popularity.tolist() == [1] * 4
 

@@ -280,7 +280,7 @@ def stratified_mrr(ranks, value: np.ndarray, world: World, beta_e: float, beta_r
     for split in world.splits.values():
         for h, _, t in split:
             popularity[h] += 1
-            popularity[t] += h != t
+            popularity[t] += 1
     by_triple = defaultdict(list)
     for triple, answer, f in zip(ranks.triple.tolist(), ranks.answer.tolist(), value, strict=True):
         by_triple[triple].append((popularity[answer] ** -beta_e, f))

@@ -35,7 +35,7 @@ def evaluated(graph: kgtrec.Graph, sides: str = "both") -> Result:
 def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[str, list[str]]:
     """Dimension -> the group of each instance, worked out one by one."""
     ranks, train = result.ranks, listed(graph, "train")
-    popularity = [sum(e in (h, t) for h, _, t in listed(graph)) for e in range(N_ENTITIES)]
+    popularity = [sum((e == h) + (e == t) for h, _, t in listed(graph)) for e in range(N_ENTITIES)]
     cuts = [percentile(popularity, percent) for percent in (25, 50, 75)]
     kinds = [
         category(sorted({(h, t) for h, q, t in train if q == r}), 1.5) for r in range(N_RELATIONS)

@@ -155,7 +155,7 @@ class ByArray:
         self.scores = scores
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        return np.array(self.scores, dtype=dtype, copy=copy)
+        return np.asarray(self.scores, dtype=dtype)  # numpy 1 knows no copy=None
 
 
 class ByDlpack:

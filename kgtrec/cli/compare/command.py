@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +26,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
     help="both.realistic.micro.hits@10, both.macro.map_cut_20, ...; with --qrels map, P.10, AP@20, "
-    "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+    "kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
 )  # fmt: skip
 @click.option(
     "--test", type=click.Choice(TESTS), default=None,
@@ -86,6 +85,10 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
 )  # fmt: skip
 @click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
+@click.option(
+    "--entities", type=click.IntRange(1), metavar="N",
+    help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
+)  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
     help="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
@@ -180,6 +183,7 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
     tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
     more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
     pool = given["reuse"] or given["depths"]
+    of_answers = [key for key in given["keys"] if key.startswith("kg_")]
     single = len(given["keys"]) == 1 and "," not in given["keys"][0]
     wrong = [
         (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
@@ -190,6 +194,11 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         (pool and not given["graph"],
          f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
         (given["graph"] and not pool, "--graph goes with --reuse or --depths"),
+        (of_answers and not qrels,
+         f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr and "
+         "the like are the filtered ones"),
+        (of_answers and pool, f"{', '.join(of_answers)} cannot be valued again by depth or pool"),
+        (given["entities"] and not of_answers, "--entities is for kg_ measures; ask for one"),
         (more, f"{' and '.join(more)}: of the comparison itself only, not of "
          f"{' and '.join(chosen)}; take --plot"),
         (repeats and not given["stability"], "--repeats goes with --stability"),
@@ -218,7 +227,9 @@ def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:
         from kgtrec.study.pooling.ranked_lists import system_names
 
         return dict(zip(system_names(files), files, strict=True))
-    short = [Path(file).name.removesuffix(".parquet").removesuffix(".ranks") for file in files]
+    from kgtrec.ranking.parquet import system_name
+
+    short = [system_name(file) for file in files]
     return {
         file if short.count(stem) > 1 or not stem else stem: file
         for stem, file in zip(short, files, strict=True)

@@ -69,8 +69,10 @@ def _two_sets(wish: Wish, other: str) -> tuple[tuple[list[Samples], list[Samples
     if wish.qrels is not None:
         from kgtrec.study.comparison.run_samples import samples_of_runs
 
-        ours, missing = samples_of_runs(wish.qrels, wish.systems, wish.keys)
-        theirs, missing_there = samples_of_runs(other, wish.systems, wish.keys)
+        ours, missing = samples_of_runs(wish.qrels, wish.systems, wish.keys, entities=wish.entities)
+        theirs, missing_there = samples_of_runs(
+            other, wish.systems, wish.keys, entities=wish.entities
+        )
         notes = missing_notes(missing, len(ours[0])) + missing_notes(missing_there, len(theirs[0]))
         return (ours, theirs), notes
     from kgtrec.ranking.ranks import Ranks

@@ -39,6 +39,7 @@ class Wish:
     reuse: str | None
     depths: str | None
     graph: str | None
+    entities: int | None = None
 
 
 @dataclass

@@ -51,7 +51,7 @@ def _samples(wish: Wish, keys: Sequence[str]) -> tuple[list[Samples], list[str]]
 
     if wish.qrels is None:
         return samples_of_ranks(_load(wish), keys), []
-    samples, missing = samples_of_runs(wish.qrels, wish.systems, keys)
+    samples, missing = samples_of_runs(wish.qrels, wish.systems, keys, entities=wish.entities)
     return samples, missing_notes(missing, len(samples[0]))
 
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.measures.names import Column
 
+AS_LISTED = (
+    "kg_ measures are of ranks as listed: other answers in the qrels do not count, but what other "
+    "splits know does, unless the run was filtered when it was made"
+)
+
 
 @click.command(short_help="trec_eval measures of TREC run files.", context_settings=options.CONTEXT)
 @click.argument("qrels", metavar="QRELS", required=False)
@@ -49,7 +54,9 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     official ones). A line on standard error counts the queries with ties that could change the
     asked measures; nothing is said if there are none.
 
-    Measures kg_* are micro metrics, means over answers of filtered, realistic ranks. They come as
+    Measures kg_* are micro metrics, means over answers of realistic ranks as listed: other answers
+    of a query do not count in a rank, but all else that the run holds does, also what other splits
+    know, unless the run was filtered when it was made (as those of `kgtrec rank` are). They come as
     an interval, NAME_low and NAME_high, because an answer that the run does not hold may have any
     rank behind it, up to the number of entities; both are equal where the run holds all answers.
 
@@ -169,6 +176,8 @@ def _say_notes(run: Scored, call: options.Call, start: str) -> None:
         )
     if run.tied:
         notes.append(_ties(run, call))
+    if call.beyond.micro:
+        notes.append(AS_LISTED)
     if run.missing_answers:
         notes.append(_missing_answers(run, call))
     if call.show_engines:

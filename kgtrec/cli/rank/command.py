@@ -45,7 +45,7 @@ def command(**given: Any) -> None:
     As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
 
     \b
-    kgtrec rank --graph FB15k-237 --scores model.npz --shard 0/16 -o shards/
+    kgtrec rank --graph FB15k-237 --scores model.npz --shard 1/16 -o shards/ --plan
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
@@ -53,8 +53,8 @@ def command(**given: Any) -> None:
     if given["shard"] is not None:
         _rank_shard(asked, scoring, given)
         return
-    if given["by"] or given["memory"]:
-        raise UsageError("--by and --memory are of use with --shard only; leave them out")
+    if given["by"] or given["memory"] or given["plan"]:
+        raise UsageError("--by, --memory and --plan are of use with --shard only; leave them out")
     _rank_whole(asked, scoring, given)
 
 
@@ -70,7 +70,7 @@ def _rank_shard(asked: options.Asked, scoring: options.Scoring, given: dict[str,
         asked, scoring, given["shard"], given["output"],
         run_depth=given["run_depth"] if _given("run_depth") else 0,
         by=given["by"] or "auto", memory=given["memory"] or "2GB",
-        show=False if given["quiet"] else None,
+        plan_only=given["plan"], show=False if given["quiet"] else None,
     )  # fmt: skip
 
 

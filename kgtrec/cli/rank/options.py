@@ -108,8 +108,13 @@ _HOW_SCORED = (
 _IN_PARTS = (
     click.option(
         "--shard", metavar="I/N",
-        help="Rank part I of N alone, as a job of its own, into the folder -o, for `kgtrec merge`. "
-        "0/N ranks nothing: it reads the graph and prints the plan.",
+        help="Rank part I of N (1/N to N/N) alone, as a job of its own, into the folder -o, for "
+        "`kgtrec merge`.",
+    ),
+    click.option(
+        "--plan", is_flag=True,
+        help="With --shard: rank nothing, but store the questions for all shards and print how "
+        "long one takes.",
     ),
     click.option(
         "--by", type=click.Choice(["auto", "questions", "entities"]),

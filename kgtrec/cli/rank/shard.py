@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec._internal.atomic_file import sync_folder
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -26,23 +27,24 @@ def rank_one(
     run_depth: int,
     by: str,
     memory: str,
+    plan_only: bool,
     show: bool | None,
 ) -> None:
-    """Rank a shard into its file in ``folder``, after printing the plan."""
+    """Rank a shard into its file in ``folder``, after printing the plan; or only print that."""
     from kgtrec.cluster.plan import memory_bytes
     from kgtrec.cluster.shards.shard import parse_shard, rank_shard
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
     _check_folder(folder, asked.graph, scoring.scores)
-    opened = _opened(asked, scoring, folder, max(number, 1), count, run_depth, by, show)
-    state = "missing" if number == 0 else opened.found()
+    opened = _opened(asked, scoring, folder, number, count, run_depth, by, show)
+    state = "missing" if plan_only else opened.found()
     if state == "whole":
         _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
         return
     plan = opened.plan(memory)
-    _say(f"shard {max(number, 1)}/{count} by {opened.about['by']}: {plan}", show)
-    if number == 0:
+    _say(f"shard {number}/{count} by {opened.about['by']}: {plan}", show)
+    if plan_only:
         return
     if "sampled_hash" in opened.about["scores"]:
         _say(f"{scoring.scores} is over 1 GiB and known by its size, time and samples: leave it as "
@@ -93,6 +95,7 @@ def _check_folder(folder: str, graph: str, scores: str) -> None:
         raise UsageError(f"-o {folder} is {inputs[path]}; name a folder of its own for the shards")
     try:
         Path(folder).mkdir(exist_ok=True)
+        sync_folder(Path(folder).absolute().parent)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
         mend = "give the name of a folder, to be made in one that there is"

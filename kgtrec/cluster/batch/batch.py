@@ -16,11 +16,11 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.atomic_file import check_writable
+from kgtrec._internal.atomic_file import check_writable, make_folder
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import rank_parts
-from kgtrec.cluster.dask.workers import SchedulerLost, opened_client
+from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, opened_client, valid_patience
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish
 from kgtrec.cluster.plan import memory_bytes
@@ -50,6 +50,7 @@ def run_batch(
     client: Client | None = None,
     workers: int | None = None,
     tell: Callable[[Outcome | str], None] = lambda said: None,
+    patience: float = PATIENCE,
 ) -> list[Outcome]:
     """Do what is left of a batch, and write its summary.
 
@@ -62,6 +63,8 @@ def run_batch(
         How many of these; one per core by default.
     tell : callable, optional
         Is told every job's plan (a text), then its outcome, as they come.
+    patience : float, default 60
+        Seconds that there may be no worker; see `kgtrec.cluster.rank`.
 
     Returns
     -------
@@ -71,31 +74,33 @@ def run_batch(
     Raises
     ------
     ClusterError
-        The scheduler is gone. What was done is kept; run again.
+        The scheduler is gone, or has had no worker for `patience` seconds. What was done is kept;
+        run again.
     UsageError
         Another batch is at work in the same output folder, or Dask is missing.
     FileError
         The output folder cannot be written.
     """
     memory_bytes(batch.memory)
+    patience = valid_patience(patience)
     with _locked(batch.output):
-        for left_behind in list(batch.output.rglob(".kgtrec-*.tmp")):  # by a run that was killed
-            if left_behind.is_dir():
-                shutil.rmtree(left_behind, ignore_errors=True)
-            else:
-                left_behind.unlink(missing_ok=True)
         records = Records(batch)
+        for path in list(records.left_behind()):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         outcomes = {outcome.job.name: outcome for outcome in batch_status(batch)}
         left = [one.job for one in outcomes.values() if one.state != "finished"]
         if left:
-            with opened_client(client, batch.output / "work", workers) as dask:
-                for outcome in _all_of(left, _Doer(batch, records, dask, tell)):
+            with opened_client(client, records.work_folder, workers) as dask:
+                for outcome in _all_of(left, _Doer(batch, records, dask, tell, patience)):
                     outcomes[outcome.job.name] = outcome
                     tell(outcome)
         found = list(outcomes.values())
         records.write_summary(found)
         if not any(records.parts.glob("**/*.part")):  # nothing to go on with
-            shutil.rmtree(batch.output / "work", ignore_errors=True)
+            shutil.rmtree(records.work_folder, ignore_errors=True)
         return found
 
 
@@ -103,7 +108,7 @@ def run_batch(
 def _locked(output: Path) -> Iterator[None]:
     """Nobody else works in the folder; the lock ends with the process, however that ends."""
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
     except OSError:
         check_writable(output)  # says what is wrong
         raise
@@ -138,8 +143,10 @@ class _Doer:
         records: Records,
         client: Client,
         tell: Callable[[Outcome | str], None],
+        patience: float,
     ) -> None:
         self.batch, self.records, self.client, self.tell = batch, records, client, tell
+        self.patience = patience
         keys = [with_side(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
@@ -162,9 +169,9 @@ class _Doer:
             return self.records.failed(job, text)
 
     def _finished(self, job: Job) -> Outcome:
-        self.records.clear(job)
         before = self.records.fresh_inputs(job)
         questions = self._asked(job)
+        self.records.clear(job, before)
         ranks, run = self._ranked(job, questions)
         names = {key: job.measure(key) for key in self.batch.measures}
         asked = parse_all([name for name in names.values() if name is not None])
@@ -173,7 +180,7 @@ class _Doer:
         if self.records.fresh_inputs(job) != before:
             raise InputError("its inputs changed while they were ranked; run the batch again")
         path = self.records.ranks(job)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         result.ranks.save(path)
         outcome = self.records.finished(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
@@ -183,7 +190,7 @@ class _Doer:
         inputs = make_inputs(
             job.scores,
             questions,
-            self.batch.output / "work",
+            self.records.work_folder,
             run_depth=self.depth,
             rows=job.settings.get("rows", "questions"),
             higher_is_better=job.higher_is_better,
@@ -196,6 +203,7 @@ class _Doer:
             folder=self.records.work(job),
             progress=False,
             tell=lambda plan: self.tell(f"{job.name}: {plan}"),
+            patience=self.patience,
         )
         return finish(parts, inputs)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.errors import FileError, KgtrecError, UsageError, is_url
 from kgtrec.measures import parse_all
 
 __all__ = ["Batch", "Job", "read_jobs", "with_side"]
@@ -53,6 +53,7 @@ MEASURES = (
 
 # A letter first: the folders of a dataset are read back as numbers where they look like some.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
+_MOUNT = "copy or mount what is there, and give its path"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 _BATCH = {
@@ -184,9 +185,9 @@ class _Reader:
         )
         if not jobs and not self.faults:
             self._fault("models", "no model belongs to any graph: there is nothing to do")
+        output = self._path("output", top["output"], {})
         self._complain()
-        output = self.path.parent / top["output"]
-        return Batch(self.path, output, top.get("memory", "2GB"), measures, jobs)
+        return Batch(self.path, Path(output), top.get("memory", "2GB"), measures, jobs)
 
     def _fault(self, key: str, text: str) -> None:
         self.faults.append(f"{key}: {text}" if key else text)
@@ -303,6 +304,8 @@ class _Reader:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
                 self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
+        if is_url(filled):
+            self._once(place, f"{filled!r} is a URL; {_MOUNT}")
         return str(self.path.parent / filled)
 
     def _once(self, key: str, text: str) -> None:

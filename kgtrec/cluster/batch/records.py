@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.atomic_file import atomic_write, make_folder
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import Batch, Job
@@ -33,6 +33,7 @@ __all__ = ["Outcome", "Records", "summary"]
 _WHOLE = 256 << 20  # files up to this size are known by their bytes
 _SAMPLES, _SAMPLE = 256, 64 << 10
 _FORMAT = 1
+_CHECK = "check the job file's paths"
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,14 @@ class Records:
         return self.output / "ranks" / folder / "ranks.parquet"
 
     @property
+    def work_folder(self) -> Path:
+        """What is of use until all is done; nobody else has a folder of this name, so it may go."""
+        return self.output / ".kgtrec-work"
+
+    @property
     def parts(self) -> Path:
         """Where parts of unfinished jobs are kept."""
-        return self.output / "work" / "parts"
+        return self.work_folder / "parts"
 
     def work(self, job: Job) -> Path:
         """Those of one job."""
@@ -85,6 +91,13 @@ class Records:
 
     def _record(self, job: Job) -> Path:
         return self.output / "records" / job.graph / job.protocol / f"{job.model}.json"
+
+    def left_behind(self) -> Iterator[Path]:
+        """Unfinished files of a batch that was killed; no others, whose writers may be alive."""
+        for place in (
+            "ranks/graph=*/**", "records/*/**", f"{self.work_folder.name}/**",
+        ):  # fmt: skip
+            yield from self.output.glob(f"{place}/.kgtrec-*.tmp")
 
     def fresh_inputs(self, job: Job) -> str:
         """As `inputs`, of the files as they are now."""
@@ -117,18 +130,20 @@ class Records:
                 whole = stat.st_size <= _WHOLE
                 self._hashes[path] = hash_file(path) if whole else _sampled(path, stat)
             except OSError as error:
-                raise FileError(
-                    path, found=error.strerror or str(error), mend="check the job file's paths"
-                ) from None
+                raise FileError(path, found=error.strerror or str(error), mend=_CHECK) from None
         return self._hashes[path]
+
+    def _read(self, job: Job) -> dict[str, Any]:
+        """A job's record; empty if there is none that can be used."""
+        try:
+            found = json.loads(self._record(job).read_bytes())
+            return dict(found) if found["format"] == _FORMAT else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
 
     def outcome(self, job: Job) -> Outcome:
         """How a job stands, from its files alone."""
-        try:
-            found = json.loads(self._record(job).read_bytes())
-            record = found if found["format"] == _FORMAT else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            record = {}
+        record = self._read(job)
         if not record:
             parts = sum(1 for _ in self.work(job).glob("**/*.part"))
             return Outcome(job, "begun", f"{parts} parts") if parts else Outcome(job, "waiting")
@@ -149,8 +164,10 @@ class Records:
             return Outcome(job, "changed", "measures were added to the job file")
         return Outcome(job, "finished", values={key: _number(values[key]) for key in wanted})
 
-    def clear(self, job: Job) -> None:
-        """Take what is stale out of the dataset, before a job is done anew."""
+    def clear(self, job: Job, inputs: str) -> None:
+        """Take ranks of other inputs out of the dataset, before those of these take their place."""
+        if self._read(job).get("inputs") == inputs:
+            return
         for path in (self._record(job), self.ranks(job)):
             with suppress(FileNotFoundError):
                 path.unlink()
@@ -167,14 +184,22 @@ class Records:
         return Outcome(job, "finished", values=values)
 
     def failed(self, job: Job, reason: str) -> Outcome:
-        """Record why a job failed, if that can be written."""
+        """Record why a job failed, if that can be written; but not over a result that may stand:
+        its inputs are those of before, or cannot be read for the moment."""
+        inputs = self._read(job).get("inputs")
+        try:
+            stands = inputs is not None and inputs == self.fresh_inputs(job)
+        except InputError:
+            stands = inputs is not None
+        if stands:
+            return Outcome(job, "failed", reason)
         with suppress(FileError, OSError):
             self._write(job, {"format": _FORMAT, "failed": reason})
         return Outcome(job, "failed", reason)
 
     def _write(self, job: Job, record: dict[str, Any]) -> None:
         path = self._record(job)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with atomic_write(path) as file:
             file.write(json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
 
@@ -210,7 +235,12 @@ def _number(value: Any) -> float:
 
 def _score_files(scores: str) -> list[Path]:
     path = Path(scores)
-    return sorted(path.glob("*.npy")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("*.npy"))
+    if not found:  # nothing may be mounted here
+        raise FileError(path, found="no .npy shard in this folder", mend=_CHECK)
+    return found
 
 
 def _sampled(path: str, stat: os.stat_result) -> str:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.progress import progress_bar
+from kgtrec.cluster.dask.tasks import do_all
 from kgtrec.cluster.dask.transfer import Shipment, Workers, located
-from kgtrec.cluster.dask.workers import Refusal, do_all, guarded
+from kgtrec.cluster.dask.workers import PATIENCE, Refusal, guarded
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Task, answer_scores, partial
+from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.errors import InputError
+from kgtrec.ranking.partial import Task
 from kgtrec.scores.arrays import as_array, score_dtype
 
 if TYPE_CHECKING:
@@ -45,7 +47,12 @@ class _Row:
 
 
 def rank_chunks(
-    source: Any, inputs: Inputs, client: Client, retries: int, progress: bool | None
+    source: Any,
+    inputs: Inputs,
+    client: Client,
+    retries: int,
+    progress: bool | None,
+    patience: float = PATIENCE,
 ) -> tuple[Ranks, Run]:
     """Ranks and run of a Dask array; see `kgtrec.cluster.rank`.
 
@@ -57,6 +64,7 @@ def rank_chunks(
     client : distributed.Client
     retries : int
     progress : bool or None
+    patience : float
     """
     store = inputs.store()
     source = _checked(source, store.n_rows, store.n_columns)
@@ -66,14 +74,15 @@ def rank_chunks(
     rows = [_Row(n, span, columns) for n, span in enumerate(_bounds(source.chunks[0]))]
     blocks = source.to_delayed()
     parts = []
-    with Workers(client, inputs, retries) as workers:
+    with Workers(client, inputs, retries, patience) as workers:
 
         def submit(row: _Row) -> Future:
             graph = _graph(row, list(blocks[row.number]), workers.where)
             return client.compute(graph, retries=retries)
 
         with progress_bar(store.n_rows, "rows", progress) as bar:
-            for row, part in do_all(client, rows, submit, workers.prepare):
+            done = do_all(client, rows, submit, workers.prepare, patience=patience)
+            for row, part in done:
                 parts.append(part)
                 bar.update(row.rows[1] - row.rows[0])
     return finish(parts, inputs)

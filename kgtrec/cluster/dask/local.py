@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["local_client"]
+__all__ = ["COME_BACK", "local_client"]
+
+# Dask ends a worker for good that is not back 15 s after it was lost, and a machine under load may
+# need longer to start a process: killed workers were gone one by one. How long there may be none is
+# for `patience` to say.
+COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
 
 @contextmanager
@@ -34,10 +39,12 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
     RuntimeError
         They did not start.
     """
+    import dask
     from distributed import Client, LocalCluster
 
     stack = ExitStack()
     try:
+        stack.enter_context(dask.config.set(COME_BACK))
         with _undisturbed():
             # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
             cluster = LocalCluster(

@@ -11,18 +11,21 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.atomic_file import make_folder
 from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.content_hash import identify_scores, signature
+from kgtrec.cluster.dask.tasks import do_all
 from kgtrec.cluster.dask.transfer import Work, Workers
-from kgtrec.cluster.dask.workers import do_all, opened_client
+from kgtrec.cluster.dask.workers import PATIENCE, opened_client, valid_patience
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Partial
+from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.plan import make_plan, memory_bytes
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import InputError
+from kgtrec.ranking.partial import PartialRanks
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -52,6 +55,7 @@ def rank(
     folder: str | PathLike[str] | None = None,
     retries: int = 3,
     progress: bool | None = None,
+    patience: float = PATIENCE,
 ) -> tuple[Ranks, Run]:
     """Rank every answer of every question on the workers of a Dask cluster.
 
@@ -78,6 +82,9 @@ def rank(
         How often a task that fails is tried again, anywhere.
     progress : bool, optional
         As for `kgtrec.rank`, as the scheduler reports tasks finished.
+    patience : float, default 60
+        Seconds. Work goes on with the workers that are left; if there has been none for so long, at
+        the start or after losses, it ends in a `ClusterError`. ``float("inf")``: for queues.
 
     Returns
     -------
@@ -92,13 +99,15 @@ def rank(
     UsageError
         Too little memory, a source without a file (a callable), workers of another version.
     ClusterError
-        The scheduler is gone, or a task killed its workers again and again.
+        There has been no worker for `patience` seconds, the scheduler is gone, or a task killed its
+        workers again and again. Finished parts stay in `folder`.
 
     Notes
     -----
     Without a client, put the call under ``if __name__ == "__main__":`` in a script: the workers
     import it.
     """
+    patience = valid_patience(patience)
     with ExitStack() as stack:
         work = _work_folder(stack, folder)
         given = None if is_dask_array(source) else source
@@ -110,11 +119,12 @@ def rank(
         if given is None:
             from kgtrec.cluster.dask.dask_array import rank_chunks
 
-            return rank_chunks(source, inputs, dask, retries, progress)
+            return rank_chunks(source, inputs, dask, retries, progress, patience)
         kept, tell = None if folder is None else work, _printed(progress)
         parts = rank_parts(
-            inputs, dask, memory, folder=kept, retries=retries, progress=progress, tell=tell
-        )
+            inputs, dask, memory, folder=kept, retries=retries, progress=progress, tell=tell,
+            patience=patience,
+        )  # fmt: skip
         return finish(parts, inputs)
 
 
@@ -123,8 +133,8 @@ def _work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
         return Path(stack.enter_context(temporary))
+    make_folder(folder)
     work = Path(folder).absolute()
-    work.mkdir(parents=True, exist_ok=True)
     return work
 
 
@@ -160,7 +170,8 @@ def rank_parts(
     retries: int = 3,
     progress: bool | None = None,
     tell: Callable[[str], None] | None = None,
-) -> list[Partial]:
+    patience: float = PATIENCE,
+) -> list[PartialRanks]:
     """Parts of all rows with all entities.
 
     Parameters
@@ -174,10 +185,12 @@ def rank_parts(
     progress : bool, optional
     tell : callable, optional
         Is told the plan, before the work.
+    patience : float
+        Seconds to wait for a worker.
     """
     check = _unchanged(inputs)
     kept = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
-    with Workers(client, inputs, retries) as workers:
+    with Workers(client, inputs, retries, patience) as workers:
         works = _planned(workers, memory_bytes(memory), kept, tell)
         found, left = _Joiner(inputs, works), []
         with progress_bar(len(works), "parts", progress) as bar:
@@ -188,9 +201,8 @@ def rank_parts(
                 else:
                     found.add(work, part)
                     bar.update()
-            for work, part in do_all(
-                client, left, workers.submit, workers.prepare, window=workers.window
-            ):
+            done = do_all(client, left, workers.submit, workers.prepare, workers.window, patience)
+            for work, part in done:
                 check()
                 workers.done(work)
                 if kept is not None:
@@ -262,10 +274,10 @@ class _Joiner:
         self._wanted: dict[tuple[int, int], int] = {}
         for work in works:
             self._wanted[work.rows] = self._wanted.get(work.rows, 0) + 1
-        self._waiting: dict[tuple[int, int], list[Partial]] = {}
-        self._whole: list[Partial] = []
+        self._waiting: dict[tuple[int, int], list[PartialRanks]] = {}
+        self._whole: list[PartialRanks] = []
 
-    def add(self, work: Work, part: Partial) -> None:
+    def add(self, work: Work, part: PartialRanks) -> None:
         """Take one part; joins its block if it was the last."""
         waiting = self._waiting.setdefault(work.rows, [])
         waiting.append(part)
@@ -273,6 +285,6 @@ class _Joiner:
             ordered = sorted(self._waiting.pop(work.rows), key=lambda part: part.task)
             self._whole.append(merge(ordered, self._inputs))
 
-    def parts(self) -> list[Partial]:
+    def parts(self) -> list[PartialRanks]:
         """All blocks."""
         return self._whole

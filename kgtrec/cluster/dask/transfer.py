@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, HeldScores, ScoreFiles
-from kgtrec.cluster.dask.workers import guarded, look_at_workers
+from kgtrec.cluster.dask.workers import PATIENCE, PiecesGone, guarded, look_at_workers
 from kgtrec.cluster.merge_parts import perform
-from kgtrec.cluster.part import Inputs, Task
+from kgtrec.cluster.part import Inputs
+from kgtrec.ranking.partial import Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -56,6 +57,8 @@ class Workers:
     client : distributed.Client
     inputs : Inputs
     retries : int
+    patience : float
+        Seconds to wait for a worker.
 
     Attributes
     ----------
@@ -67,10 +70,12 @@ class Workers:
         What tasks are given.
     """
 
-    def __init__(self, client: Client, inputs: Inputs, retries: int) -> None:
+    def __init__(
+        self, client: Client, inputs: Inputs, retries: int, patience: float = PATIENCE
+    ) -> None:
         self.client, self.inputs, self.retries = client, inputs, retries
         paths = [str(Path(inputs.folder) / "meta.json"), *paths_of(inputs)]
-        self.shared = look_at_workers(client, paths)
+        self.shared = look_at_workers(client, paths, patience)
         self.threads = sum(client.nthreads().values())
         self.where: Inputs | Shipment = inputs
         self._sent: dict[Work, Future] = {}
@@ -156,6 +161,7 @@ def located(where: Inputs | Shipment) -> Inputs:
 
 _PIECE = 32 << 20
 _COPIES = 2  # of each piece: a worker may be lost
+_GLANCE = 3.0  # seconds without a piece, after which it is asked who has it
 
 _lock = Lock()
 
@@ -245,18 +251,30 @@ def unpacked(shipment: Shipment) -> Inputs:
 def _fetch(shipment: Shipment, folder: Path) -> None:
     from distributed import get_client
 
-    pieces = iter(get_client().get_dataset(shipment.name))
+    client = get_client()
+    pieces = iter(client.get_dataset(shipment.name))
     beside = folder.with_name(f"{folder.name}-{os.getpid()}")
     (beside / "store").mkdir(parents=True)
     try:
         for name, count in shipment.files:
             with open(beside / name, "wb") as file:
                 for piece in islice(pieces, count):
-                    file.write(piece.result())
+                    file.write(_received(client, piece))
         beside.rename(folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+
+
+def _received(client: Client, piece: Future) -> bytes:
+    """The bytes of a piece. Nobody tells of a piece whose workers were all lost before this one
+    asked for it, and its result would be waited for without end."""
+    while True:
+        try:
+            return piece.result(timeout=_GLANCE)
+        except TimeoutError:
+            if not any(client.who_has([piece]).values()):
+                raise PiecesGone("files that were sent are on no worker any more") from None
 
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:

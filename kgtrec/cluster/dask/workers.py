@@ -1,39 +1,43 @@
-"""Work on the workers of a Dask cluster: one's own processes or any client, losses and all.
+"""The workers of a Dask cluster: one's own processes or any client, and whether they can work.
 
 Dask is imported by the functions that use it, so that this module loads without it.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.threads import available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.dask.local import local_client
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
+from kgtrec.errors import FileError, KgtrecError, UsageError
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 __all__ = [
+    "PATIENCE",
     "ClusterError",
+    "Gone",
+    "PiecesGone",
     "Refusal",
     "SchedulerLost",
+    "a_worker",
     "connected",
-    "do_all",
     "guarded",
     "look_at_workers",
+    "no_workers",
     "opened_client",
     "refuse_unguarded",
+    "valid_patience",
 ]
 
 
@@ -46,16 +50,14 @@ def refuse_unguarded() -> None:
         )
 
 
-Work = TypeVar("Work")
-
-WAIT = 60.0
-"""Seconds that a cluster is given to have a worker, at the start and after a loss."""
+PATIENCE = 60.0
+"""Seconds that a cluster may be without any worker, at the start and after a loss."""
 
 CONNECT = 10.0
 """Seconds that a scheduler is given to answer."""
 
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds after each loss, until it is given up
-_IN_FLIGHT = 32  # tasks at least; enough that a cluster which adapts itself sees that it is short
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between looks at a worker that is just going
+_STAY = 2.0  # seconds that a worker is kept from going, and at most from its first task
 
 
 class ClusterError(KgtrecError):
@@ -73,6 +75,15 @@ class Refusal:
     text: str
 
 
+@dataclass(frozen=True)
+class Gone(Refusal):
+    """What was sent to the workers is on none of them any more: it is to be sent anew."""
+
+
+class PiecesGone(Exception):
+    """Raised on a worker that looks for them; the task gives a `Gone`."""
+
+
 def guarded(work: Callable[[], Any]) -> Any:
     """The value of a function on a worker, or a `Refusal`.
 
@@ -84,6 +95,8 @@ def guarded(work: Callable[[], Any]) -> Any:
         raise OSError(str(error)) from None  # a FileError does not survive being sent
     except KgtrecError as error:
         return Refusal(str(error))
+    except PiecesGone as error:
+        return Gone(str(error))
 
 
 def require_dask() -> None:
@@ -140,17 +153,27 @@ def connected(address: str) -> Iterator[Client]:
         yield client
 
 
-def look_at_workers(client: Client, paths: Sequence[str]) -> bool:
+def valid_patience(seconds: float) -> float:
+    """The seconds as a number; UsageError if they are none, or not above 0."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise UsageError(
+            f"patience is {seconds!r}; seconds to wait for a worker, above 0 "
+            "(float('inf') waits for ever)"
+        )
+    return float(seconds)
+
+
+def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATIENCE) -> bool:
     """Whether all workers see the same files; an error if they can't do our work.
 
     Raises
     ------
     ClusterError
-        No worker within a minute, or the scheduler does not answer.
+        No worker within `patience` seconds, or the scheduler does not answer.
     UsageError
         Workers with another version of kgtrec, or without it.
     """
-    here, found = look(paths), _answers(client, paths)
+    here, found = look(paths), _answers(client, paths, patience)
     versions = {
         said[0] if isinstance(said, tuple) else "no kgtrec": worker
         for worker, said in found.items()
@@ -164,15 +187,15 @@ def look_at_workers(client: Client, paths: Sequence[str]) -> bool:
     return all(said == here for said in found.values())
 
 
-def _answers(client: Client, paths: Sequence[str]) -> dict[str, Any]:
+def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
     """What every worker says; one that is just going is no reason to give up."""
     error: BaseException | None = None
     for seconds in _PAUSES:
         try:
-            _wait_for_a_worker(client)
-            found = client.run(look, list(paths), on_error="return")
+            with a_worker(client, patience):
+                found = client.run(look, list(paths), on_error="return")
         except (TimeoutError, OSError) as lost:
-            raise SchedulerLost(_no_workers(client, lost)) from None
+            raise SchedulerLost(no_workers(client, patience, type(lost).__name__)) from None
         faults = [said for said in found.values() if isinstance(said, BaseException)]
         error = next((fault for fault in faults if not isinstance(fault, ImportError)), None)
         if error is None:
@@ -181,11 +204,17 @@ def _answers(client: Client, paths: Sequence[str]) -> dict[str, Any]:
     raise ClusterError(f"a worker does not answer ({error}); look at the logs of the cluster")
 
 
-def _wait_for_a_worker(client: Client) -> None:
-    """Wait; a cluster that adapts itself to its tasks is given one, or no worker would come."""
-    asked = None if client.nthreads() else client.submit(int, pure=False)
+@contextmanager
+def a_worker(client: Client, patience: float) -> Iterator[None]:
+    """Wait for a worker, and keep it while the context lasts.
+
+    A cluster that adapts itself to its tasks is given one, or no worker would come; and it would
+    take the worker away again before that has said anything.
+    """
+    asked = None if client.nthreads() else client.submit(time.sleep, _STAY, pure=False)
     try:
-        client.wait_for_workers(1, timeout=WAIT)
+        client.wait_for_workers(1, timeout=None if math.isinf(patience) else patience)
+        yield
     finally:
         if asked is not None:
             asked.release()
@@ -203,140 +232,12 @@ def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
     return __version__, stamps
 
 
-def _no_workers(client: Client, error: BaseException) -> str:
+def no_workers(client: Client, patience: float, reason: str = "") -> str:
+    """The sentence for a cluster that has been without workers for too long."""
     place = getattr(client.scheduler, "address", None) or "that address"
+    why = f" ({reason})" if reason else ""
     return (
-        f"no worker has come to the scheduler at {place} within {WAIT:.0f} s "
-        f"({type(error).__name__}); start workers, or look at their logs"
+        f"the scheduler at {place} has had no worker for {patience:g} s{why}; start workers, or "
+        "look at their logs, and run again: what was written is kept (longer waits: patience=, "
+        "--patience)"
     )
-
-
-def do_all(
-    client: Client,
-    works: Iterable[Work],
-    submit: Callable[[Work], Future],
-    prepare: Callable[[], None] = lambda: None,
-    window: int | None = None,
-) -> Iterator[tuple[Work, Any]]:
-    """Values of all works as they are finished, whatever is lost on the way.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    works : iterable
-        Hashable descriptions of what is to be done.
-    submit : callable
-        Starts one of them.
-    prepare : callable, optional
-        Called before the first and after each loss of the scheduler or of scattered data.
-    window : int, optional
-        Tasks that are under way at a time.
-
-    Raises
-    ------
-    InputError
-        A task refused its input.
-    ClusterError
-        A task failed or killed its workers again and again, or the scheduler is gone.
-    """
-    left = dict.fromkeys(works)
-    for seconds in _PAUSES:
-        if not left:
-            return
-        try:
-            _prepared(prepare)
-            for work, value in _one_round(client, list(left), submit, window):
-                del left[work]
-                yield work, value
-        except _Lost:
-            time.sleep(seconds)  # the scheduler may not know yet who is gone
-            _wait_for_scheduler(client)
-    if left:
-        raise SchedulerLost(
-            f"the scheduler or the data on the workers was lost {len(_PAUSES)} times, {len(left)} "
-            "tasks are left; look at the logs of the cluster"
-        )
-
-
-def _prepared(prepare: Callable[[], None]) -> None:
-    try:
-        prepare()
-    except KgtrecError:
-        raise
-    except Exception as error:  # workers that go in the middle of it show in many ways
-        raise _Lost from error
-
-
-class _Lost(Exception):
-    """Futures are gone, for no fault of theirs."""
-
-
-def _one_round(
-    client: Client,
-    works: Sequence[Work],
-    submit: Callable[[Work], Future],
-    window: int | None,
-) -> Iterator[tuple[Work, Any]]:
-    """Values as they come; `_Lost` leaves the rest to another round."""
-    from distributed import as_completed
-
-    waiting, flying = deque(works), dict[Any, Work]()
-    finished = as_completed(loop=client.loop)
-
-    def start() -> None:
-        future = submit(waiting[0])
-        flying[future] = waiting.popleft()
-        finished.add(future)
-
-    try:
-        wide = max(_IN_FLIGHT, 4 * sum(client.nthreads().values()))
-        for _ in range(min(window or wide, len(waiting))):
-            start()
-        for future in finished:
-            work = flying[future]
-            value = _value(client, future, work)
-            del flying[future]
-            yield work, value
-            if waiting:
-                start()
-    except (OSError, TimeoutError, CancelledError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise _Lost from error
-    finally:
-        with suppress(Exception):  # the scheduler may be gone
-            client.cancel(list(flying), force=True)
-
-
-def _value(client: Client, future: Future, work: Any) -> Any:
-    from distributed.scheduler import KilledWorker
-
-    try:
-        value = future.result()
-    except CancelledError:
-        raise
-    except KilledWorker:
-        raise ClusterError(
-            f"{work}: the workers died of it, again and again; they may have run out of memory: "
-            "grant less with memory= (--memory), or give them more"
-        ) from None
-    except Exception as error:
-        if future.status == "cancelled" or client.status != "running":
-            raise _Lost from error
-        raise ClusterError(
-            f"{work} failed on the workers: {type(error).__name__}: {error}"
-        ) from error
-    if isinstance(value, Refusal):
-        raise InputError(value.text)
-    return value
-
-
-def _wait_for_scheduler(client: Client) -> None:
-    """Go on where a scheduler has come back in time."""
-    try:
-        _wait_for_a_worker(client)
-    except Exception as error:
-        raise SchedulerLost(
-            f"the connection to the scheduler is lost ({error}); start it and its workers, "
-            "and run again: what was written is kept"
-        ) from None

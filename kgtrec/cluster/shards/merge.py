@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, Partial, Task
+from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.shards.shard_file import check_shard, read_about, read_blocks, shard_name
+from kgtrec.cluster.shards.check import checked_about, checked_blocks
 from kgtrec.errors import FileError
+from kgtrec.ranking.partial import PartialRanks, Task
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["differences", "kept_depth", "merge_shards", "shard_files"]
+__all__ = ["differences", "kept_depth", "merge_shards", "shard_files", "shard_name"]
 
 _NAMED = 8  # faults that one message lists
 
@@ -42,32 +44,28 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     )
     paths = sorted(abouts, key=lambda path: int(abouts[path]["number"]))
     if about["by"] == "questions":
-        parts = [part for path in paths for part in read_blocks(path)]
+        parts = [part for path in paths for part in checked_blocks(path, abouts[path], store)]
     else:
-        wholes = (_joined_rows(list(read_blocks(path))) for path in paths)
+        wholes = (_joined_rows(list(checked_blocks(path, abouts[path], store))) for path in paths)
         parts = [merge(wholes, inputs)]
     ranks, run = finish(parts, inputs)
     return ranks, run, store.questions(mapped=False)
 
 
-def _joined_rows(parts: list[Partial]) -> Partial:
+def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
     """Blocks of rows with one range of entities as a single part."""
     first, last = parts[0].task, parts[-1].task
+    arrays = ("counts", "answer_nan", "lengths", "documents", "scores")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in arrays
+    }
+    task = Task(first.first_row, last.stop_row, *first.entities)
+    return replace(parts[0], task=task, nan_count=sum(part.nan_count for part in parts), **joined)
 
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
 
-    return Partial(
-        Task(first.first_row, last.stop_row, *first.entities),
-        joined("counts"),
-        joined("answer_nan"),
-        joined("lengths"),
-        joined("documents"),
-        joined("scores"),
-        sum(part.nan_count for part in parts),
-        parts[0].dtype,
-        parts[0].path,
-    )
+def shard_name(number: int, count: int) -> str:
+    """File name of shard ``number`` (from 1) of ``count``; names sort by number."""
+    return f"shard-{number:0{len(str(count))}}-of-{count}.arrow"
 
 
 def shard_files(folder: str | Path) -> list[Path]:
@@ -76,7 +74,7 @@ def shard_files(folder: str | Path) -> list[Path]:
     if not folder.is_dir():
         found = "there is no such folder" if not folder.exists() else "this is no folder"
         raise FileError(folder, found=found, mend="name the folder of rank --shard")
-    paths = sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+    paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
         raise FileError(
             folder, found="no shards in this folder", mend="rank them with kgtrec rank --shard"
@@ -89,7 +87,7 @@ def kept_depth(folder: str | Path) -> int:
     be read, or 0."""
     for path in shard_files(folder):
         try:
-            return int(read_about(path)["run_depth"])
+            return int(checked_about(path)["run_depth"])
         except FileError:
             continue
     return 0
@@ -100,10 +98,8 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, dict[str, Any]]:
     abouts, faults = {}, []
     for path in paths:
         try:
-            abouts[path] = read_about(path)
-            check_shard(path)
+            abouts[path] = checked_about(path)
         except FileError as error:
-            abouts.pop(path, None)
             faults.append(f"{path.name} is {error.found}")
     if abouts:
         faults += _mixed(abouts) or _doubled(abouts)

@@ -18,14 +18,16 @@ from kgtrec._version import __version__
 from kgtrec.cluster.array_files import Files
 from kgtrec.cluster.content_hash import identify_scores, signature
 from kgtrec.cluster.merge_parts import perform
-from kgtrec.cluster.part import Inputs, Partial
+from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.part_file import write_parts
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.shards.merge import differences
-from kgtrec.cluster.shards.shard_file import check_shard, read_about, shard_name, write_shard
+from kgtrec.cluster.shards.check import checked_about
+from kgtrec.cluster.shards.merge import differences, shard_name
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.kernel import available_cores
+from kgtrec.ranking.partial import PartialRanks
 from kgtrec.results.evaluate import COMPARED
 
 __all__ = ["WAYS", "Shard", "open_shard", "parse_shard", "rank_shard", "shard_inputs"]
@@ -67,8 +69,7 @@ class Shard:
         if not self.path.exists():
             return "missing"
         try:
-            about = read_about(self.path)
-            check_shard(self.path)
+            about = checked_about(self.path)
         except FileError:
             return "damaged"
         if other := differences(about, self.about):
@@ -96,11 +97,14 @@ def shard_inputs(
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Number and count of ``"3/16"``; number 0 is no shard, but asks for the plan."""
+    """Number, from 1, and count of ``"3/16"``; UsageError if the text names no shard."""
     found = re.fullmatch(r"\s*([0-9]+)\s*/\s*([0-9]+)\s*", text)
-    number, count = map(int, found.groups()) if found else (1, 0)
-    if not 0 <= number <= count or count < 1:
-        raise UsageError(f"--shard {text!r} names no shard; write 1/16 to 16/16")
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        last = f"{count}/{count}" if count else "16/16"
+        raise UsageError(
+            f"--shard {text!r} names no shard: they count from 1; write 1/{count or 16} to {last}"
+        )
     return number, count
 
 
@@ -169,7 +173,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
     files = shard.inputs.files
     assert files is not None
 
-    def parts() -> Iterator[Partial]:
+    def parts() -> Iterator[PartialRanks]:
         with progress_bar(plan.n_rows, "rows", progress) as bar:
             for rows in plan.blocks:
                 yield perform(rows, plan.ranges, shard.inputs)
@@ -179,7 +183,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
         if identify_scores(files) != shard.about["scores"]:
             raise _changed(shard)
 
-    write_shard(shard.path, shard.about, parts())
+    write_parts(shard.path, shard.about, parts())
 
 
 def _changed(shard: Shard) -> InputError:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.splits import SplitNames, triples_of
+from kgtrec.graph.triples import count_entities
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -35,29 +36,22 @@ Floats = NDArray[np.float64]
 TOP = (1, 2, 5, 10, 20, 50, 100)
 
 
-def entity_popularity(graph: GraphData, splits: SplitNames = None, per_role: bool = False) -> Ints:
-    """Triples in which each entity stands.
+def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
+    """How often each entity stands in triples, as subject or as object.
+
+    A triple from an entity to itself counts twice.
 
     Parameters
     ----------
     graph : Graph
     splits : str, iterable of str or None
         Splits to count on; None: all.
-    per_role : bool
-        Count roles, subject plus object: a triple from an entity to itself counts twice, as in
-        the paper's Table 1. Otherwise it counts once, as in the weights of stratified metrics.
 
     Returns
     -------
     int64 array (n_entities,)
     """
-    rows = triples_of(graph, splits)
-    heads, tails = rows[:, 0], rows[:, 2]
-    counts = np.bincount(heads, minlength=graph.n_entities)
-    counts += np.bincount(tails, minlength=graph.n_entities)
-    if not per_role:
-        counts -= np.bincount(heads[heads == tails], minlength=graph.n_entities)
-    return counts.astype(np.int64)
+    return count_entities(triples_of(graph, splits), graph.n_entities)
 
 
 def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
@@ -114,8 +108,8 @@ class TripleMix:
 def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
     """Split the triples by the popularity of subject, relation and object (Table 1).
 
-    An item is popular if it stands in at least as many triples as the percentile (numpy's
-    linear one) of the counts of all items of its kind; entities count as subject plus object.
+    An item is popular if it stands in triples at least as often as the percentile (numpy's
+    linear one) of the counts of all items of its kind says; entities count as subject plus object.
 
     Parameters
     ----------
@@ -133,7 +127,7 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
     if not 0 <= percentile <= 100:
         raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper takes 90")
     rows = triples_of(graph, splits)
-    entities = entity_popularity(graph, splits, per_role=True)
+    entities = entity_popularity(graph, splits)
     relations = relation_popularity(graph, splits)
     limits = float(np.percentile(entities, percentile)), float(np.percentile(relations, percentile))
     entity, relation = entities >= limits[0], relations >= limits[1]
@@ -164,7 +158,7 @@ class Frequencies:
     ids : int64 array (n,)
         Every item, most frequent first; equals in id order.
     counts : int64 array (n,)
-        Triples in which each of `ids` stands, descending.
+        Popularity of each of `ids`, descending: how often it stands in triples.
     reached : int64 array (n,)
         Triples that involve at least one of the first i + 1 items.
     triples : int
@@ -186,13 +180,13 @@ class Frequencies:
         return items, float(self.reached[items - 1] / max(self.triples, 1))
 
     def table(self, percents: Iterable[float] = TOP) -> Table:
-        """A row per top x %: items, triples of the least frequent of them, share of triples."""
+        """A row per top x %: items, count of the least frequent of them, share of triples."""
         rows: list[tuple[Cell, ...]] = []
         for percent in percents:
             items, share = self.top(percent)
             rows.append((f"{percent:g} %", items, int(self.counts[items - 1]), 100 * share))
         return Table(
-            (f"top {self.what}", self.what, "triples each ≥", "% of triples"),
+            (f"top {self.what}", self.what, "times each ≥", "% of triples"),
             ("top", "items", "least", "percent"),
             (0, 0, 0, 1),
             rows,
@@ -206,8 +200,8 @@ class Frequencies:
             low, high = (1 << number) >> 1, (1 << number) - 1
             if number or items:
                 rows.append((f"{low}-{high}" if high > low else str(low), low, high, items))
-        titles = ("triples", "from", "to", self.what)
-        return Table(titles, ("triples", "from", "to", "items"), (0,) * 4, rows)
+        titles = ("times", "from", "to", self.what)
+        return Table(titles, ("times", "from", "to", "items"), (0,) * 4, rows)
 
 
 def entity_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
@@ -266,11 +260,11 @@ class Correlations:
 def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:
     """Is a popular entity met with popular relations? (section 3.2: hardly, all are close to 0.)
 
-    One observation per triple: the number of triples of its relation, and the number in which
-    its subject (or object) stands, as subject or object; counted on `splits` (None: all).
+    One observation per triple: the popularity of its relation, and that of its subject (or object),
+    counted as subject and as object; on `splits` (None: all).
     """
     rows = triples_of(graph, splits)
-    entity = entity_popularity(graph, splits, per_role=True)
+    entity = entity_popularity(graph, splits)
     relation = relation_popularity(graph, splits)[rows[:, 1]]
     ends = entity[rows[:, 0]], entity[rows[:, 2]]
     ranked = _average_ranks(relation)

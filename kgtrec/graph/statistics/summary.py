@@ -144,7 +144,7 @@ def _mix_note(mix: TripleMix) -> str:
     return (
         f"Triples by the popularity of subject, relation and object (top {100 - mix.percentile:g} "
         "%:\n"
-        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more roles, "
+        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more places, "
         f"{mix.popular_relations:,} relations with {mix.relation_threshold:,.10g} or more triples)"
     )
 

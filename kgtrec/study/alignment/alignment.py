@@ -24,6 +24,7 @@ from kgtrec.questions.api import Graph
 from kgtrec.ranking.rank import rank
 from kgtrec.results.evaluate import evaluate
 from kgtrec.results.result import Result
+from kgtrec.scores.mapped_files import Watch, guarded_maps
 from kgtrec.study.alignment.similarity import SIMILARITIES, similarities
 
 if TYPE_CHECKING:
@@ -136,15 +137,17 @@ def align(
         Shapes that do not fit, unknown ids, pairs given twice, a NaN or infinite coordinate, a
         vector of length 0 under cosine.
     """
+    watch = Watch.of_arrays(left, right, similarity)
     model = similarities(left, right, similarity, csls)
     questions = alignment_questions(
         pairs, model.n_left, model.n_right,
         left_labels=left_labels, right_labels=right_labels, sides=sides,
     )  # fmt: skip
-    result = evaluate(
-        model.scores(questions), questions, measures,
-        run_depth=run_depth, threads=threads, progress=progress,
-    )  # fmt: skip
+    with guarded_maps("embeddings", watch):
+        result = evaluate(
+            model.scores(questions), questions, measures,
+            run_depth=run_depth, threads=threads, progress=progress,
+        )  # fmt: skip
     result.ranks.manifest["alignment"] = {
         "similarity": model.name,
         "csls": model.csls,
@@ -227,6 +230,7 @@ def size_experiment(
     UsageError
         A size that is not between 1 and the number of pairs.
     """
+    watch = Watch.of_arrays(left, right, similarity)
     rows, model = _checked_pairs(pairs), similarities(left, right, similarity, csls)
     chosen = _checked_sizes(sizes, len(rows))
     if repeats < 1:
@@ -239,7 +243,8 @@ def size_experiment(
             questions = alignment_questions(
                 rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides
             )
-            result = Result(rank(model.scores(questions), questions, threads=threads)[0])
+            with guarded_maps("embeddings", watch):
+                result = Result(rank(model.scores(questions), questions, threads=threads)[0])
             for metric, key in keys.items():
                 values[metric][number, repeat] = result[key]
     return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
+from kgtrec.measures import Measure
 from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
@@ -120,9 +121,12 @@ class Comparison:
             ends = f"[{low:.{digits}f}, {high:.{digits}f}]"
             rows.append((letter, name, f"{value:.{digits}f}{mark}", ends))
         interval = f"{self.confidence:.0%} interval"
-        plain = Table(("", "system", self.samples.title, interval), ("", "", "", ""), (0,) * 4,
+        kind = _kind(self.samples.name)
+        heading = f"{self.samples.title} ({kind})" if kind else self.samples.title
+        plain = Table(("", "system", heading, interval), ("", "", "", ""), (0,) * 4,
                       rows, 2)  # fmt: skip
         note = (
+            f"% {self.samples.name}, {len(self.samples):,} {self.samples.unit}.\n"
             f"% Superscripts: significantly better than these systems ({self.method()}, "
             f"p < {self.level:g}).\n"
         )
@@ -241,6 +245,17 @@ def compare(
         permutations=permutations, seed=seed, resampled=resampled,
     )  # fmt: skip
     return Comparison(samples, resampled, tests, effects(samples), confidence, level)
+
+
+def _kind(name: str) -> str:
+    """What a key says beside the metric, "micro" or "tail, macro"; "" for measures of runs."""
+    try:
+        measure = Measure.parse(name)
+    except UsageError:
+        return ""
+    side = "" if measure.side == "both" else measure.side
+    ranks = "" if measure.rank_type in (None, "realistic") else measure.rank_type
+    return ", ".join(filter(None, (side, ranks, measure.averaging)))
 
 
 def _listed(names: list[str], most: int = 5) -> str:

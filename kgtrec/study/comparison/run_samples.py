@@ -12,6 +12,8 @@ from kgtrec.errors import UsageError
 from kgtrec.study.comparison.samples import Samples
 
 if TYPE_CHECKING:
+    from kgtrec.trec.eval.micronames import MicroColumn
+    from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
 
 __all__ = ["samples_of_runs"]
@@ -20,6 +22,7 @@ __all__ = ["samples_of_runs"]
 _COUNTS = ("num_", "relstring", "runid")
 _UNDIRECTED = ("unj", "judged", "ideal_dcg")
 _LOWER_IS_BETTER = ("rbp_resid",)
+_QUOTIENTS = ("kg_amr", "kg_amri")
 
 
 def samples_of_runs(
@@ -29,6 +32,7 @@ def samples_of_runs(
     *,
     level: int = 1,
     judged_only: bool = False,
+    entities: int | None = None,
 ) -> tuple[list[Samples], dict[str, int]]:
     """Values of trec_eval measures for several runs, over all queries of the qrels.
 
@@ -40,9 +44,12 @@ def samples_of_runs(
         By the names of the systems.
     measures : sequence of str
         As `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20",
-        ...
+        ...; and micro metrics as `kgtrec eval` has them, "kg_mrr" or "kg_hits.1,10", of which both
+        ends are compared.
     level, judged_only
         As trec_eval's -l and -J.
+    entities : int, optional
+        Of the graph, which kg_mr needs.
 
     Returns
     -------
@@ -61,13 +68,16 @@ def samples_of_runs(
     UsageError
         Fewer than two runs; unknown measures, or counts, which have no mean.
     """
+    from kgtrec.trec.eval.beyond import Beyond
+    from kgtrec.trec.eval.micronames import micro_columns
     from kgtrec.trec.eval.score import read_judgements, score
     from kgtrec.trec.measures.names import resolve
     from kgtrec.trec.measures.options import EvalOptions
 
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run to compare; give two or more")
-    columns = resolve(measures)
+    micro, others = micro_columns(measures)
+    columns = resolve(others) if others or not micro else []
     wrong = [c.name for c in columns if c.family.startswith(_COUNTS) or c.family in _UNDIRECTED]
     if wrong:
         raise UsageError(
@@ -76,9 +86,18 @@ def samples_of_runs(
         )
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
+    if quotients := [c.name for c in micro if c.family in _QUOTIENTS]:
+        raise UsageError(
+            f"{', '.join(quotients)}: no mean over queries or answers; compare by kg_mr, which "
+            "ranks systems alike"
+        )
     judgements = read_judgements(qrels)
     options = EvalOptions(level=level, judged_only=judged_only, complete=True)
-    scored = {name: score(judgements, path, columns, options) for name, path in runs.items()}
+    beyond = Beyond(micro=micro, entities=entities)
+    scored = {
+        name: score(judgements, path, columns, options, beyond=beyond)
+        for name, path in runs.items()
+    }
     n_queries = len(next(iter(scored.values())).queries)
     found = [
         Samples(
@@ -93,4 +112,26 @@ def samples_of_runs(
         )
         for column in columns
     ]
+    found += [_of_answers(column, scored) for column in micro]
     return found, {name: one.unanswered for name, one in scored.items()}
+
+
+def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> Samples:
+    """A micro metric, one value a query: its sum over answers, by the mean number of answers.
+
+    The mean of these over queries is that over all answers, as if the queries' sizes were fixed
+    (see `Samples.by_cluster`).
+    """
+    from kgtrec.trec.eval.micronames import LOWER_IS_BETTER
+
+    parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]
+    values = np.column_stack([sums * (len(sums) / answers.sum()) for sums, answers in parts])
+    return Samples(
+        name=column.name,
+        title=column.name,
+        systems=tuple(scored),
+        values=values,
+        cluster=np.arange(len(values)),
+        unit="queries",
+        higher_is_better=column.family not in LOWER_IS_BETTER,
+    )

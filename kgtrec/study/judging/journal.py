@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.atomic_file import sync_folder
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, sheet_counts
 from kgtrec.study.pooling.triple_files import LABELS
@@ -203,11 +204,7 @@ class Journal:
             os.ftruncate(self._file, self._size)  # a line cut short was never acknowledged
             if not self._size:
                 self._append({"format": FORMAT, "sheet": self.sheet.fingerprint})
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                try:
-                    os.fsync(folder)  # the name of a new file is the folder's to keep
-                finally:
-                    os.close(folder)
+            sync_folder(self.path.parent)  # which keeps the name of a new file
         except OSError as error:
             raise _unusable(self.path, error) from None
 

@@ -1,8 +1,10 @@
 """The page on which an annotator answers: a web server for this machine alone.
 
 It listens on 127.0.0.1 and answers only to names of this machine (a foreign name that leads here
-is refused, so no site can pass itself off as the page). Answers need a token that only the page can
-read, and must come from the page itself. Nothing is fetched from elsewhere.
+is refused, so no site can pass itself off as the page). The page itself holds nothing; to read or
+change a judgement takes a token, which stands in the address that is printed, behind a ``#``, and
+which browsers send to nobody. Other users of the machine do not have it. Nothing is fetched from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 from kgtrec._internal.atomic_file import check_writable
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.journal import Journal, JournalError
+from kgtrec.study.judging.page_token import sheet_token
 from kgtrec.study.judging.sheets import Sheet, scan_sheet, write_sheet
 
 __all__ = ["ADDRESS", "PORT", "JudgeServer"]
@@ -83,7 +86,7 @@ class JudgeServer(ThreadingHTTPServer):
         self.journal = journal
         self.output = output
         _check_output(output, journal.sheet)
-        self.token = secrets.token_urlsafe(24)
+        self.token = sheet_token(journal.sheet)
         folder = files("kgtrec.study.judging") / "page"
         self.page = {path: (folder / name).read_bytes() for path, (name, _) in _PAGE.items()}
         try:
@@ -100,8 +103,8 @@ class JudgeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Address of the page."""
-        return f"http://{ADDRESS}:{self.server_port}/"
+        """Address of the page, with its token."""
+        return f"http://{ADDRESS}:{self.server_port}/#{self.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle is nothing to print a traceback about."""
@@ -210,6 +213,7 @@ def _check_output(output: str, sheet: Sheet) -> None:
 class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # so that what is no request gets a status, too
     server_version = "kgtrec"
     sys_version = ""
     timeout = 60  # seconds until an idle connection is given up
@@ -221,6 +225,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._serve(self._post)
+
+    def parse_request(self) -> bool:
+        """As that of the base class, which leaves a blank request without an answer."""
+        if self.raw_requestline.strip():  # type: ignore[attr-defined]
+            return super().parse_request()
+        self.command, self.request_version, self.requestline = "", "HTTP/1.1", ""
+        self.close_connection = True
+        self.send_error(HTTPStatus.BAD_REQUEST, "a blank request")
+        return False
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal is for people."""
@@ -238,6 +251,10 @@ class _Handler(BaseHTTPRequestHandler):
         except JournalError as error:
             status = HTTPStatus.INSUFFICIENT_STORAGE
             body, kind = _json({"error": str(error)})
+        except (ValueError, RecursionError) as error:  # an address, number or text that is none
+            self.close_connection = True
+            status = HTTPStatus.BAD_REQUEST
+            body, kind = _json({"error": f"a malformed request ({type(error).__name__})"})
         self.send_response(status)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
@@ -260,24 +277,31 @@ class _Handler(BaseHTTPRequestHandler):
         if foreign or (site not in ("same-origin", "none") and not visit):
             raise _Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
+    def _check_token(self) -> None:
+        given = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
+        if not secrets.compare_digest(given, self.server.token.encode()):
+            raise _Refusal(
+                HTTPStatus.FORBIDDEN,
+                "the token is not that of this server: open the address that `kgtrec judge serve` "
+                "prints",
+            )
+
     def _get(self) -> tuple[bytes, str]:
         place = urlsplit(self.path)
         if place.path in _PAGE:
             return self.server.page[place.path], _PAGE[place.path][1]
         if place.path != "/api/state":
             raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
+        self._check_token()
         asked = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
-        state = self.server.state(asked.get("row"), asked.get("after"))
-        return _json({**state, "token": self.server.token})
+        return _json(self.server.state(asked.get("row"), asked.get("after")))
 
     def _post(self) -> tuple[bytes, str]:
         acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}
         act = acts.get(self.path)
         if act is None:
             raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
-        given = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
-        if not secrets.compare_digest(given, self.server.token.encode()):
-            raise _Refusal(HTTPStatus.FORBIDDEN, "the token is not that of this server")
+        self._check_token()
         return _json(act(self._body()))
 
     def _body(self) -> dict[str, Any]:
@@ -286,10 +310,14 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed")
-        if int(length) > _LARGEST:
+        if len(length) > 9 or int(length) > _LARGEST:
             raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much text")
         try:
-            body = json.loads(self.rfile.read(int(length)))
+            raw = self.rfile.read(int(length))
+        except TimeoutError:
+            raise _Refusal(HTTPStatus.REQUEST_TIMEOUT, "the text did not come") from None
+        try:
+            body = json.loads(raw)
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):

@@ -2,7 +2,9 @@
 
 A sheet is a TSV file with the header ``question head relation tail label evidence note``. Labels
 are Y (true), N (false), ? (cannot tell), or blank where nobody has judged yet; spaces around them
-do not count. Files without a header are read as ``head relation tail label``. There is no quoting.
+do not count. Files without a header are read as ``head relation tail label``. There is no quoting,
+but below a header a cell that a spreadsheet program could take for a formula (``= + - @`` first)
+has an apostrophe before it (`kgtrec._internal.cells`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.atomic_file import atomic_write, make_folder
+from kgtrec._internal.cells import cell_of, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
 from kgtrec.study.pooling.triple_files import LABELS
@@ -157,7 +160,8 @@ def scan_sheet(path: str | PathLike[str], blank: str = "") -> tuple[Sheet, list[
         start = 2 if header else 1
         for number, cells in lines_with_faults(lines[start - 1 :], faults, len(names), wanted,
                                                start):  # fmt: skip
-            _add(items, faults, number, dict(zip(names, cells, strict=True)), blank)
+            texts = map(text_of_cell, cells) if header else cells
+            _add(items, faults, number, dict(zip(names, texts, strict=True)), blank)
     if not items and not faults:
         faults.append(Fault(1, "nothing but a header", "fill the sheet, or leave it out"))
     kept = _once(items, faults)
@@ -228,7 +232,7 @@ def write_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
         bad = next((cell for cell in cells if set(cell) & set("\t\r\n")), None)
         if bad is not None:
             raise InputError(f"{bad!r} has a tab or line end in it; a sheet cannot hold it")
-        rows.append("\t".join(cells))
+        rows.append("\t".join(map(cell_of, cells)))
     with atomic_write(path) as out:
         out.write("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogateescape"))
 
@@ -248,7 +252,7 @@ def write_new_sheets(
     """
     place = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
     except OSError as error:
         found = f"no folder can be made here ({error.strerror})"
         raise FileError(folder, found=found, mend="choose another place") from None

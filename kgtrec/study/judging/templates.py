@@ -1,7 +1,8 @@
 """Templates of questions, one per relation, and names of entities to put into them.
 
 A file of templates is TSV with the header ``relation template``; a template holds ``{head}`` and
-``{tail}``. A file of names has lines ``id<TAB>name``.
+``{tail}``, in the cells of a sheet (`kgtrec._internal.cells`). A file of names has lines
+``id<TAB>name``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.cells import cell_of, text_of_cell
 from kgtrec.errors import InputError
 from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
 from kgtrec.study.judging.question_text import HEAD, TAIL, template_of
@@ -103,7 +105,8 @@ def write_templates(path: str | PathLike[str], templates: Templates) -> None:
         raise InputError(f"{bad!r} has a tab or line end in it; a TSV file cannot hold it")
     with atomic_write(path) as out:
         for row in rows:
-            out.write("\t".join(row).encode("utf-8", "surrogateescape") + b"\n")
+            line = "\t".join(map(cell_of, row))
+            out.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def read_templates(path: str | PathLike[str]) -> Templates:
@@ -125,7 +128,8 @@ def read_templates(path: str | PathLike[str]) -> Templates:
     found_at: dict[str, int] = {}
     templates: dict[str, str] = {}
     wanted = "each line must be relation<TAB>template"
-    for number, (relation, template) in lines_with_faults(lines[1:], faults, 2, wanted, 2):
+    for number, cells in lines_with_faults(lines[1:], faults, 2, wanted, 2):
+        relation, template = map(text_of_cell, cells)
         faults += _template_faults(number, relation, template)
         other = found_at.setdefault(relation, number)
         if other != number:

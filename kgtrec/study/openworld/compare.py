@@ -240,7 +240,7 @@ def train_share_of(ranks: Ranks) -> float:
 
 def short_names(first: str, second: str) -> tuple[str, str]:
     """File names without folder and ending, or the whole paths where those are the same."""
-    names = (Path(first).stem, Path(second).stem)
+    names = (Path(first).stem.removesuffix(".ranks"), Path(second).stem.removesuffix(".ranks"))
     return (first, second) if names[0] == names[1] else names
 
 

@@ -36,15 +36,9 @@ def depths_of(pool: Pool) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool holds it."""
     found: dict[str, dict[str, int]] = {}
     labels = pool.graph.entities
-    for triple, depth, asked, questions in zip(
-        pool.triples.tolist(), pool.smallest.tolist(), pool.asked.tolist(), pool.questions,
-        strict=True,
-    ):  # fmt: skip
-        sides = [side for side in (0, 1) if asked[side]]
-        for side, question in zip(sides, questions.split(","), strict=True):
-            candidate = labels[triple[0] if side == 0 else triple[2]]
-            known = found.setdefault(question, {})
-            known[candidate] = min(depth, known.get(candidate, depth))
+    smallest = pool.smallest.tolist()
+    for row, question, entity in pool.by_question():
+        found.setdefault(question, {})[labels[entity]] = smallest[row]
     return found
 
 

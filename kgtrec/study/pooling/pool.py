@@ -7,7 +7,7 @@ which every system has it, so that one pool of depth 10 is also all pools of dep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.judged_sample import Draw
 from kgtrec.study.pooling.ranked_lists import RankedLists
-from kgtrec.study.pooling.seed_questions import SeedQuestions
+from kgtrec.study.pooling.seed_questions import SeedQuestions, question_key
 from kgtrec.study.pooling.triple_files import lines_of_triples
 
 __all__ = ["Pool", "make_pool"]
@@ -48,7 +48,9 @@ class Pool:
     asked : bool array (n, 2)
         Whether it was put forward for a head question, and whether for a tail question.
     questions : sequence of str, length n
-        Names of these questions, head before tail, joined with a comma.
+        Names of the seed questions that it answers, head before tail, joined with a comma: those
+        for which it was put forward, and its other question if a seed asks that one too. A label
+        serves both.
     draw : Draw, optional
         Which triples are to be judged, if not all of them; see `sampled`.
     """
@@ -77,6 +79,15 @@ class Pool:
     def sides(self) -> list[str]:
         """Which entity of each triple was put forward: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
+
+    def by_question(self) -> Iterator[tuple[int, str, int]]:
+        """Row of a triple, name of a seed question that it answers, and the entity that answers."""
+        rows = zip(self.triples.tolist(), self.asked.tolist(), self.questions, strict=True)
+        for row, (triple, asked, joined) in enumerate(rows):
+            names = joined.split(",")
+            sides = (0, 1) if len(names) == 2 else (asked.index(True),)
+            for side, name in zip(sides, names, strict=True):
+                yield row, name, triple[2 if side else 0]
 
     @property
     def drawn(self) -> npt.NDArray[np.bool_]:
@@ -234,7 +245,8 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     Raises
     ------
     UsageError
-        No lists, two systems of one name, places of both kinds, or a depth below 1.
+        No lists, two systems of one name, places of both kinds, a depth below 1, or a question
+        with a comma in its name.
     InputError
         The places of a run are raw, but what is known had been taken out of it before.
     """
@@ -259,19 +271,25 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     owner = np.where(numbers[:, 0] >= 0, numbers[:, 0], numbers[:, 1])
     triples = triples[first]
     order = np.lexsort((triples[:, 2], triples[:, 0], smallest, owner))
-    ids = seeds.ids
+    triples = triples[order]
     return Pool(
         graph=seeds.graph,
         systems=tuple(one.name for one in lists),
         depth=depth,
-        triples=triples[order],
+        triples=triples,
         places=places[order],
         asked=numbers[order] >= 0,
-        questions=[
-            ",".join(ids[number] for number in pair if number >= 0)
-            for pair in numbers[order].tolist()
-        ],
+        questions=_seed_questions_of(triples, seeds),
     )
+
+
+def _seed_questions_of(triples: Ints, seeds: SeedQuestions) -> list[str]:
+    """Names of the seed questions that each triple answers, whichever of them brought it."""
+    names = dict(zip(seeds.keys, seeds.ids, strict=True))
+    return [
+        ",".join(names[key] for side in (0, 1) if (key := question_key(triple, side)) in names)
+        for triple in triples.tolist()
+    ]
 
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
@@ -283,6 +301,9 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
         raise UsageError(f"two systems are named {twice!r}; give each a name of its own")
     if isinstance(depth, bool) or depth < 1:
         raise UsageError(f"depth {depth} is below 1; 10 is the published one")
+    comma = next((name for name in seeds.ids if "," in name), None)
+    if comma is not None:
+        raise UsageError(f"question {comma!r} has a comma in its name, which separates names here")
     kinds = {one.kind for one in lists}
     if len(kinds) > 1:
         raise UsageError("some places are raw and some filtered; take one kind for all systems")

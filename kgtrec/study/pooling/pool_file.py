@@ -1,10 +1,10 @@
 """Pool files: a header, then a line per pooled triple.
 
 The columns are ``head relation tail side question depth systems rule``: side head, tail or both;
-question the names of the questions that asked; depth the smallest at which the triple is pooled;
-systems as ``name:place,name:place``; rule the one that labels the triple false without a judge, or
-nothing. If a sample was drawn to be judged, a ninth column, named ``sample=0.3,seed=1`` after the
-draw, says ``in`` or ``out``.
+question the names of the seed questions that it answers, head before tail, whichever of them
+brought it; depth the smallest at which the triple is pooled; systems as ``name:place,name:place``;
+rule the one that labels the triple false without a judge, or nothing. If a sample was drawn to be
+judged, a ninth column, named ``sample=0.3,seed=1`` after the draw, says ``in`` or ``out``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.study.pooling.judged_sample import Draw, read_draw
 from kgtrec.study.pooling.pool import Pool
+from kgtrec.study.pooling.seed_questions import Key, question_key
 from kgtrec.study.pooling.triple_files import lines_of_triples, triple_ids
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "read_pool", "write_pool"]
 
 Path = str | PathLike[str]
+Ints = npt.NDArray[np.int64]
 
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
 ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
@@ -89,6 +92,8 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
     """A pool from its file, and the rule of every triple ("": none).
 
     Systems stand in byte order of their names. The pool's depth is the largest place in the file.
+    Version 0.1 named only the questions that asked; the other question of a triple is added if any
+    line names it.
 
     Raises
     ------
@@ -118,10 +123,21 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
         triples=ids,
         places=places,
         asked=np.array([ASKED[line.cells[3]] for line in lines], bool),
-        questions=[line.cells[4] for line in lines],
+        questions=_with_mirrors(ids, lines),
         draw=draw,
     )
     return pool, [line.cells[7] for line in lines]
+
+
+def _with_mirrors(triples: Ints, lines: Sequence[_Line]) -> list[str]:
+    """Names of all questions of each triple that are named anywhere in the file."""
+    names: dict[Key, str] = {}
+    keys = [(question_key(triple, 0), question_key(triple, 1)) for triple in triples.tolist()]
+    for (head, tail), line in zip(keys, lines, strict=True):
+        given = line.cells[4].split(",")
+        at = (head, tail) if len(given) == 2 else (tail if line.cells[3] == "tail" else head,)
+        names.update(zip(at, given, strict=True))
+    return [",".join(names[key] for key in pair if key in names) for pair in keys]
 
 
 def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
@@ -161,6 +177,9 @@ def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str,
         raise FileError(path, number, found=found, mend=_MEND)
     if cells[3] not in ASKED:
         found = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
+        raise FileError(path, number, found=found, mend=_MEND)
+    if cells[4].count(",") != 1 and (cells[4].count(",") or cells[3] == "both"):
+        found = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
         raise FileError(path, number, found=found, mend=_MEND)
     places: dict[str, int] = {}
     for part in cells[6].split(","):

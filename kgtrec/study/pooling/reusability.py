@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,15 +101,9 @@ def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
     """Question, then candidate, to the systems that put it into the pool, by names."""
     found: dict[str, dict[str, frozenset[str]]] = {}
     labels = pool.graph.entities
-    for triple, places, asked, questions in zip(
-        pool.triples.tolist(), pool.places, pool.asked.tolist(), pool.questions, strict=True
-    ):
-        brought = frozenset(pool.systems[i] for i in np.flatnonzero(places > 0).tolist())
-        sides = [side for side in (0, 1) if asked[side]]
-        for side, question in zip(sides, questions.split(","), strict=True):
-            candidate = labels[triple[0] if side == 0 else triple[2]]
-            known = found.setdefault(question, {})
-            known[candidate] = known.get(candidate, frozenset()) | brought
+    brought = [frozenset(compress(pool.systems, row)) for row in (pool.places > 0).tolist()]
+    for row, question, entity in pool.by_question():
+        found.setdefault(question, {})[labels[entity]] = brought[row]
     return found
 
 

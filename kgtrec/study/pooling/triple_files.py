@@ -2,7 +2,8 @@
 
 A file of triples has lines ``head<TAB>relation<TAB>tail``, as a split. A judgement file has a
 ``label`` as well, Y, N or ?; either as its fourth and last column, or wherever a header line that
-names ``head``, ``relation``, ``tail`` and ``label`` puts it.
+names ``head``, ``relation``, ``tail`` and ``label`` puts it. Below a header cells are those of a
+sheet, as `kgtrec judge` writes them (`kgtrec._internal.cells`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.cells import text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, read_known, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
@@ -278,19 +280,20 @@ def _labelled_rows(path: Path) -> list[Row]:
     """All lines with their labels, whatever these are."""
     rows: list[Row] = []
     places: list[int] | None = None
-    width = 4
+    width, sheet = 4, False
     for number, raw in lines_of(path):
         cells = text_of(raw).split("\t")
         if places is None:
             places = _header(path, cells)
             if places is not None:
-                width = len(cells)
+                width, sheet = len(cells), True
                 continue
             places = [0, 1, 2, 3]
         if len(cells) != width:
             found = f"{len(cells)} columns in place of {width}: {text_of(raw)[:120]!r}"
             raise FileError(path, number, found=found, mend=_WANTED)
-        head, relation, tail, label = (cells[place] for place in places)
+        texts = list(map(text_of_cell, cells)) if sheet else cells
+        head, relation, tail, label = (texts[place] for place in places)
         if not (head and relation and tail):
             raise FileError(path, number, found=f"an empty name in {text_of(raw)!r}", mend=_WANTED)
         rows.append(Row(number, (head, relation, tail), label.strip()))

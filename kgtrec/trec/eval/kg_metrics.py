@@ -1,10 +1,12 @@
 """Micro metrics of knowledge graphs straight from a run and qrels: of answers, not of queries.
 
-An answer is a relevant document; its filtered rank is 1 + the documents above it that are no
-answers + half of those that tie with it. The candidates of an answer are all N entities but the
-other answers of its query. An answer that the run does not hold comes behind the run: its rank may
-be any from 1 + the documents of the run that are no answers to the number of candidates. So every
-metric has a low and a high end, which are equal where the run holds every answer.
+An answer is a relevant document; its rank as listed is 1 + the documents above it that are no
+answers + half of those that tie with it. A run does not say what other splits know, so that nothing
+of it is filtered here: the ranks are filtered ones only if the run was filtered when it was made.
+The candidates of an answer are all N entities but the other answers of its query. An answer that
+the run does not hold comes behind the run: its rank may be any from 1 + the documents of the run
+that are no answers to the number of candidates. So every metric has a low and a high end, which are
+equal where the run holds every answer.
 """
 
 from __future__ import annotations

@@ -19,19 +19,20 @@ __all__ = [
 ]
 
 MICRO = {
-    "kg_mr": "Mean filtered rank of the answers.",
-    "kg_mrr": "Mean of 1 / filtered rank over the answers.",
-    "kg_hits": "Share of the answers with a filtered rank up to k, as in kg_hits.1,3,10.",
-    "kg_amr": "Mean filtered rank over that of a random order, the mean of (candidates + 1) / 2: "
-    "1 is random, lower is better. (Berrendorf et al. 2020)",
-    "kg_amri": "1 - (mean filtered rank - 1) / (that of a random order - 1): 1 is perfect, 0 "
+    "kg_mr": "Mean rank of the answers, as listed.",
+    "kg_mrr": "Mean of 1 / rank over the answers, as listed.",
+    "kg_hits": "Share of the answers with a rank up to k, as listed; as in kg_hits.1,3,10.",
+    "kg_amr": "Mean rank, as listed, over that of a random order, the mean of (candidates + 1) / "
+    "2: 1 is random, lower is better. (Berrendorf et al. 2020)",
+    "kg_amri": "1 - (mean rank, as listed, - 1) / (that of a random order - 1): 1 is perfect, 0 "
     "random.",
 }
 _COMMON = (
     "An answer is a relevant document; other answers of its query do not count in its rank, and "
-    "documents that tie with it count half. Printed as NAME_low and NAME_high, for an answer that "
-    "the run does not hold has a rank between the run's end and the number of candidates, which is "
-    "that of the entities (--entities) without the other answers."
+    "documents that tie with it count half. As listed: whatever else the run holds counts, also "
+    "what other splits know, unless the run was filtered when it was made. Printed as NAME_low and "
+    "NAME_high, for an answer that the run does not hold has a rank between the run's end and the "
+    "number of candidates, which is that of the entities (--entities) without the other answers."
 )
 _CUTOFFS = (1, 3, 10)
 _ENDS = ("low", "high")

@@ -22,6 +22,7 @@ from kgtrec.trec.measures.values import Values, summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.trec.eval.kg_metrics import Micro
     from kgtrec.trec.eval.zscores import Reference
     from kgtrec.trec.files.pack import RunData
 
@@ -70,6 +71,8 @@ class Scored:
         Column name to the ends of the confidence interval of its mean; empty if none were asked.
     resampling : Resampling, optional
         How the intervals were made.
+    micro : Micro, optional
+        Micro metrics as quotients of sums, if any are asked for.
     """
 
     file: str
@@ -89,6 +92,7 @@ class Scored:
     missing_answers: int = 0
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
+    micro: Micro | None = None
 
 
 def score(
@@ -268,6 +272,7 @@ def _extended(
             summary={**scored.summary, **micro.summary()},
             answers=int(micro.answers.sum()),
             missing_answers=int(micro.missing.sum()),
+            micro=micro,
         )
     if beyond.resampling is None:
         return scored

@@ -140,7 +140,7 @@ def test_a_killed_server_is_waited_for(browser: Browser, sheet: Path):
         browser.wait("document.getElementById('alarm').textContent.startsWith('Not saved yet')")
         assert browser.eval(PLACE) == "Triple 2 of 6"
         browser.press("y")  # about the same triple: the first word stands
-        with Running(sheet, port=server.port):  # another token; the page fetches it
+        with Running(sheet, port=server.port):  # which knows the page again
             done(browser, 2)
             browser.wait("document.getElementById('alarm').hidden")
             assert labels(sheet) == ["Y", "N", "", "", "", ""]

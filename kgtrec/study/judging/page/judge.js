@@ -11,18 +11,19 @@ const at = (id) => document.getElementById(id);
 const answers = [...document.querySelectorAll(".answers button")];
 
 let state = null; // what the server said last
-let token = "";
+let token = decodeURIComponent(location.hash.slice(1)); // of the address that was printed
 let running = null; // one task at a time: its promise, and whether it leaves the item as it is
 let typing = 0; // timer of the text fields
 
 // --- Talking to the server -------------------------------------------------------------------
 
-async function ask(path, body) {
-  const reply = await fetch(path, body && {
+async function ask(path, body, key = token) {
+  const headers = { "X-Judge-Token": key };
+  const reply = await fetch(path, body ? {
     method: "POST",
-    headers: { "Content-Type": "application/json", "X-Judge-Token": token },
+    headers: { ...headers, "Content-Type": "application/json" },
     body: JSON.stringify(body),
-  });
+  } : { headers });
   const said = await reply.json();
   if (reply.ok) return said;
   const error = new Error(said.error);
@@ -30,8 +31,8 @@ async function ask(path, body) {
   throw error;
 }
 
-// Until the server has it: a server that was started again has a new token, a full disk may be
-// emptied. What is refused for good (4xx) is shown and given up.
+// Until the server has it: a server may be started again, a full disk may be emptied, the right
+// address may be opened (403). What is refused for good (any other 4xx) is shown and given up.
 async function send(path, body) {
   for (;;) {
     try {
@@ -40,8 +41,9 @@ async function send(path, body) {
       return said;
     } catch (error) {
       if (error.status === 403) {
-        if (await renew()) continue;
-        error.message = "another sheet is open at this address now; serve this one again";
+        error.message = state
+          ? "another sheet is open at this address now; serve this one again, and open what is printed"
+          : "this is not the whole address; open the one that kgtrec judge serve prints";
       } else if (error.status >= 400 && error.status < 500) {
         alarm(`Not taken: ${error.message}.`);
         return null;
@@ -55,17 +57,18 @@ async function send(path, body) {
   }
 }
 
-async function renew() {
+// The address of a server that was started again, in this tab: what is unsent goes there, unless it
+// is about another sheet.
+window.addEventListener("hashchange", async () => {
+  const key = decodeURIComponent(location.hash.slice(1));
   try {
-    const fresh = await ask("/api/state");
-    const same = fresh.sheet === state.sheet && fresh.total === state.total;
-    if (!same || fresh.token === token) return false;
-    token = fresh.token;
-    return true;
+    const fresh = await ask("/api/state", undefined, key);
+    if (!state || (fresh.sheet === state.sheet && fresh.total === state.total)) token = key;
+    else location.reload();
   } catch {
-    return false;
+    // The address of another server: the one of before may come back.
   }
-}
+});
 
 // Runs one task at a time. A key that comes while the item is about to change is dropped: it would
 // be about an item not seen yet. While only text is being kept, it waits.
@@ -95,7 +98,6 @@ function alarm(text) {
 
 function show(said, focus) {
   state = said;
-  if (said.token) token = said.token;
   const { item, counts } = said;
   const done = said.total - said.open;
   const number = (value) => value.toLocaleString("en");

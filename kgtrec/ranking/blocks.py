@@ -1,0 +1,177 @@
+"""Blocks of scores and factorised models ranked by one rule for NaN: an error, or counted and last.
+
+The native core says which rows hold a NaN. These are looked at again here: was it a candidate's,
+and was it an answer's?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import QuestionData, describe_question
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.row_plan import QuestionLists, Rows
+from kgtrec.scores.arrays import comparable, directed, score_dtype
+from kgtrec.scores.factors import Factors
+
+__all__ = ["Refuse", "check_nan", "nan_error", "rank_block", "rank_rows", "rank_vectors"]
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Refuse = Callable[[int, int, int], Exception]
+"""Makes an error: of a question, where in the range its first NaN is, and how many more."""
+
+
+def check_nan(nan: Any) -> None:
+    """UsageError if it is no rule for NaN."""
+    if nan not in ("error", "worst"):
+        raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
+
+
+def nan_error(
+    questions: QuestionData, question: int, entity: int, more: int, place: str = ""
+) -> InputError:
+    """The error of a NaN in scores of ``place``."""
+    return InputError(
+        f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
+        f"{questions.graph.entities[entity]!r} (id {entity})"
+        + (f" and {more} more of its candidates" if more else "")
+        + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
+    )
+
+
+def rank_block(
+    state: NativeRanking,
+    block: Array,
+    start: int,
+    refuse: Refuse | None,
+    *,
+    higher_is_better: bool,
+    first_entity: int = 0,
+    answers: Float64 | None = None,
+) -> None:
+    """Rank a block of score rows, of all entities or of a range of them.
+
+    Parameters
+    ----------
+    state : NativeRanking
+    block : ndarray, shape (rows, columns)
+    start : int
+        The block's first row.
+    refuse : function or None
+        What is raised of NaN candidates; None: NaN is the worst score.
+    higher_is_better : bool
+    first_entity : int
+        The range's first entity, as `state` numbers them.
+    answers : float64 (n_jobs,), optional
+        Scores of the answers of all rows of `state`, where the rows do not hold them all.
+    """
+    block = comparable(block, state.dtype)
+    state.rank_rows(
+        block, start, negate=not higher_is_better, first_entity=first_entity, job_scores=answers
+    )
+
+    def row_scores(row: int) -> Array:
+        scores = directed(block[row - start], state.dtype, higher_is_better)
+        return state.lists.by_entity(int(state.plan.question[row]), scores)
+
+    _settle(state, start, start + len(block), row_scores, refuse, first_entity, answers)
+
+
+def rank_rows(
+    lists: QuestionLists,
+    rows: Rows,
+    scores: Array | Factors,
+    depth: int,
+    threads: int,
+    refuse: Refuse | None,
+    *,
+    higher_is_better: bool,
+    first_entity: int = 0,
+    answers: Float64 | None = None,
+) -> NativeRanking:
+    """Rank all rows, by their scores or a factorised model; parameters as for `rank_block`."""
+    if isinstance(scores, Factors):
+        return rank_vectors(
+            lists, rows, scores, depth, threads, refuse, first_entity=first_entity, answers=answers
+        )
+    state = NativeRanking(lists, rows, depth, score_dtype(scores), threads)
+    rank_block(
+        state,
+        scores,
+        0,
+        refuse,
+        higher_is_better=higher_is_better,
+        first_entity=first_entity,
+        answers=answers,
+    )
+    return state
+
+
+def rank_vectors(
+    lists: QuestionLists,
+    rows: Rows,
+    factors: Factors,
+    depth: int,
+    threads: int,
+    refuse: Refuse | None,
+    *,
+    first_entity: int = 0,
+    answers: Float64 | None = None,
+    advance: Callable[[int], Any] = int,
+) -> NativeRanking:
+    """Rank all rows by a factorised model of all entities or of a range of them.
+
+    Parameters are those of `rank_block`; ``advance`` is told how many rows are done. What is
+    returned is in the order of ``rows``.
+    """
+    ordered, place = rows, None
+    if lists.domain is not None:
+        # Rows with the same candidates follow one another, so that these are packed once.
+        order = np.argsort(lists.domain.of[rows.question], kind="stable")
+        ordered, place = rows.reordered(order)
+        factors = Factors(factors.queries[order], *factors.table)
+    state = NativeRanking(lists, ordered, depth, factors.dtype.name, threads)
+    state.rank_factors(factors, first_entity=first_entity, job_scores=answers, advance=advance)
+    _settle(
+        state,
+        0,
+        rows.n_rows,
+        lambda row: factors.scores(row, row + 1)[0],
+        refuse,
+        first_entity,
+        answers,
+    )
+    if place is not None:
+        state.plan, state.counts, state.job_nan = rows, state.counts[:, place], state.job_nan[place]
+    return state
+
+
+def _settle(
+    state: NativeRanking,
+    start: int,
+    stop: int,
+    row_scores: Callable[[int], Array],
+    refuse: Refuse | None,
+    first_entity: int,
+    answers: Float64 | None,
+) -> None:
+    """Count the NaN candidates of rows just ranked, and mark the answers among them."""
+    rows = state.plan
+    if answers is not None:
+        state.job_nan[:] = np.isnan(answers)
+    for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
+        wrong = np.isnan(row_scores(row))
+        candidates = rows.row_candidates(state.lists, row)
+        found = np.flatnonzero(wrong & candidates[first_entity : first_entity + len(wrong)])
+        state.nan_count[row] = len(found)
+        if len(found) and refuse is not None:
+            raise refuse(int(rows.question[row]), int(found[0]), len(found) - 1)
+        if answers is None:
+            jobs = slice(rows.job_offsets[row], rows.job_offsets[row + 1])
+            state.job_nan[jobs] = wrong[rows.jobs[jobs]]

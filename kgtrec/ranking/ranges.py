@@ -1,0 +1,205 @@
+"""Ranking over ranges of entities: the base for scores that no single machine holds.
+
+First the answers' own scores are gathered from whoever holds them (`AnswerScores`); then each range
+is ranked by itself (`rank_range`); the counts add up and the best candidates merge (`merge_ranges`)
+to the very Ranks and Run of one pass over all entities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import describe_question
+from kgtrec.ranking.blocks import check_nan, nan_error, rank_rows
+from kgtrec.ranking.kernel import NativeRanking, available_cores
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, take_partial
+from kgtrec.ranking.row_plan import QuestionLists, plan_rows
+from kgtrec.scores.arrays import as_array, comparable, score_dtype
+from kgtrec.scores.factors import Factors
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["AnswerScores", "merge_ranges", "rank_range"]
+
+Array = npt.NDArray[Any]
+
+
+class AnswerScores:
+    """Scores of the answers, filled range by range.
+
+    Parameters
+    ----------
+    questions : Questions
+        Not restricted to candidate lists.
+    higher_is_better : bool
+        False for distances.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n_instances,)
+        Exact copies of the scores, negated if lower is better.
+    filled : ndarray of bool, shape (n_instances,)
+        Which of them are known.
+    """
+
+    def __init__(self, questions: Questions, *, higher_is_better: bool = True) -> None:
+        if questions.domain is not None:
+            raise UsageError("entity ranges do not go together with restricted candidates")
+        self.questions, self.higher_is_better = questions, higher_is_better
+        self.lists = QuestionLists.of(questions)
+        self.plan = plan_rows(questions, "questions")
+        self.values = np.zeros(questions.n_instances)
+        self.filled = np.zeros(questions.n_instances, dtype=bool)
+
+    def fill(self, scores: Any, first_entity: int = 0) -> None:
+        """Read the answers that a range of entities holds.
+
+        Parameters
+        ----------
+        scores : array, shape (Q, entities of the range), or Factors
+            Scores of all questions; of `Factors`, its entities are those of the range.
+        first_entity : int
+            Id of the range's first entity.
+        """
+        width = _width(scores, self.questions, first_entity)
+        if isinstance(scores, Factors):
+            state = NativeRanking(self.lists, self.plan, 0, scores.dtype.name, 1)
+            state.factor_job_scores(scores, self.values, first_entity=first_entity)
+        else:
+            block = as_array(scores)
+            state = NativeRanking(self.lists, self.plan, 0, score_dtype(block), 1)
+            block, negate = comparable(block, state.dtype), not self.higher_is_better
+            state.job_scores(block, 0, self.values, negate=negate, first_entity=first_entity)
+        ids = self.questions.answers.ids
+        self.filled |= (ids >= first_entity) & (ids < first_entity + width)
+
+    def merge(self, other: AnswerScores) -> None:
+        """Take over what another one has filled."""
+        self.values[other.filled] = other.values[other.filled]
+        self.filled |= other.filled
+
+
+def rank_range(
+    scores: Any,
+    answers: AnswerScores,
+    first_entity: int = 0,
+    run_depth: int = 0,
+    threads: int | None = None,
+    nan: str = "error",
+) -> PartialRanks:
+    """Rank the answers among a range of the entities.
+
+    Parameters
+    ----------
+    scores : array, shape (Q, entities of the range), or Factors
+        As for `AnswerScores.fill`.
+    answers : AnswerScores
+        Every answer's score.
+    first_entity : int
+        Id of the range's first entity.
+    run_depth : int
+        Best candidates to keep per question.
+    threads : int, optional
+        Every core by default.
+    nan : {"error", "worst"}
+        What a NaN among the candidates is: an error, or a score below every other. The same for
+        all ranges.
+
+    Raises
+    ------
+    UsageError
+        Some answer's score is not known yet (the message names one).
+    InputError
+        Wrong shape or dtype, or a NaN among the candidates.
+    """
+    questions = answers.questions
+    missing = np.flatnonzero(~answers.filled)
+    if len(missing):
+        question = describe_question(questions, int(questions.instance_question[missing[0]]))
+        raise UsageError(
+            f"{len(missing)} answers have no score yet, the first of {question}; "
+            "fill() AnswerScores from every range first"
+        )
+    check_nan(nan)
+    width = _width(scores, questions, first_entity)
+
+    def refuse(question: int, entity: int, more: int) -> InputError:
+        return nan_error(questions, question, first_entity + entity, more)
+
+    state = rank_rows(
+        answers.lists,
+        answers.plan,
+        scores if isinstance(scores, Factors) else as_array(scores),
+        run_depth,
+        threads or available_cores(),
+        refuse if nan == "error" else None,
+        higher_is_better=answers.higher_is_better,
+        first_entity=first_entity,
+        answers=answers.values,
+    )
+    task = Task(0, answers.plan.n_rows, first_entity, first_entity + width)
+    return take_partial(state, task, run_depth, nan, questions.fingerprint)
+
+
+def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
+    """Ranks and run of all entities from those of disjoint ranges, in any order.
+
+    Raises
+    ------
+    UsageError
+        Ranges that overlap, leave entities out, or belong to other questions, dtypes or depths.
+    """
+    questions = answers.questions
+    ordered = sorted(parts, key=lambda part: part.task.first_entity)
+    _check_ranges(ordered, questions.n_entities)
+    position = answers.lists.trec_order
+    whole = merge(ordered, None if position is None else position.__getitem__)
+    return assemble(
+        [whole],
+        answers.plan,
+        questions,
+        rows="questions",
+        higher_is_better=answers.higher_is_better,
+        entity_ranges=len(ordered),
+    )
+
+
+def _width(scores: Any, questions: Questions, first_entity: int) -> int:
+    """Entities of the range; the shape is checked."""
+    if isinstance(scores, Factors):
+        shape: tuple[int, ...] = (len(scores.queries), len(scores.entities))
+    else:
+        shape = as_array(scores).shape
+    if len(shape) != 2 or shape[0] != len(questions):
+        raise InputError(
+            f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
+        )
+    if first_entity < 0 or first_entity + shape[1] > questions.n_entities:
+        raise InputError(
+            f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
+            f"{questions.n_entities} entities; mend first_entity or the number of columns"
+        )
+    return shape[1]
+
+
+def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:
+    reached = 0
+    for part in parts:
+        first, stop = part.task.entities
+        if first > reached:
+            raise UsageError(f"entities {reached} to {first - 1} are in no range")
+        if first < reached:
+            raise UsageError(
+                f"the range {first} to {stop - 1} overlaps another, which ends at {reached - 1}"
+            )
+        reached = stop
+    if reached < n_entities:
+        raise UsageError(f"entities {reached} to {n_entities - 1} are in no range")

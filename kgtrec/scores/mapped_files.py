@@ -1,0 +1,121 @@
+"""Files that are mapped and read for a while: are they still what they were?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec import _core
+from kgtrec.errors import FileError, InputError
+
+__all__ = ["Watch", "guarded_maps", "mapped_file", "stamp"]
+
+_AGAIN = "rank again when it stays as it is"
+
+
+def stamp(path: str | PathLike[str]) -> tuple[int, ...]:
+    """What changes when a file is written to or replaced, even if its time is set back afterwards.
+
+    Raises
+    ------
+    OSError
+        It is not there.
+    """
+    now = os.stat(path)
+    return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev
+
+
+def mapped_file(array: npt.NDArray[Any]) -> str | None:
+    """The file that an array maps to read it; None if it is in memory, or also written through."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.mode == "r" and base.filename is not None:
+            return str(base.filename) if os.path.exists(base.filename) else None
+        base = base.base
+    return None
+
+
+class Watch:
+    """Files as they are now.
+
+    Parameters
+    ----------
+    paths : iterable of paths
+
+    Raises
+    ------
+    OSError
+        One is not there.
+    """
+
+    def __init__(self, paths: Iterable[str | PathLike[str]]) -> None:
+        self._before = {os.fspath(path): stamp(path) for path in paths}
+
+    @classmethod
+    def of_arrays(cls, *arrays: Any) -> Watch:
+        """Over the files that arrays map, if any."""
+        found = (mapped_file(array) for array in arrays if isinstance(array, np.ndarray))
+        return cls(path for path in found if path is not None)
+
+    def check(self) -> None:
+        """FileError if one was written to, cut short, replaced or removed since."""
+        for path, before in self._before.items():
+            try:
+                now = stamp(path)
+            except OSError as error:
+                found = f"it is gone while it is read ({error.strerror})"
+                raise FileError(path, found=found, mend=_AGAIN) from None
+            if now[0] < before[0]:
+                found = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"
+                raise FileError(path, found=found, mend=_AGAIN)
+            if now != before:
+                raise FileError(path, found="it was written to while it was read", mend=_AGAIN)
+
+
+@contextmanager
+def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iterator[None]:
+    """Let mapped files be read even if they are cut short meanwhile, which is then an error.
+
+    The system ends a process that touches a page of a mapped file which is gone. In this context
+    such a page is read as zeros, in all threads, and the context ends in a FileError.
+
+    Parameters
+    ----------
+    place : path
+        What the user named.
+    watch : Watch, optional
+        Says which file, and is checked at the end.
+
+    Raises
+    ------
+    FileError
+        Also in place of an InputError that came of zeros, or of what was half written.
+    """
+    before = _core.map_faults()
+    _core.map_guard_begin()
+    try:
+        yield
+    except FileError:
+        raise
+    except InputError:
+        if watch is not None:
+            watch.check()
+        _refuse_zeros(place, before)
+        raise
+    finally:
+        _core.map_guard_end()
+    if watch is not None:
+        watch.check()
+    _refuse_zeros(place, before)
+
+
+def _refuse_zeros(place: str | PathLike[str], before: int) -> None:
+    if _core.map_faults() != before:
+        found = "a part of it could not be read: it was cut short, or the disk failed"
+        raise FileError(place, found=found, mend=_AGAIN)

@@ -1,0 +1,409 @@
+"""Workers and schedulers are killed: the same bytes while one is left, else one error in time.
+
+The default run kills a few times; ``KGTREC_TEST_KILLS=50 pytest tests/cluster/test_dask_losses.py``
+is what to run after a change to `kgtrec.cluster.dask`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec.errors import UsageError
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
+
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster, Nanny
+
+import kgtrec.cluster
+from kgtrec.cluster.checkpoint import PartFiles
+from kgtrec.cluster.dask import rank as dask_rank
+from kgtrec.cluster.dask import transfer
+from kgtrec.cluster.dask.local import COME_BACK, local_client
+from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
+from kgtrec.cluster.plan import Plan
+
+KILLS = int(os.environ.get("KGTREC_TEST_KILLS", "4"))
+N, DEPTH = 23, 5
+META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
+
+
+def questions_and_scores(rng: np.random.Generator) -> tuple[kgtrec.Questions, np.ndarray]:
+    """Two dozen questions over few entities, with ties."""
+    test = np.stack([rng.integers(0, high, 12) for high in (N, 3, N)], 1)
+    questions = kgtrec.Graph.from_arrays(test=test, n_entities=N, n_relations=3).questions()
+    return questions, rng.integers(0, 6, (len(questions), N)).astype(np.float32)
+
+
+def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
+    """Plans of two rows a task, which no memory would make of so few; how many tasks."""
+    blocks = tuple(itertools.pairwise([*range(0, n_rows, 2), n_rows]))
+    monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
+    return len(blocks)
+
+
+def assert_same(got, wanted, folder: Path) -> None:
+    """Every byte of the ranks, manifest included, and of the run."""
+    for (ranks, run), name in ((got, "got"), (wanted, "wanted")):
+        ranks.save(folder / f"{name}.parquet")
+        run.write(folder / f"{name}.run", tag="same")
+    for kind in ("parquet", "run"):
+        assert (folder / f"got.{kind}").read_bytes() == (folder / f"wanted.{kind}").read_bytes()
+
+
+@contextlib.contextmanager
+def two_workers(folder: Path) -> Iterator[Client]:
+    """Processes that Dask starts again when they are killed, however often."""
+    with (
+        dask.config.set(COME_BACK),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=str(folder),
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        cluster.scheduler.allowed_failures = 1000
+        yield client
+
+
+@contextlib.contextmanager
+def busy_machine(processes: int) -> Iterator[None]:
+    """Others want the processors too."""
+    command = [sys.executable, "-c", "while True: pass"]
+    hogs = [subprocess.Popen(command) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def pids(client: Client) -> list[int]:
+    """Of the workers that are there; one that is just going is left out."""
+    found = client.run(os.getpid, on_error="ignore")
+    return sorted(found.values())
+
+
+# -- Some workers are left, or come back -------------------------------------------------------
+
+
+def test_kills_in_a_row_under_load_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any time, in mid-task or between tasks, with files that are shared and with such as are
+    sent, of matrices and of Dask arrays."""
+
+    def slowly(block: np.ndarray) -> np.ndarray:
+        time.sleep(0.05)
+        return block
+
+    rng = np.random.default_rng(1)
+    questions, scores = questions_and_scores(rng)
+    small_tasks(monkeypatch, len(questions))
+    array = da.from_array(scores, chunks=(3, 9)).map_blocks(slowly, meta=META)
+    wanted = kgtrec.rank(scores, questions, DEPTH)
+    look = transfer.look_at_workers
+    with busy_machine(4 if KILLS > 4 else 1), two_workers(tmp_path) as client:
+        for number in range(KILLS):
+            client.wait_for_workers(2, timeout=120)
+            shared = number % 4 < 2
+            monkeypatch.setattr(transfer, "look_at_workers", look if shared else lambda *_: False)
+            victim = int(rng.choice(pids(client)))
+            killer = threading.Timer(rng.uniform(0, 0.6), os.kill, (victim, signal.SIGKILL))
+            killer.start()
+            source = array if number % 2 else scores
+            started = time.monotonic()
+            got = kgtrec.cluster.rank(source, questions, client, run_depth=DEPTH)
+            seconds = time.monotonic() - started
+            killer.join()
+            assert_same(got, wanted, tmp_path)
+            assert seconds < 60, f"kill {number} held the work up"
+            print(f"kill {number}: {seconds:.1f} s")
+
+
+def test_all_workers_are_killed_at_once_and_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, scores = questions_and_scores(np.random.default_rng(2))
+    small_tasks(monkeypatch, len(questions))
+    with two_workers(tmp_path) as client:
+
+        def kill_all() -> None:
+            for pid in pids(client):
+                os.kill(pid, signal.SIGKILL)
+
+        at_part(monkeypatch, 2, kill_all)
+        got = kgtrec.cluster.rank(
+            scores, questions, client, folder=tmp_path / "work", run_depth=DEPTH
+        )
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+
+
+def at_part(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], None]) -> list[object]:
+    """Something that happens when as many parts are kept; the list of them as it grows."""
+    kept: list[object] = []
+    save = PartFiles.save
+
+    def save_and_strike(self, part) -> None:
+        save(self, part)
+        kept.append(part.task)
+        if len(kept) == number:
+            what()
+
+    monkeypatch.setattr(PartFiles, "save", save_and_strike)
+    return kept
+
+
+def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that comes after all others were killed would wait for them without end."""
+    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    questions, scores = questions_and_scores(np.random.default_rng(8))
+    ship, sent = transfer.ship, []
+
+    def ship_and_lose(client: Client, inputs: object) -> object:
+        shipment = ship(client, inputs)
+        sent.append(shipment)
+        if len(sent) == 1:
+            for pid in pids(client):
+                os.kill(pid, signal.SIGKILL)
+            client.wait_for_workers(1, timeout=60)
+        return shipment
+
+    monkeypatch.setattr(transfer, "ship", ship_and_lose)
+    with two_workers(tmp_path) as client:
+        got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert len(sent) > 1
+
+
+def test_a_worker_process_that_starts_slowly_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask would end it for good before: after 15 s, or here after one."""
+    began = Nanny.instantiate
+
+    async def late(self: Nanny) -> object:
+        await asyncio.sleep(3)
+        return await began(self)
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}),
+        local_client(tmp_path, 1) as client,
+    ):
+        monkeypatch.setattr(Nanny, "instantiate", late)
+        (pid,) = pids(client)
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(2)
+        client.wait_for_workers(1, timeout=60)
+        assert pids(client) != [pid]
+
+
+# -- None is left ------------------------------------------------------------------------------
+
+
+def test_worker_processes_that_never_come_back_are_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kgtrec's own, whose nannies do not start them again, as happens on a machine under load."""
+    questions, scores = questions_and_scores(np.random.default_rng(3))
+    n_tasks = small_tasks(monkeypatch, len(questions))
+    clients: list[Client] = []
+    submit = transfer.Workers.submit
+    monkeypatch.setattr(
+        transfer.Workers,
+        "submit",
+        lambda self, work: clients.append(self.client) or submit(self, work),
+    )
+
+    async def asleep(*_: object) -> None:
+        return None
+
+    def kill_all() -> None:
+        monkeypatch.setattr(Nanny, "_on_worker_exit", asleep)
+        for pid in pids(clients[0]):
+            os.kill(pid, signal.SIGKILL)
+
+    with monkeypatch.context() as patched:
+        kept = at_part(patched, 2, kill_all)
+        patched.setattr(dask_rank.Workers, "window", 1)  # else all are done before the second
+        started = time.monotonic()
+        with pytest.raises(SchedulerLost, match=r"has had no worker for 2 s.*what was written is"):
+            kgtrec.cluster.rank(
+                scores, questions, folder=tmp_path / "work", run_depth=DEPTH, patience=2
+            )
+        assert time.monotonic() - started < 40
+        patched.undo()
+    monkeypatch.undo()
+    small_tasks(monkeypatch, len(questions))
+    again = at_part(monkeypatch, -1, lambda: None)
+    got = kgtrec.cluster.rank(scores, questions, folder=tmp_path / "work", run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert len(kept) >= 2
+    assert len(again) == n_tasks - len(kept)  # what was kept is not done again
+
+
+class Processes:
+    """A scheduler and workers without nannies, as processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.address, self.folder = f"tcp://127.0.0.1:{self.port}", folder
+        self.scheduler = self._run(
+            "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"
+        )
+        self.workers: list[subprocess.Popen[bytes]] = []
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"no scheduler at {self.address} within a minute")
+
+    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *arguments]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=self.folder)
+
+    def add_worker(self) -> None:
+        folder = ("--local-directory", str(self.folder))
+        self.workers.append(
+            self._run(
+                "worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1", *folder
+            )
+        )
+
+    def kill_workers(self) -> None:
+        for process in self.workers:
+            process.kill()
+            process.wait()
+
+    def kill_scheduler(self) -> None:
+        self.scheduler.kill()
+        self.scheduler.wait()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    found = Processes(tmp_path)
+    found.add_worker()
+    yield found
+    found.kill_workers()
+    found.kill_scheduler()
+
+
+def endless(scores: np.ndarray, flag: Path) -> da.Array:
+    """Scores that a worker begins to compute, as a file tells, and never has."""
+
+    def begin(block: np.ndarray) -> np.ndarray:
+        flag.touch()
+        time.sleep(600)
+        return block
+
+    return da.from_array(scores, chunks=(3, N)).map_blocks(begin, meta=META)
+
+
+def strike_when(flag: Path, what: Callable[[], None]) -> threading.Thread:
+    """Does it as soon as a task is at work."""
+
+    def wait_and_strike() -> None:
+        while not flag.exists():
+            time.sleep(0.02)
+        what()
+
+    thread = threading.Thread(target=wait_and_strike, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_the_last_worker_killed_in_mid_task_is_an_error_after_the_deadline(
+    processes: Processes, tmp_path: Path
+) -> None:
+    questions, scores = questions_and_scores(np.random.default_rng(4))
+    flag = tmp_path / "begun"
+    killer = strike_when(flag, processes.kill_workers)
+    with Client(processes.address, set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=60)
+        with pytest.raises(ClusterError, match=r"127\.0\.0\.1:\d+ has had no worker for 2 s"):
+            kgtrec.cluster.rank(endless(scores, flag), questions, client, patience=2)
+        killer.join()
+        processes.add_worker()  # one that comes in time is as good as the first
+        got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+
+
+def test_a_worker_that_comes_before_the_deadline_is_used(
+    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, scores = questions_and_scores(np.random.default_rng(5))
+    small_tasks(monkeypatch, len(questions))
+    monkeypatch.setattr(dask_rank.Workers, "window", 1)
+
+    def replace() -> None:
+        processes.kill_workers()
+        threading.Timer(3, processes.add_worker).start()
+
+    at_part(monkeypatch, 2, replace)
+    with Client(processes.address, set_as_default=False) as client:
+        got = kgtrec.cluster.rank(
+            scores, questions, client, folder=tmp_path / "work", run_depth=DEPTH
+        )
+    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+
+
+@pytest.mark.parametrize("patience", [60, 3])
+def test_a_scheduler_killed_in_mid_task_is_an_error_within_a_minute(
+    patience: float, processes: Processes, tmp_path: Path
+) -> None:
+    """The client looks for it as long as its own timeout says, and kgtrec as long as it may."""
+    questions, scores = questions_and_scores(np.random.default_rng(6))
+    flag, struck = tmp_path / "begun", []
+
+    def strike() -> None:
+        processes.kill_scheduler()
+        struck.append(time.monotonic())
+
+    killer = strike_when(flag, strike)
+    with (
+        Client(
+            processes.address, timeout=30 if patience == 3 else 6, set_as_default=False
+        ) as client,
+        pytest.raises(
+            SchedulerLost, match=r"scheduler at tcp:.* is lost, and not back after \d+ s.*kept"
+        ),
+    ):
+        kgtrec.cluster.rank(endless(scores, flag), questions, client, patience=patience)
+    killer.join()
+    assert time.monotonic() - struck[0] < 60
+
+
+@pytest.mark.parametrize("patience", [0, -1, float("nan"), "60", None, True])
+def test_patience_is_a_number_of_seconds(patience: object) -> None:
+    questions, scores = questions_and_scores(np.random.default_rng(7))
+    with pytest.raises(UsageError, match="seconds to wait for a worker, above 0"):
+        kgtrec.cluster.rank(scores, questions, patience=patience)  # type: ignore[arg-type]

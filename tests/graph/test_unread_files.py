@@ -1,0 +1,71 @@
+"""Files of a graph's folder that look like splits and are not read are named: error or warning."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import kgtrec
+from kgtrec.errors import FileError, FilterWarning
+
+LINE = "a\tr\tb\n"
+
+
+def folder_of(place: Path, *names: str) -> Path:
+    for name in names:
+        (place / name).write_text(LINE)
+    return place
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["inference.txt", "inductive_test.txt", "inference_validation.txt", "inference_test.tsv",
+     "msg.txt", "inductive_valid.txt.gz", "Inference.txt"],
+)  # fmt: skip
+def test_folders_of_inductive_benchmarks_are_not_half_read(tmp_path: Path, name: str) -> None:
+    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
+    with pytest.raises(FileError, match=f"'{name}' beside the splits.*inductive"):
+        kgtrec.read_graph(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["validation.txt", "val.tsv", "VALID.txt", "fb_valid.txt",
+                                  "valid.csv", "dev-1.txt.gz", "valid2id.txt"])  # fmt: skip
+def test_a_split_that_would_be_missing_is_an_error(tmp_path: Path, name: str) -> None:
+    folder_of(tmp_path, "train.txt", "test.txt", name)
+    with pytest.raises(FileError, match=f"split 'valid' is not read: '{name}'"):
+        kgtrec.read_graph(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["dev.txt", "valid.tsv", "valid", "dev.txt.gz"])
+def test_two_files_of_a_split_are_an_error(tmp_path: Path, other: str) -> None:
+    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", other)
+    with pytest.raises(FileError, match=f"two files for split 'valid'.*{other}'"):
+        kgtrec.read_graph(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"])
+def test_what_a_split_has_besides_is_named(tmp_path: Path, name: str) -> None:
+    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
+    with pytest.warns(FilterWarning, match=f"'{name}' is not read: split"):
+        graph = kgtrec.read_graph(tmp_path)
+    assert list(graph.splits) == ["train", "valid", "test"]
+
+
+def test_scores_of_a_missing_split_are_no_triples(tmp_path: Path) -> None:
+    folder_of(tmp_path, "train.txt", "test.txt", "valid.npy")
+    with pytest.warns(FilterWarning, match=r"split 'valid' is not read: 'valid.npy'"):
+        kgtrec.read_graph(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["README.txt", "entities.dict", "relation2id.txt", "1-1.txt", "types.tsv", "test.npy",
+             "contest.txt", "latest_run.txt", "message.txt", "type_constrain.txt",
+             "test2id_all.txt", "train2id.txt"],
+)  # fmt: skip
+def test_other_files_are_nobodys_business(tmp_path: Path, name: str) -> None:
+    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kgtrec.read_graph(tmp_path)

@@ -1,0 +1,669 @@
+"""Damages the files that the command line reads, at random, and runs its commands on them.
+
+Whatever stands in a file, a command ends with code 0, 1 or 2 and, unless it is 0, with a message
+that is one of kgtrec's own: no exception of a decoder, no abort, no signal. The suite runs this for
+a few seconds; by hand::
+
+    python tests/helpers/fuzz_files.py --minutes 30 --seed 1
+    python tests/helpers/fuzz_files.py --seed 1 --case 137     # one case again, with its message
+
+Cases run in a child, so that a crash is a finding, too; a case depends on seed and number alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+N = 12  # entities
+MEMORY = 6 << 30
+Reads = list[list[str]]
+
+RANK = ["rank", "--graph", "g", "-q"]
+OUT = ["-o", "out/o.parquet", "--run", "out/o.run"]
+SHARD = ["--shard", "1/2", "-o", "out/shards"]
+
+
+def scores(name: str) -> Reads:
+    """Commands that read scores."""
+    return [[*RANK, "--scores", name, *OUT], [*RANK, "--scores", name, *SHARD]]
+
+
+def reads() -> dict[str, Reads]:
+    """File to the commands that read it."""
+    ranks: Reads = [
+        ["report", "a.parquet"],
+        ["compare", "a.parquet", "b.parquet", "--draws", "100", "--test", "t"],
+        ["plot", "ties", "a.parquet", "-o", "out/a.svg"],
+        ["stratify", "a.parquet"],
+        ["report", "a.parquet", "--by", "relation"],
+        ["openworld", "a.parquet", "b.parquet", "--sparsity", "0.1"],
+    ]
+    judge: Reads = [
+        ["judge", "check", "sheet.tsv"],
+        ["judge", "export", "sheet.tsv", "-o", "out/s"],
+    ]
+    plain = [*RANK, "--scores", "s.npy", *OUT]
+    return {
+        "s.npy": scores("s.npy"),
+        "f.npy": scores("f.npy"),
+        "m.npz": scores("m.npz"),
+        "c.npz": scores("c.npz"),
+        "parts/1.npy": scores("parts"),
+        "a.parquet": ranks,
+        "shards/shard-1-of-2.arrow": [["merge", "shards", *OUT]],
+        "neg.npz": [[*plain, "--candidates", "neg.npz", "--rows", "instances"]],
+        "cand.tsv": [[*plain, "--candidates", "cand.tsv"]],
+        "types.txt": [[*plain, "--type-constraints", "types.txt"]],
+        "entity2id.txt": [[*plain, "--type-constraints", "types.txt"]],
+        "some.txt": [[*plain, "--entities", "some.txt"]],
+        "some_r.txt": [[*plain, "--relations", "some_r.txt"]],
+        "g/train.txt": [plain, ["stats", "g"]],
+        "g/test.txt": [plain, ["convert", "--graph", "g", "--qrels", "out/q"]],
+        "t.run": [["eval", "t.qrels", "t.run"]],
+        "t.qrels": [["eval", "t.qrels", "t.run"]],
+        "jobs.toml": [["batch", "jobs.toml", "--status"]],
+        "left.npy": [
+            [
+                "align",
+                "--left",
+                "left.npy",
+                "--right",
+                "right.npy",
+                "--pairs",
+                "pairs.tsv",
+                "-o",
+                "out/o.parquet",
+            ]
+        ],
+        "sheet.tsv": judge,
+        "sheet.tsv.journal": judge,
+        "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
+    }
+
+
+# -- Sound files -------------------------------------------------------------------------------
+
+
+def make_home() -> None:
+    """Sound files of every kind, in the working folder."""
+    import kgtrec
+
+    rng = np.random.default_rng(1)
+    os.mkdir("g")
+    for split, rows in (("train", 30), ("valid", 5), ("test", 8)):
+        triples = rng.integers(0, (N, 2, N), (rows, 3)).tolist()
+        if split == "train":
+            triples += [[e, e % 2, e] for e in range(N)]
+        text = "".join(f"e{h:02}\tr{r}\te{t:02}\n" for h, r, t in triples)
+        Path("g", f"{split}.txt").write_text(text)
+    graph = kgtrec.read_graph("g", progress=False)
+    questions = graph.questions()
+    n, triples = len(questions), graph.split("test")
+    whole = rng.random((n, N)).astype(np.float32)
+    np.save("s.npy", whole)
+    np.save("f.npy", np.asfortranarray(whole.astype(np.float64)))
+    os.mkdir("parts")
+    for number, part in enumerate(np.array_split(whole, 3)):
+        np.save(f"parts/{number}.npy", part)
+    model = {"queries": rng.random((n, 3)), "entities": rng.random((N, 3)), "bias": rng.random(N)}
+    np.savez("m.npz", **model)
+    np.savez_compressed("c.npz", **model, metric=np.array("l2"))
+    negatives = {f"{side}_neg": rng.integers(0, N, (len(triples), 4)) for side in ("head", "tail")}
+    np.savez("neg.npz", **negatives)
+    Path("some.txt").write_text("".join(f"e{e:02}\n" for e in range(N)))
+    Path("some_r.txt").write_text("r0\nr1\n")
+    Path("cand.tsv").write_text(
+        "".join(
+            f"{name}\t" + "\t".join(f"e{e:02}" for e in range(N)) + "\n" for name in questions.ids
+        )
+    )
+    Path("entity2id.txt").write_text(f"{N}\n" + "".join(f"e{e:02}\t{e}\n" for e in range(N)))
+    Path("relation2id.txt").write_text("2\nr0\t0\nr1\t1\n")
+    every = "\t".join(map(str, range(N)))
+    Path("types.txt").write_text("2\n" + "".join(f"{r}\t{N}\t{every}\n" * 2 for r in range(2)))
+    Path("seed.tsv").write_text(Path("g/test.txt").read_text())
+    np.save("left.npy", rng.random((9, 3)))
+    np.save("right.npy", rng.random((9, 3)))
+    Path("pairs.tsv").write_text("".join(f"{i}\t{i}\n" for i in range(9)))
+    Path("jobs.toml").write_text(
+        'output = "out/results"\nmemory = "1GB"\n[graphs]\ng = "g"\n[models]\nm = "m.npz"\n'
+        't = { scores = "s.npy", lower_is_better = true }\n[protocols.test]\nsplit = "test"\n'
+    )
+    header = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+    Path("sheet.tsv").write_text(header + "".join(f"Q?\ta{i}\tr\tb{i}\t\t\t\n" for i in range(4)))
+    os.mkdir("out")
+    for name in ("a", "b"):
+        call(
+            [
+                *RANK,
+                "--scores",
+                {"a": "s.npy", "b": "m.npz"}[name],
+                "-o",
+                f"{name}.parquet",
+                "--run",
+                "t.run",
+                "--qrels",
+                "t.qrels",
+            ]
+        )
+    for number in (1, 2):
+        call([*RANK, "--scores", "m.npz", "--shard", f"{number}/2", "-o", "shards"])
+    call(
+        [
+            "pool",
+            "--graph",
+            "g",
+            "--seed-triples",
+            "seed.tsv",
+            "--depth",
+            "2",
+            "-o",
+            "pool.tsv",
+            "t.run",
+        ]
+    )
+    from kgtrec.study.judging.journal import Journal
+
+    with Journal("sheet.tsv") as journal:
+        journal.answer(0, "Y")
+        journal.answer(1, "N", "http://x", "note")
+    for path in reads():
+        said = run_commands(path)
+        assert not said, said  # else damage would find nothing
+
+
+# -- Damage ------------------------------------------------------------------------------------
+
+
+def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes changed, cut out, doubled, or all behind some place gone."""
+    found = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        if not found:
+            break
+        # The ends of a file are where formats keep what they are.
+        span = rng.choice((len(found), min(len(found), 200)))
+        at = rng.choice((rng.randrange(span), len(found) - 1 - rng.randrange(span)))
+        size = rng.choice((1, 1, 2, 4, 8, 64))
+        way = rng.randrange(8)
+        if way <= 1:
+            found[at] ^= 1 << rng.randrange(8)
+        elif way == 2:
+            found[at] = rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))
+        elif way == 3:
+            del found[at:]
+        elif way == 4:
+            del found[at : at + size]
+        elif way == 5:
+            found[at:at] = found[at : at + size]
+        elif way == 6:
+            found[at : at + size] = rng.choice((b"\0", b"\xff")) * size
+        else:
+            other = rng.randrange(len(found))
+            found[at : at + size] = found[other : other + size]
+    return bytes(found)
+
+
+SHAPES = (
+    "(3, 4",
+    "((3, 4)",
+    "[3, 4]",
+    "(-1, 4)",
+    "(4, -1)",
+    "(3,)",
+    "()",
+    "(3, 4, 1)",
+    "(True, 12)",
+    "('a', 'b')",
+    "((3, 4),)",
+    "3",
+    "None",
+    "(1.5, 2)",
+    f"({1 << 62}, {1 << 62})",
+    "(0, 12)",
+    "(12, 0)",
+    "(0, 0)",
+    f"({1 << 40}, 12)",
+    "(1, 1)",
+    "lambda: 0",
+    "(" * 300,
+    "-" * 5000 + "1",
+    "f'{1}'",
+    "{1: 2}",
+    "'''",
+    "\\",
+    "(3, 4) (",
+    "1e400",
+    "9" * 5000,
+)
+TYPES = (
+    "'<f4'",
+    "'<f8'",
+    "'>f4'",
+    "'<f2'",
+    "'|O'",
+    "'<i8'",
+    "'|V4'",
+    "'<c8'",
+    "'<U4'",
+    "'|S3'",
+    "'<M8[s]'",
+    "[('a', '<f4')]",
+    "('<f4', (2,))",
+    "'|b1'",
+    "'<f16'",
+    "'nonsense'",
+    "None",
+    "7",
+    "'<f4",
+    "'f4,f4'",
+    "'<f" + "4" * 400 + "'",
+    "('<f4', (0,))",
+    "'|V0'",
+    "'<U0'",
+    "'|S0'",
+)
+
+
+def odd_npy(rng: random.Random, rows: int = 16) -> bytes:
+    """An array whose header is odd, or says another thing than what follows."""
+    shape = rng.choice((*SHAPES, f"({rows}, {N})", f"({rows}, 3)", f"({N}, 3)", f"({N},)"))
+    kind = rng.choice(TYPES) if rng.random() < 0.5 else "'<f8'"
+    order = rng.choice(("False", "True", "0", "None", "'x'"))
+    keys = [f"'descr': {kind}", f"'fortran_order': {order}", f"'shape': {shape}"]
+    way = rng.random()
+    if way < 0.1:
+        keys.pop(rng.randrange(3))
+    elif way < 0.2:
+        keys.append(rng.choice(("'more': 1", "1: 2", "'shape': (1, 1)", "**{}", "")))
+    header = ("{" + ", ".join(keys) + rng.choice(("}", ", }", "", "}}", "}\0"))).encode() + b"\n"
+    version = rng.choice(((1, 0), (1, 0), (1, 0), (2, 0), (3, 0), (4, 0), (0, 0), (255, 255)))
+    width = 2 if version == (1, 0) else 4
+    size = len(header) if rng.random() < 0.9 else rng.choice((0, 1, len(header) * 9, 65535))
+    head = b"\x93NUMPY" + bytes(version) + size.to_bytes(width, "little") + header
+    return head + np.random.default_rng(rng.randrange(99)).random(rng.choice((0, 5, 500))).tobytes()
+
+
+def odd_zip(path: str, rng: random.Random) -> bytes:
+    """The members of an archive, some of them odd, lost, twice, or under another name."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(info.filename, archive.read(info)) for info in archive.infolist()]
+    at = rng.randrange(len(members))
+    name, data = members[at]
+    way = rng.randrange(8)
+    if way <= 1:
+        members[at] = (name, odd_npy(rng))
+    elif way == 2:
+        members[at] = (name, damaged_bytes(data, rng))
+    elif way == 3:
+        members.pop(at)
+    elif way == 4:
+        members.append(members[at])
+    elif way == 5:
+        members[at] = (rng.choice(("../x.npy", "", "x", "/abs.npy", "metric.npy", "ü.npy")), data)
+    elif way == 6:
+        members[at] = (name, b"")
+    else:
+        members[at] = (name, members[rng.randrange(len(members))][1])
+    if name.endswith(".json") and at < len(members) and rng.random() < 0.7:
+        members[at] = (name, odd_json(data, rng))
+    kind = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+    out = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(out, "w", kind) as archive:
+        warnings.simplefilter("ignore")
+        for name, data in members:
+            archive.writestr(zipfile.ZipInfo(name), data, kind)
+    found = out.getvalue()
+    return damaged_bytes(found, rng) if rng.random() < 0.3 else found
+
+
+def odd_json(data: bytes, rng: random.Random) -> bytes:
+    """JSON in which one value is another."""
+    values = (
+        None,
+        -1,
+        1 << 70,
+        "x",
+        [],
+        {},
+        1.5,
+        True,
+        "",
+        [[]],
+        [[1, 2, 3, 4]],
+        "../..",
+        "\ud800",
+    )
+    try:
+        tree = json.loads(data)
+    except ValueError:
+        return damaged_bytes(data, rng)
+    node, steps = tree, rng.randrange(4)
+    while isinstance(node, (dict, list)) and node:
+        key = rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
+        if steps == 0 or not isinstance(node[key], (dict, list)) or not node[key]:
+            if rng.random() < 0.3 and isinstance(node, dict):
+                del node[key]
+            else:
+                node[key] = rng.choice(values)
+            break
+        node, steps = node[key], steps - 1
+    return json.dumps(tree).encode()
+
+
+def odd_shard(path: str, rng: random.Random) -> bytes:
+    """A shard whose hash is right, and whose content is not."""
+    from dataclasses import replace
+
+    from kgtrec.cluster.part_file import read_about, read_parts, write_parts
+    from kgtrec.ranking.partial import Task
+
+    about, parts = read_about(path), list(read_parts(path))
+    if rng.random() < 0.3:
+        with contextlib.suppress(ValueError, TypeError, UnicodeEncodeError):
+            about = json.loads(odd_json(json.dumps(about).encode(), rng))
+    else:
+        at = rng.randrange(len(parts))
+        part, name = (
+            parts[at],
+            rng.choice(
+                (
+                    "counts",
+                    "answer_nan",
+                    "lengths",
+                    "documents",
+                    "scores",
+                    "task",
+                    "more",
+                    "dtype",
+                    "path",
+                    "nan_count",
+                )
+            ),
+        )
+        value: object = getattr(part, name, None)
+        if isinstance(value, np.ndarray):
+            value = rng.choice(
+                (
+                    value[..., :-1],
+                    np.concatenate([value, value], -1),
+                    value[None],
+                    value.astype("f2"),
+                    value.astype("i1"),
+                    -value if value.dtype != bool else ~value,
+                    value.reshape(-1)[:0],
+                    value * 0 + 99 if value.dtype != bool else value,
+                    value.astype("U4"),
+                    value.T.copy(),
+                )
+            )
+            parts[at] = replace(part, **{name: value})
+        elif name == "task":
+            numbers = [
+                part.task.first_row,
+                part.task.stop_row,
+                part.task.first_entity,
+                part.task.stop_entity,
+            ]
+            numbers[rng.randrange(4)] = rng.choice((-1, 0, 1, 2, 7, N, 1 << 40, "x", None, 1.0))
+            parts[at] = replace(part, task=Task(*numbers))
+        elif name == "more":
+            parts = rng.choice((parts * 2, [], parts[::-1] + parts[:1]))
+        else:
+            parts[at] = replace(part, **{name: rng.choice((None, -1, "x", "float64", [], 1.5))})
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "shard")
+        try:
+            write_parts(out, about, parts)
+        except (TypeError, ValueError, AttributeError):
+            return b""
+        return out.read_bytes()
+
+
+def odd_parquet(path: str, rng: random.Random) -> bytes:
+    """Ranks in which a column is lost, null, of another type, or holds what no ranks can."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    metadata = dict(table.schema.metadata or {})
+    for _ in range(rng.choice((1, 1, 2))):
+        if not table.num_columns:
+            break
+        at = rng.randrange(table.num_columns)
+        name, column = table.column_names[at], table.column(at)
+        way, n = rng.randrange(9), table.num_rows
+        made: object = None
+        if way == 0:
+            table = table.remove_column(at)
+        elif way == 1:
+            made = pa.nulls(n, rng.choice((column.type, pa.null(), pa.string(), pa.int64())))
+        elif way == 2:
+            made = pa.array([rng.choice(("x", "", "ü", "head", "tail")) for _ in range(n)])
+        elif way == 3:
+            made = pa.array([rng.choice((0, -1, 1 << 62, -(1 << 63), 7)) for _ in range(n)])
+        elif way == 4:
+            made = pa.array([rng.choice((0.5, float("nan"), -1e308)) for _ in range(n)])
+        elif way == 5:
+            made = pa.array([[1]] * n) if rng.random() < 0.5 else pa.array([{"a": 1}] * n)
+        elif way == 6:
+            values = column.to_pylist()
+            values[rng.randrange(max(1, n))] = None
+            with contextlib.suppress(pa.ArrowException, IndexError):
+                made = pa.array(values, column.type)
+        elif way == 7:
+            table = table.slice(0, rng.randrange(n + 1)) if rng.random() < 0.7 else table.select([])
+        else:
+            table = table.append_column(rng.choice((name, "more", "x_label")), column)
+        if made is not None and at < table.num_columns and table.num_rows == n:
+            table = table.set_column(at, name, made)
+    for key in metadata:
+        if rng.random() < 0.3:
+            metadata[key] = odd_json(metadata[key], rng)
+    out = io.BytesIO()
+    pq.write_table(
+        table.replace_schema_metadata(metadata),
+        out,
+        compression=rng.choice(("zstd", "none", "snappy")),
+    )
+    return out.getvalue()
+
+
+def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
+    """Other bytes for a file."""
+    kinds: list[Callable[[], bytes]] = [lambda: damaged_bytes(data, rng)]
+    if path.endswith(".npy"):
+        kinds += [lambda: odd_npy(rng)] * 2
+    elif path.startswith("shards/"):
+        kinds += [lambda: odd_shard(path, rng)] * 5
+    elif path.endswith(".npz"):
+        kinds += [lambda: odd_zip(path, rng)] * 2
+    elif path.endswith(".parquet"):
+        kinds += [lambda: odd_parquet(path, rng)] * 3
+    elif path.endswith(".journal"):
+        kinds += [lambda: b"\n".join(odd_json(line, rng) for line in data.split(b"\n"))]
+    else:
+        words = (
+            b"\t\t",
+            b"\0",
+            b"\xff\xfe",
+            b"\r",
+            b"\n\n",
+            b"9" * 30,
+            b"9" * 5000,
+            b"-1",
+            b"nan",
+            b"\xef\xbb\xbf",
+        )
+        kinds += [
+            lambda: data.replace(rng.choice((b"\t", b"\n", b"0", b"e")), rng.choice(words), 2)
+        ]
+    return rng.choice(kinds)()
+
+
+# -- Running -----------------------------------------------------------------------------------
+
+
+def call(args: list[str]) -> str:
+    """Run a command in this process; what it complains about, "" for nothing.
+
+    Any exception but kgtrec's and click's own comes out.
+    """
+    import click
+
+    from kgtrec.cli import cli
+    from kgtrec.errors import KgtrecError
+
+    out = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            cli.main(args, prog_name="kgtrec", standalone_mode=False)
+        except KgtrecError as error:
+            return f"{error.exit_code} {error}"
+        except click.ClickException as error:
+            return f"1 {error.format_message()}"
+    return ""
+
+
+def fault_of(said: str, path: str, args: list[str]) -> str:
+    """What is wrong with a complaint, if anything."""
+    text = said[2:]
+    if not text.strip():
+        return "it says nothing"
+    if "\n" in text and "faults" not in text:
+        return "more than one line"
+    if len(text) > 20_000:  # names are shown whole, however long they are
+        return "a message of more than 20,000 characters"
+    # A file that is sound in itself may be what another one does not fit.
+    if "do not come from the same scores and questions" in text:
+        return ""  # a forged value, which the second way to compute a measure has shown
+    if path == "a.parquet" and "a and b cannot be compared" in text:
+        return ""  # systems by name
+    places = [path.rpartition("/")[0] or path, *(arg for arg in args if "." in arg), "2id.txt"]
+    if said[0] == "2" and not any(place in text for place in places):
+        return f"{path} is not named"
+    return ""
+
+
+def run_commands(path: str, verbose: bool = False, sound: bool = True) -> str:
+    """All commands that read a file; what went wrong with the first where something did."""
+    for args in reads()[path]:
+        try:
+            said = call(args)
+            fault = said and (sound or fault_of(said, path, args))
+        except Exception as error:
+            said, fault = "", "".join(traceback.format_exception(error)[-3:])
+        except SystemExit as end:
+            said, fault = "", f"exit {end.code}" * (sound or end.code not in (0, 2))
+        if verbose:
+            print(" ".join(args), "->", said or "done")
+        shutil.rmtree("out")
+        os.mkdir("out")
+        if fault:
+            return f"{path}: kgtrec {' '.join(args)}\n  {said}\n  {fault}"
+    return ""
+
+
+def run_case(seed: int, number: int, verbose: bool = False) -> str:
+    """One damaged file, and all commands that read it; what went wrong."""
+    rng = random.Random(f"{seed} {number}")
+    path = list(reads())[number % len(reads())]
+    sound = Path(path).read_bytes()
+    try:
+        Path(path).write_bytes(damaged(path, sound, rng))
+        return run_commands(path, verbose, sound=False)
+    finally:
+        Path(path).write_bytes(sound)
+
+
+def child(seed: int, first: int, stop: int, until: float) -> None:
+    """Cases one after another; each is announced, so that the parent knows which one crashed."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
+    for number in range(first, stop):
+        if time.time() > until:
+            return
+        print(f"case {number}", flush=True)
+        if fault := run_case(seed, number):
+            print(f"FAULT {json.dumps(fault)}", flush=True)
+
+
+def fuzz(seed: int, cases: int, seconds: float) -> tuple[int, list[str]]:
+    """How many cases ran, and what was found."""
+    until, number, ran, found = time.time() + seconds, 0, 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, str(Path(__file__).resolve())]
+        subprocess.run([*command, "--make"], cwd=folder, env=environment, check=True)
+        while number < cases and time.time() < until:
+            more = ["--child", str(seed), str(number), str(cases), str(until)]
+            done = subprocess.run(
+                [*command, *more],
+                cwd=folder,
+                env=environment,
+                text=True,
+                capture_output=True,
+                check=False,
+            )
+            last = number - 1
+            for line in done.stdout.splitlines():
+                if line.startswith("case "):
+                    last, ran = int(line[5:]), ran + 1
+                elif line.startswith("FAULT "):
+                    found.append(f"case {last}: {json.loads(line[6:])}")
+            if done.returncode == 0:
+                break
+            found.append(f"case {last}: ended by {done.returncode}: {done.stderr[-2000:]}")
+            number = last + 1
+            shutil.rmtree(folder)  # the damaged file is still there
+            os.mkdir(folder)
+            subprocess.run([*command, "--make"], cwd=folder, env=environment, check=True)
+    return ran, found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=1 << 60)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--case", type=int)
+    parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.make:
+        make_home()
+    elif given.child:
+        seed, first, stop, until = given.child
+        child(int(seed), int(first), int(stop), float(until))
+    elif given.case is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            make_home()
+            print(run_case(given.seed, given.case, verbose=True) or "sound")
+            os.chdir("/")
+    else:
+        ran, found = fuzz(given.seed, given.cases, 60 * given.minutes)
+        print("\n".join(found) or "nothing found", f"\n{ran} cases")
+        sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,385 @@
+"""Several threads, Ctrl-C and forks: the ranks of one quiet thread, or an error, never others."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import kgtrec
+from kgtrec._internal.threads import share_rows
+from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking import ranker as ranker_module
+from kgtrec.ranking.kernel import NativeRanking
+
+N = 37  # entities
+COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
+
+
+@pytest.fixture(scope="module")
+def questions() -> kgtrec.Questions:
+    rng = np.random.default_rng(3)
+    splits = {name: rng.integers(0, (N, 3, N), (90, 3)) for name in ("train", "test")}
+    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3).questions()
+
+
+@pytest.fixture(scope="module")
+def scores(questions: kgtrec.Questions) -> np.ndarray:
+    return np.random.default_rng(4).integers(0, 9, (len(questions), N)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def due(questions: kgtrec.Questions, scores: np.ndarray) -> tuple:
+    return content(kgtrec.rank(scores, questions, run_depth=7, threads=1))
+
+
+def content(ranked: tuple[kgtrec.Ranks, kgtrec.Run]) -> tuple:
+    """All that was ranked, to be compared."""
+    ranks, run = ranked
+    columns = tuple(getattr(ranks, name).tobytes() for name in COLUMNS)
+    return *columns, run.offsets.tobytes(), run.documents.tobytes(), run.scores.tobytes()
+
+
+def of(scores: np.ndarray, batch: kgtrec.ranking.ranker.Batch) -> np.ndarray:
+    return scores[batch.start : batch.stop]
+
+
+# -- Threads of the caller's -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own_threads", [1, 3])
+def test_any_interleaving_gives_the_ranks_of_one_thread(
+    questions, scores, due, own_threads
+) -> None:
+    shuffled = random.Random(0)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(150):
+            ranker = kgtrec.Ranker(questions, 7, own_threads)
+            batches = list(ranker.batches(11))
+            shuffled.shuffle(batches)
+            begin = threading.Barrier(4)
+
+            def feed(mine: list, ranker=ranker, begin=begin) -> None:
+                begin.wait(30)
+                for batch in mine:
+                    ranker.update(batch, of(scores, batch))
+
+            list(pool.map(feed, [batches[n::4] for n in range(4)]))
+            assert content(ranker.finish()) == due
+
+
+def test_two_first_batches_at_the_same_moment(questions, scores, due, monkeypatch) -> None:
+    """Each thread is held where it makes the arrays, until the other is there too."""
+    together = threading.Barrier(2)
+
+    class Slow(NativeRanking):
+        def __init__(self, *args) -> None:
+            with suppress(threading.BrokenBarrierError):
+                together.wait(0.5)
+            super().__init__(*args)
+
+    monkeypatch.setattr(ranker_module, "NativeRanking", Slow)
+    ranker = kgtrec.Ranker(questions, 7, threads=1)
+    batches = list(ranker.batches(-(-ranker.n_rows // 2)))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda batch: ranker.update(batch, of(scores, batch)), batches))
+    assert content(ranker.finish()) == due
+
+
+class Meeting:
+    """Scores that are handed over when all threads have arrived."""
+
+    def __init__(self, scores: np.ndarray, barrier: threading.Barrier) -> None:
+        self.scores, self.barrier = scores, barrier
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        self.barrier.wait(30)
+        return self.scores
+
+
+def test_a_batch_is_taken_once_however_many_bring_it(questions, scores, due) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(100):
+            ranker = kgtrec.Ranker(questions, 7, threads=1)
+            for batch in ranker.batches(64):
+                barrier = threading.Barrier(4)
+                tries = [
+                    pool.submit(ranker.update, batch, Meeting(of(scores, batch), barrier))
+                    for _ in range(4)
+                ]
+                errors = [each.exception() for each in tries]
+                assert sum(error is None for error in errors) == 1
+                assert all(isinstance(error, UsageError) for error in errors if error)
+            assert content(ranker.finish()) == due
+
+
+@pytest.fixture
+def held(monkeypatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Ranking begins, says so with the first event, and goes on at the second."""
+    begun, go_on = threading.Event(), threading.Event()
+    rank_rows = NativeRanking.rank_rows
+
+    def slowly(self, *args, **kwargs) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        rank_rows(self, *args, **kwargs)
+
+    monkeypatch.setattr(NativeRanking, "rank_rows", slowly)
+    yield begun, go_on
+    go_on.set()
+
+
+def test_rows_at_work_are_nobody_elses(questions, scores, due, held) -> None:
+    begun, go_on = held
+    ranker = kgtrec.Ranker(questions, 7, threads=1)
+    whole, after = ranker.batch(0, 50), ranker.batch(50, ranker.n_rows)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ranker.update, whole, of(scores, whole))
+        assert begun.wait(30)
+        for start, stop in ((0, 50), (49, 51), (0, 1), (20, 30)):
+            batch = ranker.batch(start, stop)
+            with pytest.raises(UsageError, match="another thread is ranking rows 0 to 49 now"):
+                ranker.update(batch, of(scores, batch))
+        with pytest.raises(UsageError, match=r"ranking rows 0 to 49 now; finish\(\) when every"):
+            ranker.finish()
+        second = pool.submit(ranker.update, after, of(scores, after))
+        go_on.set()
+        first.result(), second.result()
+    assert content(ranker.finish()) == due
+
+
+def test_finish_again_gives_the_same_as_other_objects(questions, scores, due) -> None:
+    ranker = kgtrec.Ranker(questions, 7)
+    (batch,) = ranker.batches(ranker.n_rows)
+    ranker.update(batch, scores)
+    first, again = ranker.finish(), ranker.finish()
+    assert content(first) == due
+    first[0].greater[:] = -1
+    first[1].documents[:] = -1
+    assert content(again) == due
+    assert content(ranker.finish()) == due
+    with pytest.raises(UsageError, match="finished; make a new one"):
+        ranker.update(batch, scores)
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------
+
+
+def on_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def press_ctrl_c(delays: list[float], then: Callable[[], None] = lambda: None) -> threading.Thread:
+    def press() -> None:
+        for delay in delays:
+            time.sleep(delay)
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        then()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("presses", [1, 2, 3])
+def test_ctrl_c_is_raised_when_no_part_writes_any_more(presses: int) -> None:
+    go_on, at_work, ended = threading.Event(), [], []
+
+    def part(start: int, stop: int) -> None:
+        if on_main():
+            time.sleep(0.01)
+            return
+        at_work.append(start)
+        go_on.wait(30)
+        ended.append(start)
+
+    thread = press_ctrl_c([0.1] * presses, go_on.set)
+    with pytest.raises(KeyboardInterrupt):
+        share_rows(part, [(n, n + 1) for n in range(1000)], 3)
+    assert sorted(ended) == sorted(at_work)
+    assert len(ended) == 2
+    thread.join()
+
+
+def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeypatch) -> None:
+    core = __import__("kgtrec.ranking.kernel", fromlist=["_core"])._core
+    rank_rows, go_on, left = core.rank_rows, threading.Event(), []
+
+    def slowly(*args, **kwargs) -> None:
+        if on_main():
+            time.sleep(0.5)  # until it is interrupted
+        left.append(1)
+        go_on.wait(30)
+        rank_rows(*args, **kwargs)
+        left.pop()
+
+    ranker = kgtrec.Ranker(questions, 7, threads=3)
+    (batch,) = ranker.batches(ranker.n_rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "rank_rows", slowly)
+        thread = press_ctrl_c([0.1, 0.1], go_on.set)
+        with pytest.raises(KeyboardInterrupt):
+            ranker.update(batch, scores)
+        assert not left
+        thread.join()
+    with pytest.raises(UsageError, match="were never scored"):
+        ranker.finish()
+    ranker.update(batch, scores)
+    assert content(ranker.finish()) == due
+
+
+@pytest.fixture
+def storm() -> Iterator[Callable]:
+    """Runs a function under signals that raise KeyboardInterrupt in it, and nowhere else."""
+    armed: list[int] = []
+    inside: list[object] = []
+
+    def interrupt(_: int, frame) -> None:
+        while armed and frame is not None and frame.f_code.co_name != "_remove":
+            # (what is raised in a weak reference's callback is printed, and lost)
+            if frame.f_code is inside[0]:
+                armed.pop()
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    def run(function: Callable, arguments: tuple, count: int, first: float, then: float) -> None:
+        inside[:], armed[:] = [function.__code__], [0] * count
+        signal.setitimer(signal.ITIMER_REAL, first, then)
+        function(*arguments)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield run
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_interrupts_at_any_moment_leave_no_part_at_work(storm) -> None:
+    """Up to three signals, microseconds apart, again and again."""
+    moments, at_work, interrupted = random.Random(1), [0] * 64, 0
+
+    def part(start: int, stop: int) -> None:
+        at_work[start] = not on_main()
+        for _ in range(200):
+            pass
+        at_work[start] = 0
+
+    parts = [(n, n + 1) for n in range(64)]
+    while interrupted < 400:
+        first, then = moments.uniform(1e-6, 4e-4), moments.uniform(2e-5, 3e-4)
+        try:
+            storm(share_rows, (part, parts, 3), moments.randint(1, 3), first, then)
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert not any(at_work)
+
+
+def test_retries_after_interrupts_at_any_moment_give_the_right_ranks(
+    questions, scores, due, storm
+) -> None:
+    moments, interrupted = random.Random(2), 0
+    while interrupted < 150:
+        ranker = kgtrec.Ranker(questions, 7, threads=3)
+        for batch in ranker.batches(60):
+            while True:
+                try:
+                    arguments = ranker, batch, of(scores, batch)
+                    storm(kgtrec.Ranker.update, arguments, 1, moments.uniform(1e-6, 1e-3), 0)
+                    break
+                except KeyboardInterrupt:
+                    interrupted += 1
+        assert content(ranker.finish()) == due
+
+
+# -- Forks, and arrays that change -------------------------------------------------------------
+
+
+def test_a_fork_after_use_goes_on_by_itself(questions, scores, due) -> None:
+    ranker = kgtrec.Ranker(questions, 7, threads=3)
+    batches = list(ranker.batches(40))
+    for batch in batches[:2]:
+        ranker.update(batch, of(scores, batch))
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            for batch in batches[2:]:
+                ranker.update(batch, of(scores, batch))
+            code = 0 if content(ranker.finish()) == due else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(UsageError, match="were never scored"):
+        ranker.finish()  # what the child ranked is the child's
+    for batch in batches[2:]:
+        ranker.update(batch, of(scores, batch))
+    assert content(ranker.finish()) == due
+
+
+def test_scores_may_change_once_update_has_returned(questions, scores, due) -> None:
+    ranker, block = kgtrec.Ranker(questions, 7, threads=3), np.empty((40, N), np.float32)
+    for batch in ranker.batches(40):
+        block[: len(batch)] = of(scores, batch)
+        ranker.update(batch, block[: len(batch)])
+        block[:] = -1
+    assert content(ranker.finish()) == due
+
+
+# -- What a claim covers -----------------------------------------------------------------------
+
+
+def test_factors_claim_the_first_row_too(questions, scores) -> None:
+    factors = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
+    for row in (0, 1, len(questions) - 1):
+        ranker = kgtrec.Ranker(questions)
+        batch = ranker.batch(row, row + 1)
+        ranker.update(batch, of(scores, batch))
+        with pytest.raises(UsageError, match=f"given twice: row {row} "):
+            ranker.rank_factors(factors)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_factors_that_were_refused_may_be_given_again(questions, scores, listed) -> None:
+    """With candidate lists rows are ranked in another order; a second try begins anew."""
+    lists = {relation: range(relation, N, 2) for relation in range(2)}
+    asked = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
+    asked = asked if listed else questions
+    right = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
+    wrong = kgtrec.Factors(np.where(scores == 5, np.nan, scores), np.eye(N, dtype=np.float32))
+    ranker = kgtrec.Ranker(asked, 7, threads=2)
+    for _ in range(2):
+        with pytest.raises(InputError, match="NaN"):
+            ranker.rank_factors(wrong)
+    ranker.rank_factors(right)
+    assert content(ranker.finish()) == content(kgtrec.rank(scores, asked, run_depth=7))
+
+
+def test_messages_name_the_side_that_is_asked(questions, scores) -> None:
+    graph = questions.graph
+    heads = int((questions.side == 0).sum())
+    for row, name in ((2, "head2"), (heads + 2, "tail2")):
+        entity = graph.entities[questions.entity[row]]
+        relation = graph.relations[questions.relation[row]]
+        text = f"(?, {relation}, {entity})" if row < heads else f"({entity}, {relation}, ?)"
+        ranker = kgtrec.Ranker(questions)
+        batch = ranker.batch(row, row + 1)
+        with pytest.raises(InputError) as nan:
+            ranker.update(batch, np.full((1, N), np.nan))
+        ranker.update(batch, of(scores, batch).astype(np.float64))
+        with pytest.raises(UsageError) as twice:
+            ranker.update(batch, of(scores, batch))
+        assert f"NaN for question {name} {text}, entity" in str(nan.value)
+        assert f"row {row} (question {name} {text}) has its scores already" in str(twice.value)
+        ranker = kgtrec.Ranker(questions)
+        ranker.update(ranker.batch(0, row), scores[:row])
+        with pytest.raises(UsageError) as missing:
+            ranker.finish()
+        assert f"rows {row} to {len(questions) - 1} (question {name} {text})" in str(missing.value)
