@@ -34,10 +34,18 @@ typedef struct {
 kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
                                  int64_t first_row, double *out);
 
-/* As kgt_rank_rows, scored tile by tile: the score matrix never exists. */
+/* How many scores there were to compare with, and how many of them were computed: tile by tile, or
+ * one by one because their bounds had left a comparison open (once for each such comparison). Added
+ * to. */
+typedef struct {
+    int64_t pairs, tiled, open;
+} kgt_tally;
+
+/* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.
+ */
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
                             const double *job_scores, const kgt_counts *counts,
-                            const kgt_best *best, const kgt_nans *nans);
+                            const kgt_best *best, const kgt_nans *nans, kgt_tally *tally);
 
 /* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);

@@ -1,11 +1,7 @@
 /* Ranking of factorised models: query tiles times entity tiles, ranked while they are in cache. */
-#include "factors.h"
-#include "rank_row.h"
+#include "factors_tiles.h"
 
 #include <stdlib.h>
-
-/* Queries scored against one packed entity tile before the scores are ranked. */
-#define QUERY_TILE 64
 
 /* Entities per tile: the packed tile and its scores stay in a second-level cache of 1 to 2 MB. */
 static int64_t entities_per_tile(int64_t dim, size_t size) {
@@ -40,11 +36,11 @@ kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *tas
 
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
                             const double *job_scores, const kgt_counts *counts,
-                            const kgt_best *best, const kgt_nans *nans) {
-    if (factors->dtype == KGT_F32)
-        return rank_factors_f32(factors, task, first_row, job_scores, counts, best, nans);
-    if (factors->dtype == KGT_F64)
-        return rank_factors_f64(factors, task, first_row, job_scores, counts, best, nans);
+                            const kgt_best *best, const kgt_nans *nans, kgt_tally *tally) {
+    const kgt_call call = {task, first_row, job_scores, counts, best, nans, tally};
+    if (kgt_bounds_serve(factors, &call)) return kgt_rank_bounds(factors, &call);
+    if (factors->dtype == KGT_F32) return rank_factors_f32(factors, &call);
+    if (factors->dtype == KGT_F64) return rank_factors_f64(factors, &call);
     return KGT_BAD_DTYPE;
 }
 

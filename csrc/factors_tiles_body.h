@@ -5,19 +5,9 @@
  * always the same way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie
  * exactly. */
 
-typedef struct {
-    const kgt_kernel *kernel;
-    const kgt_factors *factors;
-    int64_t width;   /* entities per tile */
-    T *panels;       /* packed tile: panel after panel, (dim, KGT_PANEL) each */
-    T *entity_norms; /* x.x of the tile's entities, for KGT_L2 */
-    T *bias;         /* of the tile's entities; 0 for a model without */
-    T *scores;       /* (QUERY_TILE, width) */
-    T *queries;      /* a strip of queries padded with zero rows */
-    T *copy;         /* room for FN(entity) */
-} FN(tiler);
+#include "factors_vectors_body.h"
 
-static void FN(tiler_close)(FN(tiler) * tiler) {
+void FN(kgt_tiler_close)(FN(kgt_tiler) * tiler) {
     free(tiler->panels);
     free(tiler->entity_norms);
     free(tiler->bias);
@@ -26,10 +16,9 @@ static void FN(tiler_close)(FN(tiler) * tiler) {
     free(tiler->copy);
 }
 
-static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) {
+kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors, int64_t width) {
     const size_t dim = (size_t)factors->dim + 1; /* never a request for 0 bytes */
-    const int64_t width = entities_per_tile(factors->dim, sizeof(T));
-    *tiler = (FN(tiler)){.kernel = kgt_kernel_active(), .factors = factors, .width = width};
+    *tiler = (FN(kgt_tiler)){.kernel = kgt_kernel_active(), .factors = factors, .width = width};
     tiler->panels = kgt_allocate(dim * (size_t)width, sizeof(T));
     tiler->entity_norms = calloc((size_t)width, sizeof(T));
     tiler->bias = calloc((size_t)width, sizeof(T));
@@ -39,55 +28,13 @@ static kgt_status FN(tiler_open)(FN(tiler) * tiler, const kgt_factors *factors) 
     if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries &&
         tiler->copy)
         return KGT_OK;
-    FN(tiler_close)(tiler);
+    FN(kgt_tiler_close)(tiler);
     return KGT_NO_MEMORY;
-}
-
-static const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
-    return (const T *)table + row * dim;
-}
-
-/* The vector of a row of the entity table. What is stored in half precision, or begins at an odd
- * byte (an array mapped where it stands in an archive), is brought into `copy`, of 2 * dim. */
-static const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors, int64_t row,
-                           T *copy) {
-    const size_t dim = (size_t)factors->dim;
-    const bool half = factors->half_entities && sizeof(T) == sizeof(float);
-    const size_t bytes = dim * (half ? sizeof(uint16_t) : sizeof(T));
-    const char *x = (const char *)factors->entities + (size_t)row * bytes;
-    if ((uintptr_t)x % (half ? sizeof(uint16_t) : sizeof(T)) != 0) x = memcpy(copy + dim, x, bytes);
-    if (!half) return (const T *)(const void *)x;
-    kernel->widen_f16((const uint16_t *)(const void *)x, dim, (float *)(void *)copy);
-    return copy;
-}
-
-static T FN(bias)(const kgt_factors *factors, int64_t row) {
-    T bias = 0;
-    if (factors->bias)
-        memcpy(&bias, (const char *)factors->bias + (size_t)row * sizeof bias, sizeof bias);
-    return bias;
-}
-
-/* The one place where a score is put together from the sum over dimensions. */
-KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
-    if (metric == KGT_L1) return bias - sum;
-    return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;
-}
-
-static T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, int64_t query) {
-    if (factors->metric != KGT_L2) return 0;
-    const T *q = FN(vectors)(factors->queries, query, factors->dim);
-    return kernel->OPS.pair(q, q, (size_t)factors->dim);
-}
-
-/* Row of the entity table that holds the ranked entity number `place`. */
-static int64_t FN(table_row)(const kgt_factors *factors, int64_t place) {
-    return factors->ids ? factors->ids[place] - factors->first_entity : place;
 }
 
 /* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros.
  */
-static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
+void FN(kgt_tiler_pack)(FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
     const kgt_factors *factors = tiler->factors;
     const int64_t dim = factors->dim;
     for (int64_t start = 0; start < n; start += KGT_PANEL) {
@@ -105,7 +52,7 @@ static void FN(pack)(FN(tiler) * tiler, int64_t first, int64_t n) {
 }
 
 /* Scores of queries first .. first + n - 1 (n <= KGT_STRIP) against one packed panel. */
-static void FN(score_panel)(FN(tiler) * tiler, int64_t first, int64_t n, int64_t panel_start) {
+static void FN(score_panel)(FN(kgt_tiler) * tiler, int64_t first, int64_t n, int64_t panel_start) {
     const int64_t dim = tiler->factors->dim;
     const T *panel = tiler->panels + panel_start * dim;
     T *out = tiler->scores + (first % QUERY_TILE) * tiler->width + panel_start;
@@ -123,8 +70,8 @@ static void FN(score_panel)(FN(tiler) * tiler, int64_t first, int64_t n, int64_t
 
 /* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities.
  */
-static void FN(score_tile)(FN(tiler) * tiler, int64_t first_query, int64_t n_queries,
-                           int64_t n_entities) {
+void FN(kgt_tiler_score)(FN(kgt_tiler) * tiler, int64_t first_query, int64_t n_queries,
+                         int64_t n_entities) {
     const kgt_factors *factors = tiler->factors;
     for (int64_t start = 0; start < n_entities; start += KGT_PANEL)
         for (int64_t i = 0; i < n_queries; i += KGT_STRIP) {
@@ -167,11 +114,9 @@ static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_ta
     return KGT_OK;
 }
 
-/* Ranks the scores of one query tile; top-k buffers are per row, they live across entity tiles. */
-static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t first_query,
-                          int64_t n_queries, int64_t first_entity, int64_t n_entities,
-                          int64_t first_row, const double *job_scores, const kgt_counts *counts,
-                          const kgt_best *best, const kgt_nans *nans) {
+void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const int64_t *rows,
+                        int64_t first_query, int64_t n_queries, int64_t first_entity,
+                        int64_t n_entities, const kgt_call *call) {
     for (int64_t i = 0; i < n_queries; i++) {
         const kgt_row row = {
             .data = (const char *)(tiler->scores + i * tiler->width),
@@ -183,63 +128,69 @@ static void FN(rank_tile)(FN(tiler) * tiler, FN(kgt_worker) * worker, int64_t fi
             .dtype = OWN_DTYPE,
             .plain = true,
         };
-        const int64_t query = first_query + i, task_row = first_row + query;
-        FN(kgt_top) *top = kgt_slot_of(best, task_row) < 0 ? NULL : worker->tops + query;
-        FN(kgt_row_pass)(worker, &row, task_row, 0, job_scores, top, nans);
-        FN(kgt_row_settle)(worker, &row, task_row, 0, counts);
+        const int64_t row_number = rows ? rows[i] : first_query + i,
+                      task_row = call->first_row + row_number;
+        FN(kgt_top) *top = kgt_slot_of(call->best, task_row) < 0 ? NULL : worker->tops + row_number;
+        FN(kgt_row_pass)(worker, &row, task_row, 0, call->job_scores, top, call->nans);
+        FN(kgt_row_settle)(worker, &row, task_row, 0, call->counts);
     }
 }
 
 /* Entity tiles outside, query tiles inside: a tile is packed once for all queries of the call. */
-static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_task *task,
-                                   int64_t first_row, const double *job_scores,
-                                   const kgt_counts *counts, const kgt_best *best,
-                                   const kgt_nans *nans) {
-    FN(tiler) tiler;
-    FN(kgt_worker) worker;
-    const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
-    kgt_status status = FN(tiler_open)(&tiler, factors);
+kgt_status FN(kgt_rank_tiles)(const kgt_factors *factors, FN(kgt_worker) * worker, int64_t first,
+                              int64_t end, const kgt_call *call) {
+    FN(kgt_tiler) tiler;
+    const int64_t n_rows = factors->n_rows;
+    const kgt_status status =
+        FN(kgt_tiler_open)(&tiler, factors, entities_per_tile(factors->dim, sizeof(T)));
     if (status != KGT_OK) return status;
-    status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best->depth, n_rows + 1);
-    if (status != KGT_OK) {
-        FN(tiler_close)(&tiler);
-        return status;
-    }
-    for (int64_t entity = 0; entity < n_entities; entity += tiler.width) {
-        const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
-        FN(pack)(&tiler, entity, width);
+    for (int64_t entity = first; entity < end; entity += tiler.width) {
+        const int64_t width = end - entity < tiler.width ? end - entity : tiler.width;
+        FN(kgt_tiler_pack)(&tiler, entity, width);
         for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
             const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
-            FN(score_tile)(&tiler, query, height, width);
-            FN(rank_tile)(&tiler, &worker, query, height, entity, width, first_row, job_scores,
-                          counts, best, nans);
+            FN(kgt_tiler_score)(&tiler, query, height, width);
+            FN(kgt_tiler_rank)(&tiler, worker, NULL, query, height, entity, width, call);
         }
     }
-    for (int64_t i = 0; i < n_rows; i++) {
-        const int64_t slot = kgt_slot_of(best, first_row + i);
-        if (slot >= 0) FN(kgt_row_best)(&worker, worker.tops + i, slot, best);
-    }
-    FN(kgt_worker_close)(&worker);
-    FN(tiler_close)(&tiler);
+    call->tally->tiled += n_rows * (end - first);
+    FN(kgt_tiler_close)(&tiler);
     return KGT_OK;
 }
 
+static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_call *call) {
+    FN(kgt_worker) worker;
+    const int64_t n_rows = factors->n_rows;
+    kgt_status status = FN(kgt_worker_open)(&worker, call->task, call->first_row, n_rows,
+                                            call->best->depth, n_rows + 1);
+    if (status != KGT_OK) return status;
+    status = FN(kgt_rank_tiles)(factors, &worker, 0, factors->n_entities, call);
+    for (int64_t i = 0; status == KGT_OK && i < n_rows; i++) {
+        const int64_t slot = kgt_slot_of(call->best, call->first_row + i);
+        if (slot >= 0) FN(kgt_row_best)(&worker, worker.tops + i, slot, call->best);
+    }
+    call->tally->pairs += n_rows * factors->n_entities;
+    FN(kgt_worker_close)(&worker);
+    return status;
+}
+
 static kgt_status FN(factor_scores)(const kgt_factors *factors, void *out) {
-    FN(tiler) tiler;
+    FN(kgt_tiler) tiler;
     const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
-    const kgt_status status = FN(tiler_open)(&tiler, factors);
+    const kgt_status status =
+        FN(kgt_tiler_open)(&tiler, factors, entities_per_tile(factors->dim, sizeof(T)));
     if (status != KGT_OK) return status;
     for (int64_t entity = 0; entity < n_entities; entity += tiler.width) {
         const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
-        FN(pack)(&tiler, entity, width);
+        FN(kgt_tiler_pack)(&tiler, entity, width);
         for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
             const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
-            FN(score_tile)(&tiler, query, height, width);
+            FN(kgt_tiler_score)(&tiler, query, height, width);
             for (int64_t i = 0; i < height; i++)
                 memcpy((T *)out + (query + i) * n_entities + entity, tiler.scores + i * tiler.width,
                        (size_t)width * sizeof(T));
         }
     }
-    FN(tiler_close)(&tiler);
+    FN(kgt_tiler_close)(&tiler);
     return KGT_OK;
 }

@@ -2,52 +2,78 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "isa_kernel.h"
 #include "isa.h"
+#include "isa_bytes.h"
+#include "isa_kernel.h"
 
-static const kgt_kernel *const all_kernels[] = {
+/* A path has the kernels of an instruction set and, or not, products of bytes, by which it is then
+ * known. */
+typedef struct {
+    const kgt_kernel *kernel;
+    const kgt_bytes *bytes;
+} path;
+
+static const path all_paths[] = {
 #if KGT_X86
-    &kgt_kernel_avx512,
-    &kgt_kernel_avx2,
+#if KGT_HAS_AMX
+    {&kgt_kernel_avx512, &kgt_bytes_amx},
+#endif
+    {&kgt_kernel_avx512, &kgt_bytes_avx512vnni},
+    {&kgt_kernel_avx512, NULL},
+    {&kgt_kernel_avx2, &kgt_bytes_avxvnni},
+    {&kgt_kernel_avx2, NULL},
 #endif
 #if KGT_ARM64
-    &kgt_kernel_neon,
+    {&kgt_kernel_neon, &kgt_bytes_neondot},
+    {&kgt_kernel_neon, NULL},
 #endif
-    &kgt_kernel_scalar,
+    {&kgt_kernel_scalar, NULL},
+    {&kgt_kernel_scalar, &kgt_bytes_scalar},
 };
-enum { N_KERNELS = sizeof all_kernels / sizeof all_kernels[0] };
+enum { N_PATHS = sizeof all_paths / sizeof all_paths[0] };
 
 /* NULL until first use. A race only repeats the same choice. */
-static _Atomic(const kgt_kernel *) active_kernel;
+static _Atomic(const path *) active_path;
 
-static const kgt_kernel *available_kernel(int index) {
-    for (int i = 0; i < N_KERNELS; i++)
-        if (all_kernels[i]->available() && index-- == 0) return all_kernels[i];
+static const path *available_path(int index) {
+    for (int i = 0; i < N_PATHS; i++) {
+        const path *one = all_paths + i;
+        const bool runs = one->kernel->available() && (!one->bytes || one->bytes->available());
+        if (runs && index-- == 0) return one;
+    }
     return NULL;
 }
 
-const kgt_kernel *kgt_kernel_active(void) {
-    const kgt_kernel *kernel = atomic_load_explicit(&active_kernel, memory_order_acquire);
-    if (kernel == NULL) {
-        kernel = available_kernel(0);
-        atomic_store_explicit(&active_kernel, kernel, memory_order_release);
+static const path *active(void) {
+    const path *chosen = atomic_load_explicit(&active_path, memory_order_acquire);
+    if (chosen == NULL) {
+        chosen = available_path(0);
+        atomic_store_explicit(&active_path, chosen, memory_order_release);
     }
-    return kernel;
+    return chosen;
 }
+
+static const char *name_of(const path *one) {
+    return one->bytes ? one->bytes->name : one->kernel->name;
+}
+
+const kgt_kernel *kgt_kernel_active(void) { return active()->kernel; }
+
+const kgt_bytes *kgt_bytes_active(void) { return active()->bytes; }
 
 const char *kgt_path_name(int index) {
-    const kgt_kernel *kernel = available_kernel(index);
-    return kernel ? kernel->name : NULL;
+    const path *one = available_path(index);
+    return one ? name_of(one) : NULL;
 }
 
-const char *kgt_path_active(void) { return kgt_kernel_active()->name; }
+const char *kgt_path_active(void) { return name_of(active()); }
 
 bool kgt_path_force(const char *name) {
-    const kgt_kernel *kernel = available_kernel(0);
+    const path *chosen = available_path(0);
     if (name != NULL)
-        for (int i = 0; (kernel = available_kernel(i)) != NULL; i++)
-            if (strcmp(kernel->name, name) == 0) break;
-    if (kernel == NULL) return false;
-    atomic_store_explicit(&active_kernel, kernel, memory_order_release);
+        for (int i = 0; (chosen = available_path(i)) != NULL; i++)
+            if (strcmp(name_of(chosen), name) == 0) break;
+    if (chosen == NULL) return false;
+    atomic_store_explicit(&active_path, chosen, memory_order_release);
     return true;
 }

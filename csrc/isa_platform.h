@@ -76,6 +76,14 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #define KGT_TARGET_END KGT_PRAGMA(GCC pop_options)
 #endif
 
+/* Compilers that know the tiles of AMX, on a system that can be asked for them. */
+#if KGT_X86 && defined(__linux__) && \
+    ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
+#define KGT_HAS_AMX 1
+#else
+#define KGT_HAS_AMX 0
+#endif
+
 #if KGT_X86
 #include <cpuid.h>
 
@@ -84,6 +92,23 @@ __extension__ typedef unsigned __int128 kgt_u128;
 KGT_INLINE bool kgt_cpu_has_f16c(void) {
     unsigned a, b, c = 0, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
+/* Nor for these, by numbers of Intel's manual. That the system saves tiles is for who uses them to
+ * ask it. */
+KGT_INLINE bool kgt_cpu_has_amx_tile(void) {
+    unsigned a, b, c, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1) != 0;
+}
+
+KGT_INLINE bool kgt_cpu_has_amx_int8(void) {
+    unsigned a, b, c, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 25 & 1) != 0;
+}
+
+KGT_INLINE bool kgt_cpu_has_avxvnni(void) {
+    unsigned a = 0, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;
 }
 #endif
 

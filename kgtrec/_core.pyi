@@ -70,7 +70,7 @@ def rank_factors(
     first_entity: int = 0,
     ids: NDArray[np.int32] | None = None,
     job_scores: NDArray[np.float64] | None = None,
-) -> None: ...
+) -> tuple[int, int, int]: ...
 def factor_job_scores(
     task: Task,
     queries: NDArray[Any],

@@ -342,7 +342,12 @@ cdef class FactorBlock:
 
 def rank_factors(Task task not None, queries, entities, bias, metric, int64_t first_row, *,
                  int64_t first_entity=0, ids=None, const double[::1] job_scores=None):
-    """Rank a block of query vectors against the entities, a range of them, or ids, tile by tile."""
+    """Rank a block of query vectors against the entities, a range of them, or ids.
+
+    Returns how many scores there were, how many of them were computed in tiles, and how many one by
+    one.
+    """
+    cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
     cdef const double *given = job_scores_of(task, job_scores)
     cdef c.kgt_status status
@@ -352,8 +357,9 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     require(given != NULL or task.n_jobs == 0, "job_scores are needed")
     with nogil:
         status = c.kgt_rank_factors(&block.factors, &task.task, first_row, given, &task.counts,
-                                    &task.best, &task.nans)
+                                    &task.best, &task.nans, &tally)
     raise_for(status)
+    return tally.pairs, tally.tiled, tally.open
 
 
 def factor_job_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,

@@ -91,10 +91,15 @@ cdef extern from "factors.h" nogil:
                              const kgt_best *best, const kgt_nans *nans)
     kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
                                      int64_t first_row, double *out)
+    ctypedef struct kgt_tally:
+        int64_t pairs
+        int64_t tiled
+        int64_t open
+
     kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
                                 int64_t first_row, const double *job_scores,
                                 const kgt_counts *counts, const kgt_best *best,
-                                const kgt_nans *nans)
+                                const kgt_nans *nans, kgt_tally *tally)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "active_path",
     "available_cores",
     "available_paths",
+    "last_computed",
     "share_rows",
     "whole_number",
 ]
@@ -29,9 +30,10 @@ __all__ = [
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 
-# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model.
+# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model: a
+# call quantises the entities anew, which many rows share.
 _BEST_BYTES = 64 << 20
-_FACTOR_ROWS = 1024
+_FACTOR_ROWS = 4096
 _MOST_THREADS = 256  # systems refuse to start any number of them
 
 
@@ -59,6 +61,7 @@ class NativeRanking:
     ) -> None:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self.lists, self._domain = lists, lists.domain
+        self._tallies: list[tuple[int, int, int]] = []
         depth = min(depth, lists.n_entities)
         kept = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
@@ -147,7 +150,7 @@ class NativeRanking:
             queries = factors.queries[start:stop]
             if job_scores is None:
                 _core.factor_job_scores(self._task, queries, *factors.table, start, given)
-            _core.rank_factors(
+            tally = _core.rank_factors(
                 self._task,
                 queries,
                 *factors.table,
@@ -156,9 +159,20 @@ class NativeRanking:
                 ids=self._candidates(start),
                 job_scores=given,
             )
+            self._tallies.append(tally)
             advance(stop - start)
 
         share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
+        _last_computed[:] = [self.computed]
+
+    @property
+    def computed(self) -> float | None:
+        """Share of a factorised model's scores that were computed; bounds decided on the others.
+
+        More than one answer may ask for the same score, which counts for each. None: no such model.
+        """
+        pairs, tiled, single = np.sum([(0, 0, 0), *self._tallies], axis=0).tolist()
+        return (tiled + single) / pairs if pairs else None
 
     def factor_job_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
         """Scores of the answers that a factorised model's range of entities holds."""
@@ -183,16 +197,29 @@ class NativeRanking:
             of = self._domain.of[self.plan.question]
             changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
         return [
-            (start, min(start + height, high))
+            part
             for low, high in pairwise(changes)
-            for start in range(low, high, height)
+            for part in _even_parts(low, high, self._n_parts(high - low, height))
         ]
+
+    def _n_parts(self, n_rows: int, height: int) -> int:
+        """Parts of at most `height` rows, as many for each thread where there are enough."""
+        n = -(-n_rows // height)
+        return n if n < self.threads else -(-n // self.threads) * self.threads
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as they come."""
     bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
     return [(low, high) for low, high in pairwise(bounds) if high > low]
+
+
+_last_computed: list[float | None] = [None]
+
+
+def last_computed() -> float | None:
+    """What `NativeRanking.computed` was of the last factorised model in this process."""
+    return _last_computed[0]
 
 
 def active_path() -> str:

@@ -24,6 +24,9 @@ void *exact(size_t count, size_t size);
 void check_rows(const char *path);
 void check_factors(const char *path);
 
+/* Products of bytes, and bounds from them, if the path has any. */
+void check_bytes(void);
+
 /* Run and qrels files; the same on every path. */
 void check_files(void);
 

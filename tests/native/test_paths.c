@@ -17,9 +17,10 @@
 #include "native.h"
 
 static const char *const WRONGS[] = {
-    "count_end", "count_ties", "count_nan", "compress", "select",   "fold_low", "fold_twice",
-    "fold_nan",  "tile",       "tile_l1",   "norms",    "pair",     "pair_l1",  "widen_f16",
-    "count_f16", "maxima",     "rows",      "factors",  "overread", "files",    "sort_keys",
+    "count_end",  "count_ties", "count_nan", "compress", "select",   "fold_low",
+    "fold_twice", "fold_nan",   "tile",      "tile_l1",  "norms",    "pair",
+    "pair_l1",    "widen_f16",  "count_f16", "maxima",   "rows",     "factors",
+    "overread",   "files",      "sort_keys", "product",  "residual", "bound",
 };
 
 const char *spoilt = "";
@@ -231,6 +232,7 @@ static bool check_path(const char *name) {
     check_primitives(&kernel);
     check_rows(name);
     check_factors(name);
+    check_bytes();
     check_files();
     const long long failures = n_failures - failures_before;
     printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,

@@ -294,8 +294,9 @@ static void rank_factors(const kgt_factors *factors, const assignment *made, int
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
     double *job_scores = out->data[JOB_SCORES];
+    kgt_tally tally = {0, 0, 0};
     kgt_status status = kgt_factor_job_scores(factors, &made->task, 0, job_scores);
-    status |= kgt_rank_factors(factors, &made->task, 0, job_scores, &counts, &best, &nans);
+    status |= kgt_rank_factors(factors, &made->task, 0, job_scores, &counts, &best, &nans, &tally);
     status |= kgt_factor_scores(factors, out->data[FACTOR_SCORES]);
     expect(status == KGT_OK, "kgt_rank_factors", "status %d", (int)status);
 }
@@ -351,8 +352,9 @@ static void check_model(const char *path, int64_t n_rows, int64_t n_entities, in
 }
 
 void check_factors(const char *path) {
-    static const int64_t rows[] = {1, 9, 67}, entities[] = {1, 47, 49, 1600}, dims[] = {1, 7, 32};
-    for (size_t i = 0; i < 3; i++)
+    static const int64_t rows[] = {1, 9, 67, 130}, entities[] = {1, 47, 49, 1600},
+                         dims[] = {1, 7, 32};
+    for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 4; j++)
             for (int variant = 0; variant < 6; variant++)
                 check_model(path, rows[i], entities[j], dims[random_below(3)],

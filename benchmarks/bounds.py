@@ -1,0 +1,263 @@
+"""Q1 to Q6: exact ranks of factorised models by bounds, against the product that they do without.
+
+Every row is measured on each path that multiplies bytes. The reference is `Q @ E.T` of numpy, tile
+by tile; Q5's is the path that computes every score. Q7 is `scale.py`. Run as a program this module
+is the child process whose peak memory Q6 reports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from data import FOLDER, MODEL, SEED, fb15k_237
+from factors import _best_tile, _product
+from memory import peak_bytes
+from rows import Row, Settings, at_least, at_most, not_run, require
+from timing import Contestant, compete
+
+import kgtrec
+from kgtrec import _core
+
+__all__ = ["BARS"]
+
+Array = npt.NDArray[Any]
+
+# Path -> bars of Q1 (dot, l2), Q2, Q3.
+PATHS = {"amx": (0.25, 0.30, 0.40, 0.30), "avx512vnni": (0.40, 0.45, 0.55, 0.45)}
+WITHOUT = {"amx": "avx512", "avx512vnni": "avx512", "avxvnni": "avx2", "neondot": "neon"}
+MODELS = {"distmult": "dot", "complex": "dot", "transe": "l2", "rotate": "l2"}
+DIM, MB = 100, 1 << 20
+
+
+def _paths() -> list[str]:
+    return [path for path in PATHS if path in _core.available_paths()]
+
+
+def _model(name: str) -> tuple[kgtrec.Questions, kgtrec.Factors]:
+    """A trained model and its queries for all test questions."""
+    graph = fb15k_237().graph
+    questions = graph.questions("test")
+    with np.load(MODEL.with_name(f"fb15k-237-{name}.npz"), allow_pickle=False) as weights:
+        entity, relation = weights["entity"], weights["relation"]
+    inverse = np.where(
+        questions.side == 0, questions.relation + graph.n_relations, questions.relation
+    )
+    given, asked = entity[questions.entity], relation[inverse]
+    half = entity.shape[1] // 2
+    if name == "distmult":
+        queries = given * asked
+    elif name == "transe":
+        queries = given + asked
+    else:  # complex numbers: their product, or a turn
+        phase = 10 * asked[:, :half]
+        real, imaginary = (
+            (np.cos(phase), np.sin(phase))
+            if name == "rotate"
+            else (asked[:, :half], asked[:, half:])
+        )
+        first, second = given[:, :half], given[:, half:]
+        queries = np.concatenate(
+            [first * real - second * imaginary, first * imaginary + second * real], axis=1
+        )
+    return questions, kgtrec.Factors(queries.astype(np.float32), entity, metric=MODELS[name])
+
+
+def _ranking(
+    path: str, factors: kgtrec.Factors, questions: kgtrec.Questions, depth: int, threads: int = 1
+) -> Contestant:
+    def run(_: None) -> None:
+        _core.force_path(path)
+        kgtrec.rank(factors, questions, depth, threads, progress=False)
+
+    return Contestant(run)
+
+
+def _check(path: str, factors: kgtrec.Factors, questions: kgtrec.Questions) -> float:
+    """Share of scores computed; ranks and best must be those of the path that computes them all."""
+    found = []
+    for name in (path, WITHOUT[path]):
+        _core.force_path(name)
+        found.append(kgtrec.rank(factors, questions, 20, progress=False))
+    (ranks, run), (due, due_run) = found
+    for column in ("greater", "equal", "macro_greater", "macro_equal", "tied_ahead"):
+        require(np.array_equal(getattr(ranks, column), getattr(due, column)), f"{path}: {column}")
+    require(np.array_equal(run.documents, due_run.documents), f"{path}: the best 20")
+    return float(ranks.manifest["scores"]["scores_computed"])
+
+
+def _against_product(settings: Settings, bar_id: str, depth: int) -> Iterator[Row]:
+    if not (FOLDER.is_dir() and MODEL.with_name("fb15k-237-rotate.npz").is_file()):
+        yield not_run(bar_id, "trained models", "no models beside the checkout")
+        return
+    paths = _paths()
+    if not paths:
+        yield not_run(bar_id, "trained models", "no path of this machine multiplies bytes")
+        return
+    for name in MODELS:
+        questions, factors = _model(name)
+        computed = {path: _check(path, factors, questions) for path in paths}
+        contestants = {path: _ranking(path, factors, questions, depth) for path in paths}
+        contestants["product"] = _product(
+            factors.queries, factors.entities, _best_tile(factors.queries, factors.entities)
+        )
+        timings = compete(contestants, rounds=1 if settings.quick else 5)
+        for path in paths:
+            dot, l2, best, _ = PATHS[path]
+            bar = best if depth else dot if MODELS[name] == "dot" else l2
+            yield at_most(
+                bar_id,
+                f"{name}, ranks{f' and best {depth}' if depth else ''}, {path}",
+                f"{timings.seconds(path):.2f} s",
+                f"Q @ E.T {timings.seconds('product'):.2f} s",
+                timings.ratio(path, "product"),
+                bar,
+                **timings.detail(path, "product"),
+                scores_computed=computed[path],
+            )
+
+
+# ---- made-up models ----
+
+
+def _questions(n_questions: int, n_entities: int, known: int = 12) -> kgtrec.Questions:
+    rng = np.random.default_rng(SEED)
+    row = np.arange(n_questions)
+    head, relation = row % n_entities, row // n_entities
+    answer = rng.integers(0, n_entities, n_questions)
+    further = rng.integers(0, n_entities, known * n_questions)
+    graph = kgtrec.Graph.from_arrays(
+        train=np.column_stack([np.repeat(head, known), np.repeat(relation, known), further]),
+        test=np.column_stack([head, relation, answer]),
+        n_entities=n_entities,
+    )
+    return graph.questions("test", sides="tail")
+
+
+def _q3(settings: Settings) -> list[Row]:
+    """Answers near the top, as a good model has them."""
+    n_entities, n_questions = (100_000, 1_000) if settings.quick else (1_000_000, 10_000)
+    rng = np.random.default_rng(SEED)
+    questions = _questions(n_questions, n_entities)
+    entities = rng.standard_normal((n_entities, DIM), dtype=np.float32)
+    noise = rng.standard_normal((len(questions), DIM), dtype=np.float32)
+    factors = kgtrec.Factors(entities[questions.answers.ids] + noise, entities)
+    contestants = {path: _ranking(path, factors, questions, 0) for path in _paths()}
+    contestants["product"] = _product(factors.queries, entities, 64)
+    timings = compete(contestants, rounds=1 if settings.quick else 2, warm_ups=0)
+    return [
+        at_most(
+            "Q3", f"{n_entities:,} entities, {n_questions:,} questions, ranks, {path}",
+            f"{timings.seconds(path):.2f} s", f"Q @ E.T {timings.seconds('product'):.2f} s",
+            timings.ratio(path, "product"), PATHS[path][3], **timings.detail(path, "product"),
+        )
+        for path in _paths()
+    ]  # fmt: skip
+
+
+def _q4(settings: Settings) -> list[Row]:
+    questions, factors = _model("distmult")
+    rows = []
+    for path in _paths():
+        contestants = {
+            str(threads): _ranking(path, factors, questions, 0, threads) for threads in (1, 2)
+        }
+        timings = compete(contestants, rounds=1 if settings.quick else 5)
+        rows.append(
+            at_least(
+                "Q4", f"DistMult, ranks, two threads, {path}", f"{timings.seconds('2'):.2f} s",
+                f"one {timings.seconds('1'):.2f} s", timings.ratio("1", "2"), 1.7,
+                **timings.detail("1", "2"),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _awkward(rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Array]]:
+    def normal(*shape: int) -> Array:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    many = 14_541
+    yield "untrained", normal(n, DIM), normal(many, DIM)
+    yield "Cauchy-tailed", rng.standard_cauchy((n, DIM)), rng.standard_cauchy((many, DIM))
+    yield "100 groups of equal", normal(n, DIM), normal(100, DIM)[rng.integers(0, 100, many)]
+    yield "all equal", normal(n, DIM), np.tile(normal(1, DIM), (many, 1))
+    yield "d = 8", normal(n, 8), normal(many, 8)
+    yield "d = 1,000", normal(n, 1000), normal(many, 1000)
+    yield "100 entities", normal(n, DIM), normal(100, DIM)
+
+
+def _q5(settings: Settings) -> list[Row]:
+    rows, n = [], 512 if settings.quick else 2048
+    for name, queries, entities in _awkward(np.random.default_rng(SEED), n):
+        questions = _questions(n, len(entities))
+        factors = kgtrec.Factors(
+            queries[: len(questions)].astype(np.float32), entities.astype(np.float32)
+        )
+        for path in _paths():
+            for depth in (0, 20):
+                contestants = {
+                    one: _ranking(one, factors, questions, depth) for one in (path, WITHOUT[path])
+                }
+                timings = compete(contestants, rounds=1 if settings.quick else 5)
+                rows.append(
+                    at_most(
+                        "Q5", f"{name}, best {depth}, {path}", f"{timings.seconds(path):.3f} s",
+                        f"{WITHOUT[path]} {timings.seconds(WITHOUT[path]):.3f} s",
+                        timings.ratio(path, WITHOUT[path]), 1.1,
+                        **timings.detail(path, WITHOUT[path]),
+                    )
+                )  # fmt: skip
+    return rows
+
+
+def _measure_memory(n_entities: int, n_questions: int, path: str) -> dict[str, int]:
+    """Peak memory in this process, of a ranking with bounds."""
+    rng = np.random.default_rng(SEED)
+    entities = rng.standard_normal((n_entities, DIM), dtype=np.float32)
+    queries = rng.standard_normal((n_questions, DIM), dtype=np.float32)
+    questions = _questions(n_questions, n_entities)
+    factors = kgtrec.Factors(queries[: len(questions)], entities)
+    _core.force_path(path)
+    before = peak_bytes()
+    kgtrec.rank(factors, questions, 20, 1, progress=False)
+    return {"before": before, "peak": peak_bytes(), "embeddings": entities.nbytes}
+
+
+def _q6(settings: Settings) -> list[Row]:
+    """No quantised table is kept, so the bar is what it may need beside such a table."""
+    sizes = ("100000", "1000") if settings.quick else ("1000000", "10000")
+    rows = []
+    for path in _paths():
+        done = subprocess.run(
+            [sys.executable, __file__, *sizes, path],
+            stdout=subprocess.PIPE, text=True, check=True, env=os.environ,
+        )  # fmt: skip
+        memory = json.loads(done.stdout)
+        grown = (memory["peak"] - memory["before"]) / MB
+        what = f"{int(sizes[0]):,} entities: MB that ranking adds, {path}"
+        rows.append(
+            at_most("Q6", what, f"{memory['peak'] / MB:.0f} MB",
+                    f"{memory['before'] / MB:.0f} MB before", grown, 100, **memory)
+        )  # fmt: skip
+    return rows
+
+
+BARS = {
+    "Q1": lambda settings: list(_against_product(settings, "Q1", 0)),
+    "Q2": lambda settings: list(_against_product(settings, "Q2", 20)),
+    "Q3": _q3,
+    "Q4": _q4,
+    "Q5": _q5,
+    "Q6": _q6,
+}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure_memory(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

@@ -1,0 +1,195 @@
+/* Entities and queries to vectors of 8 bits, and what bounds their products. */
+#include "factors_bounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define T float
+#define OPS f32
+#define FN(op) op##_f32
+#include "factors_vectors_body.h"
+
+/* Above the roundings of a few steps in double, and of one to float. */
+#define UP (1 + 0x1p-20)
+/* Biases beyond this leave no room for bounds in float. */
+#define LARGEST_BIAS 0x1p80f
+
+/* Vectors of this many bytes stay in the second-level cache with the block's codes. */
+#define BLOCK_BYTES (1 << 20)
+
+static int64_t block_width(const kgt_factors *factors) {
+    int64_t width = BLOCK_BYTES / (int64_t)sizeof(float) / factors->dim / 64 * 64;
+    const int64_t needed = (factors->n_entities + 63) / 64 * 64;
+    if (width > KGT_MOST_WORDS * 64) width = KGT_MOST_WORDS * 64;
+    if (width < 64) width = 64;
+    return width < needed ? width : needed;
+}
+
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
+    const size_t dim = (size_t)factors->dim, groups = kgt_byte_groups(dim);
+    const int64_t width = block_width(factors);
+    const size_t n = (size_t)width;
+    *block = (kgt_block){.bytes = kgt_bytes_active(),
+                         .kernel = kgt_kernel_active(),
+                         .factors = factors,
+                         .groups = groups,
+                         .width = width};
+    block->panels = kgt_allocate(n, groups * 4);
+    block->codes = kgt_allocate(groups, 4);
+    block->start = kgt_allocate(n, sizeof(int32_t));
+    block->scale = kgt_allocate(7 * n, sizeof(float));
+    block->pointers = kgt_allocate(n, sizeof *block->pointers);
+    block->stride = (dim + KGT_BYTE_PANEL - 1) / KGT_BYTE_PANEL * KGT_BYTE_PANEL;
+    block->vectors = kgt_allocate(n * block->stride + 2 * dim, sizeof(float));
+    if (!block->panels || !block->codes || !block->start || !block->scale || !block->pointers ||
+        !block->vectors) {
+        kgt_block_close(block);
+        return KGT_NO_MEMORY;
+    }
+    memset(block->codes, 0, groups * 4);
+    memset(block->panels, 0, n * groups * 4);
+    memset(block->vectors, 0, n * block->stride * sizeof(float));
+    block->code_norm = block->scale + n;
+    block->error = block->code_norm + n;
+    block->base = block->error + n;
+    block->entity_norm = block->base + n;
+    block->bias = block->entity_norm + n;
+    if (factors->metric == KGT_L2 || factors->bias != NULL) block->offset = block->bias + n;
+    return KGT_OK;
+}
+
+void kgt_block_close(kgt_block *block) {
+    free(block->panels);
+    free(block->codes);
+    free(block->start);
+    free(block->scale);
+    free(block->pointers);
+    free(block->vectors);
+    *block = (kgt_block){0};
+}
+
+/* Rows on lines of the cache, padded with zeros. */
+static void take_vectors(kgt_block *block, int64_t first, int64_t n) {
+    const kgt_factors *factors = block->factors;
+    const size_t dim = (size_t)factors->dim;
+    float *spare = block->vectors + (size_t)block->width * block->stride;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = table_row_f32(factors, first + i);
+        const float *x = entity_f32(block->kernel, factors, row, spare);
+        memcpy(block->vectors + (size_t)i * block->stride, x, dim * sizeof(float));
+    }
+}
+
+/* Quantises entity i of the block and puts its codes into its panel. */
+static bool take_codes(kgt_block *block, int64_t i) {
+    const size_t dim = (size_t)block->factors->dim;
+    const double rounding = kgt_rounding(block->factors->dim);
+    kgt_quantised x;
+    if (!block->bytes->quantise(block->vectors + (size_t)i * block->stride, dim, block->codes, &x))
+        return false;
+    int8_t *place = block->panels +
+                    (size_t)(i / KGT_BYTE_PANEL * KGT_BYTE_PANEL) * block->groups * 4 +
+                    i % KGT_BYTE_PANEL * 4;
+    for (size_t k = 0; k < block->groups; k++)
+        memcpy(place + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 4);
+    block->start[i] = -(int32_t)block->bytes->query_zero * x.sum;
+    block->scale[i] = x.scale;
+    block->code_norm[i] = x.code_norm;
+    block->base[i] = (float)(((double)x.residual + rounding * (double)x.norm) * UP);
+    if (x.norm > block->largest_norm) block->largest_norm = x.norm;
+    return true;
+}
+
+static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
+    const kgt_factors *factors = block->factors;
+    const size_t dim = (size_t)factors->dim;
+    for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
+    if (factors->metric == KGT_L2)
+        block->bytes->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
+    else
+        memset(block->entity_norm, 0, (size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        const float bias = bias_f32(factors, table_row_f32(factors, first + i));
+        if (!(fabsf(bias) <= LARGEST_BIAS)) return false;
+        const float norm = block->entity_norm[i];
+        block->bias[i] = bias;
+        block->offset[i] = bias - norm;
+        const double offset = (double)fabsf(block->offset[i]) + (double)norm + (double)fabsf(bias);
+        if (offset > block->largest_offset) block->largest_offset = offset;
+    }
+    return true;
+}
+
+void kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
+    block->first = first;
+    block->n = n;
+    block->largest_norm = 0;
+    block->largest_offset = 0;
+    take_vectors(block, first, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!(block->bounded = take_codes(block, i))) return;
+    if (block->offset != NULL && !(block->bounded = take_offsets(block, first, n))) return;
+    /* What pads the last block: zeros in number only, whose comparisons nobody looks at. */
+    for (int64_t i = n; i < block->width; i++) {
+        block->start[i] = 0;
+        block->scale[i] = block->code_norm[i] = block->base[i] = 0;
+        if (block->offset != NULL) block->offset[i] = 0;
+    }
+}
+
+void kgt_queries_close(kgt_queries *queries) {
+    free(queries->codes);
+    free(queries->norm);
+    free(queries->judged_norm);
+    free(queries->bounded);
+    *queries = (kgt_queries){0};
+}
+
+/* Quantises query i; false if it has no bounds. */
+static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i, int8_t *codes) {
+    const size_t dim = (size_t)factors->dim;
+    const float *query = vectors_f32(factors->queries, i, factors->dim);
+    kgt_quantised q;
+    if (!queries->bytes->quantise(query, dim, codes, &q)) return false;
+    uint8_t *row = queries->codes + (size_t)i * queries->groups * 4;
+    for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
+    const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
+    const double norm = (double)q.norm / scale * UP;
+    queries->norm[i] = (double)q.norm;
+    queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
+    queries->judged_norm[i] = (float)(norm * UP);
+    queries->factor[i] = (float)queries->inverse[i];
+    if (factors->metric == KGT_L2) {
+        queries->bytes->pairs(&query, &query, 1, dim, &q.norm);
+        queries->chain[i] = (double)q.norm;
+    }
+    const float relative = norm > 0 ? (float)((double)q.residual / scale / norm * UP * UP) : 0;
+    if (relative > queries->relative[i / KGT_BYTE_QUERIES])
+        queries->relative[i / KGT_BYTE_QUERIES] = relative;
+    return true;
+}
+
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
+    const int64_t n = factors->n_rows;
+    const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
+    const size_t room = n_tiles * KGT_BYTE_QUERIES;
+    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
+    int8_t *codes = kgt_allocate(groups, 4);
+    queries->codes = kgt_allocate(room, groups * 4);
+    queries->norm = calloc(3 * room + 1, sizeof(double));
+    queries->judged_norm = calloc(2 * room + n_tiles + 1, sizeof(float));
+    queries->bounded = calloc(room + 1, sizeof(bool));
+    if (!codes || !queries->codes || !queries->norm || !queries->judged_norm || !queries->bounded) {
+        free(codes);
+        kgt_queries_close(queries);
+        return KGT_NO_MEMORY;
+    }
+    queries->inverse = queries->norm + room;
+    queries->chain = queries->inverse + room;
+    queries->factor = queries->judged_norm + room;
+    queries->relative = queries->factor + room;
+    memset(queries->codes, queries->bytes->query_zero, room * groups * 4);
+    for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
+    free(codes);
+    return KGT_OK;
+}

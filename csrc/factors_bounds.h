@@ -1,0 +1,94 @@
+/* Entities and queries as vectors of 8 bits, with what bounds the error of their products: internal
+ * to factors_bounds.c.
+ *
+ * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
+ * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
+ *
+ *     |q.x - q'.x'| <= |q.(x - x')| + |(q - q').x'| <= |q| |x - x'| + |q - q'| |x'|,
+ *
+ * where P = c.e is an integer without error, and q'.x' = s r P. The score that counts is not the
+ * real number q.x but the chain of d fused multiply-adds in float, S, with one rounding a step:
+ * |S - q.x| <= g |q| |x|, g = d u / (1 - d u). (What underflows adds d 2^-150 at most. Vectors with
+ * bounds have a largest magnitude of 2^-32 or more, or are zero, and then S is 0: it is within the
+ * u |q| |x| that g' below has to spare.) Metrics put the score together from S:
+ *
+ *     KGT_DOT   fl(S + b)                              within u (|S| + |b|) of S + b
+ *     KGT_L2    fl(fl(fl(2 S - X) - Q) + b)            within 3 u (2 |S| + X + Q + |b|) (1 + 3 u)
+ * of 2 S - X - Q + b,
+ *
+ * X and Q being the chains x.x and q.q, the very floats. In units of m s, with m = 1 for KGT_DOT
+ * (and X = Q = 0) and m = 2 for KGT_L2, and with o = b - X,
+ *
+ *     |score + Q - (m s r P + o)| / (m s)
+ *         <= (|q| / s) (|x - x'| + k |x'| + g' |x|) + 16 u (|o| + X + |b| + Q) / (m s)
+ *
+ * if k >= |q - q'| / |q| and g' = (d + 16) u / (1 - (d + 16) u). What g' has beyond g, and 16
+ * beyond 3, pays for the score's roundings and for those of judge: the conversion of P, its product
+ * with r, that with o, and the last step of each bound are each within u of their value, and |s r
+ * P| <= |q'| |x'|. So with error = |x - x'| + k |x'| + g' |x|, norm = |q| / s, factor = 1 / (m s)
+ *
+ *     lower = r P + o factor - norm error    and    upper = r P + o factor + norm error
+ *
+ * as judge has them hold the score, plus Q, over m s, less or more a slack that depends on the
+ * query and the block only. The slack is put on the thresholds: a score t is surely less than the
+ * entity's if (t + Q) / (m s) + slack < lower, and surely more if (t + Q) / (m s) - slack > upper.
+ *
+ * ROUNDING. Norms, residuals, k, g', norm and slack are rounded up, by factors above the roundings
+ * of their own computation; the threshold for lower is rounded up, that for upper down. Neither the
+ * rounding of codes nor the order of a sum matters to any of this. */
+#ifndef KGT_FACTORS_BOUNDS_H
+#define KGT_FACTORS_BOUNDS_H
+
+#include "factors_tiles.h"
+#include "isa_bytes.h"
+
+/* A block of the ranked entities, at most `width`, a multiple of 64. */
+typedef struct {
+    const kgt_bytes *bytes;
+    const kgt_kernel *kernel;
+    const kgt_factors *factors;
+    size_t groups;
+    int64_t width, first, n;
+    bool bounded; /* false: some entity has no bounds */
+    int8_t *panels, *codes;
+    int32_t *start;
+    float *scale, *code_norm, *error;
+    float *base;   /* |x - x'| + g' |x| */
+    float *offset; /* b - X; NULL where that is 0 for all */
+    float *entity_norm, *bias;
+    float *vectors; /* row after row, `stride` apart */
+    const float **pointers;
+    size_t stride;
+    float largest_norm;
+    double largest_offset; /* of |o| + X + |b| */
+} kgt_block;
+
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors);
+void kgt_block_close(kgt_block *block);
+/* Takes the ranked entities first .. first + n - 1, n <= width. */
+void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
+
+/* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
+typedef struct {
+    const kgt_bytes *bytes;
+    size_t groups;
+    int64_t n;
+    uint8_t *codes;  /* row after row, as product takes them */
+    double *norm;    /* |q| */
+    double *inverse; /* 1 / (m s) */
+    double *chain;   /* Q */
+    float *judged_norm, *factor;
+    float *relative; /* k of each tile */
+    bool *bounded;
+} kgt_queries;
+
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups);
+void kgt_queries_close(kgt_queries *queries);
+
+/* g' of the bound. */
+KGT_INLINE double kgt_rounding(int64_t dim) {
+    const double steps = ((double)dim + 16) * 0x1p-24;
+    return steps / (1 - steps) * (1 + 0x1p-20);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* Vectors of a factorised model and how a score is put together, for one element type. */
+
+KGT_INLINE const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
+    return (const T *)table + row * dim;
+}
+
+/* The vector of a row of the entity table. What is stored in half precision, or begins at an odd
+ * byte (an array mapped where it stands in an archive), is brought into `copy`, of 2 * dim. */
+KGT_INLINE const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors, int64_t row,
+                               T *copy) {
+    const size_t dim = (size_t)factors->dim;
+    const bool half = factors->half_entities && sizeof(T) == sizeof(float);
+    const size_t bytes = dim * (half ? sizeof(uint16_t) : sizeof(T));
+    const char *x = (const char *)factors->entities + (size_t)row * bytes;
+    if ((uintptr_t)x % (half ? sizeof(uint16_t) : sizeof(T)) != 0) x = memcpy(copy + dim, x, bytes);
+    if (!half) return (const T *)(const void *)x;
+    kernel->widen_f16((const uint16_t *)(const void *)x, dim, (float *)(void *)copy);
+    return copy;
+}
+
+KGT_INLINE T FN(bias)(const kgt_factors *factors, int64_t row) {
+    T bias = 0;
+    if (factors->bias)
+        memcpy(&bias, (const char *)factors->bias + (size_t)row * sizeof bias, sizeof bias);
+    return bias;
+}
+
+/* The one place where a score is put together from the sum over dimensions. */
+KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
+    if (metric == KGT_L1) return bias - sum;
+    return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;
+}
+
+KGT_INLINE T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, int64_t query) {
+    if (factors->metric != KGT_L2) return 0;
+    const T *q = FN(vectors)(factors->queries, query, factors->dim);
+    return kernel->OPS.pair(q, q, (size_t)factors->dim);
+}
+
+/* Row of the entity table that holds the ranked entity number `place`. */
+KGT_INLINE int64_t FN(table_row)(const kgt_factors *factors, int64_t place) {
+    return factors->ids ? factors->ids[place] - factors->first_entity : place;
+}

@@ -1,0 +1,39 @@
+/* Bits of a block's entities, for every ISA: plain C that becomes popcnt and tzcnt where they are.
+ * The including file defines FN(op). */
+
+static int64_t FN(count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words) {
+    int64_t n = 0;
+    for (size_t i = 0; i < n_words; i++) n += __builtin_popcountll(bits[i] & ~but[i]);
+    return n;
+}
+
+#define TOP_BIT ((uint64_t)1 << 63)
+
+static size_t FN(undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
+                            const uint64_t *removed, size_t n_words, size_t except, uint16_t *out) {
+    uint64_t open[KGT_MOST_WORDS];
+    uint16_t holding[KGT_MOST_WORDS];
+    size_t n = 0, n_holding = 0;
+    for (size_t i = 0; i < n_words; i++)
+        open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));
+    if (except < n_words * 64) open[except / 64] &= ~((uint64_t)1 << except % 64);
+    /* Which words hold any, and how many, is not foreseen: hence first a list of these words, and
+     * then four places a word, which is nearly always enough. */
+    for (size_t i = 0; i < n_words; i++) {
+        holding[n_holding] = (uint16_t)i;
+        n_holding += open[i] != 0;
+    }
+    for (size_t i = 0; i < n_holding; i++) {
+        uint64_t word = open[holding[i]];
+        const size_t end = n + (size_t)__builtin_popcountll(word);
+        do {
+            for (size_t j = 0; j < 4; j++, word &= word - 1)
+                out[n + j] = (uint16_t)(holding[i] * 64 + __builtin_ctzll(word | TOP_BIT));
+            n += 4;
+        } while (n < end);
+        n = end;
+    }
+    return n;
+}
+
+#undef TOP_BIT

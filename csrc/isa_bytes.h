@@ -1,0 +1,98 @@
+/* Products of 8-bit vectors and what becomes of them: the primitives by which a factorised model's
+ * scores are bounded (factors_bounds.c). A table per instruction set that multiplies bytes; a path
+ * without one computes every score. */
+#ifndef KGT_ISA_BYTES_H
+#define KGT_ISA_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "isa_kernel.h"
+
+/* Entities of a panel, panels that n must be a multiple of, and queries of a product. */
+#define KGT_BYTE_PANEL 16
+#define KGT_BYTE_PANELS 4
+#define KGT_BYTE_QUERIES 32
+/* Thresholds that are compared at once. */
+#define KGT_JUDGED 4
+/* Words of a bit for each entity of a block, at most. */
+#define KGT_MOST_WORDS 16
+
+/* A vector x as scale * codes, codes of -127 to 127. The norms are Euclidean and never too small:
+ * norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale * codes|. */
+typedef struct {
+    float scale, norm, code_norm, residual;
+    int32_t sum; /* of the codes */
+} kgt_quantised;
+
+/* What turns products into bounds, entity by entity: with v = product * scale + offset * factor,
+ * lower = v - norm * error and upper = v + norm * error. offset may be NULL. */
+typedef struct {
+    const float *scale, *error, *offset;
+    float norm, factor;
+} kgt_bounds;
+
+/* clang-format off */
+/* Bytes of a vector are padded with zeros to `groups` groups of four, see kgt_byte_groups.
+ *
+ * open, close   Around the products of a thread; close may be called without open.
+ * product       out[i * stride + j] = start[j] + sum of query i times entity j, for
+ *               KGT_BYTE_QUERIES queries and 16 * n_panels entities, n_panels a multiple of
+ *               KGT_BYTE_PANELS. queries: row after row, query_zero added to each byte. panels: (n_panels,
+ *               groups, KGT_BYTE_PANEL, 4). start: -query_zero * the sum of an entity's codes. The
+ *               accumulator is int32, modulo 2^32; sums fit it, as groups <= 2^14.
+ * quantise      dim values to codes, 1 <= dim <= 2^16. False, and nothing is promised, if a value is
+ *               not finite or the largest magnitude is neither 0 nor within 2^-32 .. 2^32.
+ * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: bit j of sure[t]
+ *               says lower > above[t], of reach[t] upper >= below[t]; each takes n / 64 words.
+ * dots          out[i] = query . table[places[i] * stride], any order of summation, fused; rows of the
+ *               table are padded with zeros to KGT_BYTE_PANEL values.
+ * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i].
+ * count_bits    How many bits are in `bits` and not in `but`.
+ * undecided     The numbers of the bits in reach that are neither in sure nor in both known and removed,
+ *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
+ *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
+/* clang-format on */
+typedef struct {
+    const char *name;
+    bool (*available)(void);
+    uint8_t query_zero;
+    void (*open)(size_t groups);
+    void (*close)(void);
+    void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
+                    const int32_t *start, int32_t *out, size_t stride);
+    bool (*quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out);
+    void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
+                  const float *below, size_t m, uint64_t *sure, uint64_t *reach);
+    void (*dots)(const float *query, const float *table, size_t stride, size_t dim,
+                 const uint16_t *places, size_t n, float *out);
+    void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
+    int64_t (*count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words);
+    size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
+                        const uint64_t *removed, size_t n_words, size_t except, uint16_t *out);
+} kgt_bytes;
+
+/* Groups of a padded vector: as many in every piece of at most 16, which is what a tile of AMX
+ * takes. At least one. */
+KGT_INLINE size_t kgt_byte_pieces(size_t dim) { return dim > 64 ? (dim + 63) / 64 : 1; }
+KGT_INLINE size_t kgt_byte_groups(size_t dim) {
+    const size_t pieces = kgt_byte_pieces(dim), groups = dim > 4 ? (dim + 3) / 4 : 1;
+    return (groups + pieces - 1) / pieces * pieces;
+}
+
+extern const kgt_bytes kgt_bytes_scalar;
+#if KGT_X86
+extern const kgt_bytes kgt_bytes_avxvnni, kgt_bytes_avx512vnni;
+#if KGT_HAS_AMX
+extern const kgt_bytes kgt_bytes_amx;
+#endif
+#endif
+#if KGT_ARM64
+extern const kgt_bytes kgt_bytes_neondot;
+#endif
+
+/* Of the active path; NULL where it multiplies no bytes. */
+const kgt_bytes *kgt_bytes_active(void);
+
+#endif

@@ -1,0 +1,66 @@
+/* 8-bit products and bounds in plain C: what other paths are compared with. Slower than computing
+ * the scores, so it is a path that only tests ask for. */
+#include "isa_bytes.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FN(op) op##_bytes_scalar
+#define FMA1(a, b, c) fmaf(a, b, c)
+#include "isa_bits_body.h"
+#include "isa_quantise_body.h"
+
+static void leave_alone(size_t groups) { (void)groups; }
+static void nothing(void) {}
+
+static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, size_t groups,
+                                 size_t n_panels, const int32_t *start, int32_t *out,
+                                 size_t stride) {
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
+        for (size_t j = 0; j < n_panels * KGT_BYTE_PANEL; j++) {
+            const int8_t *query = (const int8_t *)queries + i * groups * 4;
+            const int8_t *entity =
+                panels + j / KGT_BYTE_PANEL * groups * KGT_BYTE_PANEL * 4 + j % KGT_BYTE_PANEL * 4;
+            int32_t sum = start[j];
+            for (size_t k = 0; k < groups * 4; k++)
+                sum += query[k] * entity[k / 4 * KGT_BYTE_PANEL * 4 + k % 4];
+            out[i * stride + j] = sum;
+        }
+}
+
+/* Bits of a word are put in ascending order. */
+static void put_bits(uint64_t *words, size_t i, bool lane) {
+    words[i / 64] = (i % 64 == 0 ? 0 : words[i / 64]) | (uint64_t)lane << i % 64;
+}
+
+#define VEC float
+#define LANES 1
+#define LOAD(p) (*(p))
+#define LOAD_INT(p) ((float)*(p))
+#define LOAD_TAIL(p, n, fill) (*(p))
+#define SET1(s) (s)
+#define MUL(a, b) ((a) * (b))
+#define FMA(a, b, c) fmaf(a, b, c)
+#define SUM4(out, v) memcpy(out, v, 4 * sizeof(float))
+#define ABOVE(x, t) ((x) > (t))
+#define PUT(words, i, lanes) put_bits(words, i, lanes)
+#define REACHES(x, t) ((x) >= (t))
+#include "isa_dots_body.h"
+#include "isa_judge_body.h"
+
+static bool available(void) { return true; }
+
+const kgt_bytes kgt_bytes_scalar = {
+    .name = "scalar8",
+    .available = available,
+    .query_zero = 0,
+    .open = leave_alone,
+    .close = nothing,
+    .product = product_bytes_scalar,
+    .quantise = quantise_bytes_scalar,
+    .judge = judge_bytes_scalar,
+    .dots = dots_bytes_scalar,
+    .pairs = pairs_bytes_scalar,
+    .count_bits = count_bits_bytes_scalar,
+    .undecided = undecided_bytes_scalar,
+};

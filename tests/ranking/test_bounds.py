@@ -1,0 +1,187 @@
+"""Factorised models ranked by bounds from 8-bit products: the bits of tiles of scores, always."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import kgtrec
+from kgtrec import _core
+
+N, ROWS, DIM = 1300, 150, 37  # several blocks, the last one odd; a tile of queries and more
+COUNTS = [
+    f"{prefix}{name}" for prefix in ("", "macro_") for name in ("greater", "equal", "tied_ahead")
+]
+BYTES = ["amx", "avx512vnni", "avxvnni", "neondot", "scalar8"]
+PATHS = [path for path in BYTES if path in _core.available_paths()]
+Array = npt.NDArray[np.float32]
+
+
+@pytest.fixture(autouse=True)
+def best_path_afterwards():
+    yield
+    _core.force_path(None)
+
+
+@pytest.fixture(scope="module")
+def questions() -> kgtrec.Questions:
+    """Questions with one to many answers, and known entities in every block."""
+    rng = np.random.default_rng(5)
+    heads = np.repeat(np.arange(ROWS), rng.integers(1, 12, ROWS))
+    test = np.column_stack([heads, np.zeros_like(heads), rng.integers(0, N, len(heads))])
+    known = np.column_stack(
+        [rng.integers(0, ROWS, 4000), np.zeros(4000, int), rng.integers(0, N, 4000)]
+    )
+    graph = kgtrec.Graph.from_arrays(known, None, np.unique(test, axis=0), n_entities=N)
+    return graph.questions("test", sides="tail")
+
+
+def normal(rng: np.random.Generator) -> tuple[Array, Array]:
+    return rng.standard_normal((ROWS, DIM)), rng.standard_normal((N, DIM))
+
+
+def near_answers(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    return entities[rng.integers(0, N, ROWS)] + 0.3 * queries, entities
+
+
+def heavy_tails(rng: np.random.Generator) -> tuple[Array, Array]:
+    return rng.standard_cauchy((ROWS, DIM)), rng.standard_cauchy((N, DIM))
+
+
+def groups(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    return queries, entities[rng.integers(0, 25, N)]
+
+
+def all_equal(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    return queries, np.tile(entities[:1], (N, 1))
+
+
+def integers(rng: np.random.Generator) -> tuple[Array, Array]:
+    return rng.integers(-2, 3, (ROWS, DIM)), rng.integers(-2, 3, (N, DIM))
+
+
+def one_block_equal(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    entities[600:1100] = entities[600]
+    return queries, entities
+
+
+def tiny_and_huge(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    queries[::3] *= 1e-30
+    queries[1::7] *= 1e9
+    entities[700:710] *= 1e30
+    entities[3] = 0
+    queries[4] = 0
+    return queries, entities
+
+
+def infinite(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    entities[1200, 0] = np.inf
+    queries[7] = 3e38
+    return queries, entities
+
+
+def outliers(rng: np.random.Generator) -> tuple[Array, Array]:
+    queries, entities = normal(rng)
+    entities[:, 0] *= 100
+    entities[::50] *= 1000
+    return queries, entities
+
+
+KINDS: list[Callable[[np.random.Generator], tuple[Array, Array]]] = [
+    normal, near_answers, heavy_tails, groups, all_equal, integers, one_block_equal, tiny_and_huge,
+    infinite, outliers,
+]  # fmt: skip
+
+
+def ranked(path: str, factors, questions, depth: int, threads: int = 1, nan: str = "worst"):
+    _core.force_path(path)
+    return kgtrec.rank(factors, questions, depth, threads, nan=nan, progress=False)
+
+
+def assert_same(got, wanted) -> None:
+    for name in COUNTS:
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(wanted[0], name), name)
+    for name in ("offsets", "documents", "scores"):
+        np.testing.assert_array_equal(getattr(got[1], name), getattr(wanted[1], name), name)
+
+
+@pytest.mark.parametrize("metric", ["dot", "l2"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("path", PATHS)
+def test_counts_and_best_are_those_of_scores(questions, path, kind, metric):
+    rng = np.random.default_rng(11)
+    queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
+    bias = rng.standard_normal(N).astype(np.float32)
+    for depth, some_bias, half in ((0, None, False), (20, bias, False), (150, None, True)):
+        with np.errstate(over="ignore"):
+            table = entities.astype(np.float16) if half else entities
+        factors = kgtrec.Factors(queries, table, some_bias, metric)
+        wanted = ranked("scalar", factors, questions, depth)
+        assert_same(ranked(path, factors, questions, depth), wanted)
+        assert_same(ranked(path, factors, questions, depth, threads=2), wanted)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_restricted_candidates(questions, path):
+    rng = np.random.default_rng(12)
+    queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
+    own = [np.unique(np.append(rng.choice(N, 700, replace=False), answers))
+           for answers in (questions.answers.ids,)]  # fmt: skip
+    restricted = questions.restrict(candidates=own * len(questions))
+    factors = kgtrec.Factors(queries, entities)
+    wanted = ranked("scalar", factors, restricted, 20)
+    assert_same(ranked(path, factors, restricted, 20), wanted)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_ranges_of_entities(questions, path):
+    rng = np.random.default_rng(13)
+    queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
+    wanted = ranked("scalar", kgtrec.Factors(queries, entities), questions, 20)
+    _core.force_path(path)
+    spans = [(0, 530), (530, 600), (600, N)]
+    answers = kgtrec.AnswerScores(questions)
+    for low, high in spans:
+        answers.fill(kgtrec.Factors(queries, entities[low:high]), low)
+    parts = [
+        kgtrec.rank_range(kgtrec.Factors(queries, entities[low:high]), answers, low, 20)
+        for low, high in spans
+    ]
+    assert_same(kgtrec.merge_ranges(parts, answers), wanted)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_few_scores_are_computed_and_the_ranks_say_so(questions, path):
+    queries, entities = (
+        np.asarray(table, np.float32) for table in normal(np.random.default_rng(14))
+    )
+    factors = kgtrec.Factors(queries, entities)
+    ranks, _ = ranked(path, factors, questions, 0)
+    assert 0 < ranks.manifest["scores"]["scores_computed"] < 0.9
+    assert ranks.manifest["scores"]["kernel_path"] == path
+    assert "% of its scores computed" in kgtrec.show_config()
+    ranks, _ = ranked("scalar", factors, questions, 0)
+    assert ranks.manifest["scores"]["scores_computed"] == 1
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_labels_in_another_order(path):
+    rng = np.random.default_rng(15)
+    labels = [f"e{i}" for i in rng.permutation(N)]
+    test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
+    graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N, entities=labels)
+    asked = graph.questions("test", sides="tail")
+    for kind in (normal, groups, integers):
+        queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
+        factors = kgtrec.Factors(queries[: len(asked)], entities)
+        wanted = ranked("scalar", factors, asked, 20)
+        assert_same(ranked(path, factors, asked, 20), wanted)
