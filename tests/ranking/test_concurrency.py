@@ -245,13 +245,20 @@ def storm() -> Iterator[Callable]:
     """Runs a function under signals that raise KeyboardInterrupt in it, and nowhere else."""
     armed: list[int] = []
     inside: list[object] = []
+    busy: list[bool] = []
 
     def interrupt(_: int, frame) -> None:
-        while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
-            if frame.f_code is inside[0]:
-                armed.pop()
-                raise KeyboardInterrupt
-            frame = frame.f_back
+        if busy:
+            return  # signals may come faster than they are dealt with
+        busy.append(True)
+        try:
+            while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
+                if frame.f_code is inside[0]:
+                    armed.pop()
+                    raise KeyboardInterrupt
+                frame = frame.f_back
+        finally:
+            busy.clear()
 
     def run(function: Callable, arguments: tuple, count: int, first: float, then: float) -> None:
         inside[:], armed[:] = [function.__code__], [0] * count
