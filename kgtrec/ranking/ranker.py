@@ -296,14 +296,12 @@ class Ranker:
         assert state is not None  # there is at least one question, so there was an update
         questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
         part = take_partial(state, everything, self.run_depth, self.nan, questions.fingerprint)
-        computed = {} if state.computed is None else {"scores_computed": state.computed}
         return assemble(
             [part],
             self._plan,
             questions,
             rows=self.rows,
             higher_is_better=self.higher_is_better,
-            **computed,
         )
 
     def _check_complete(self) -> None:

@@ -327,7 +327,6 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
     if "scores" in manifest:
         counts = [part.manifest["scores"].get("nan_count", 0) for part in parts]
         manifest["scores"]["nan_count"] = sum(counts)
-        manifest["scores"].pop("scores_computed", None)
     # What was checked of one part says nothing of the whole.
     manifest.pop("trec_agreement", None)
     return manifest

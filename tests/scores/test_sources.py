@@ -305,7 +305,7 @@ def test_a_ranker_is_used_once_and_with_its_own_batches(scores, questions):
     ranker, other = kgtrec.Ranker(questions), kgtrec.Ranker(questions)
     with pytest.raises(UsageError):
         ranker.finish()
-    (batch,) = ranker.batches(10_000)
+    batch = ranker.batch(0, ranker.n_rows)
     with pytest.raises(UsageError):
         other.update(batch, scores)
     ranker.update(batch, scores)
