@@ -72,8 +72,11 @@ def _measure(bar_id: str, settings: Settings) -> list[Row]:
     started = time.perf_counter()
     no_compiler: type[Exception] = import_module("bandwidth").NoCompiler
     try:
+        from kgtrec import _core  # after the number of BLAS threads is set
+
         measure: Callable[[Settings], list[Row]] = import_module(BARS[bar_id]).BARS[bar_id]
         rows = measure(settings)
+        _core.force_path(None)  # a bar may have forced one; the next begins with the machine's own
     except no_compiler as error:
         rows = [not_run(bar_id, "", str(error))]
     except Exception as error:  # half an hour of other figures must not be lost with it
