@@ -30,9 +30,9 @@ typedef struct {
     const int32_t *ids;
 } kgt_factors;
 
-/* As kgt_job_scores; jobs that the table of entities does not hold are left alone. */
-kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
-                                 int64_t first_row, double *out);
+/* As kgt_target_scores; targets that the table of entities does not hold are left alone. */
+kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
+                                    int64_t first_row, double *out);
 
 /* How many scores there were to compare with, and how many of them were computed: tile by tile, or
  * one by one because their bounds had left a comparison open (once for each such comparison). Added
@@ -44,7 +44,7 @@ typedef struct {
 /* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.
  */
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
-                            const double *job_scores, const kgt_counts *counts,
+                            const double *target_scores, const kgt_counts *counts,
                             const kgt_best *best, const kgt_nans *nans, kgt_tally *tally);
 
 /* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */

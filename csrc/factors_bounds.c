@@ -53,7 +53,7 @@ typedef struct {
     bool tiling;
     int64_t *rows, n_rows; /* to be ranked from scores of this block */
     int64_t *known_at, *removed_at;
-    int64_t *gains; /* what a block adds to the counts of a row: six for each job */
+    int64_t *gains; /* what a block adds to the counts of a row: six for each target */
     int32_t *products;
     size_t product_stride;
     int32_t *pause, *next_pause, failing;     /* tiles in a row */
@@ -87,10 +87,10 @@ static void run_close(run *r) {
 static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *call) {
     const int64_t n_rows = factors->n_rows, n_tiles = n_rows / KGT_BYTE_QUERIES + 1;
     *r = (run){.factors = factors, .call = call};
-    int64_t jobs = 1;
+    int64_t targets = 1;
     for (int64_t i = 0; i < n_rows; i++) {
-        const int64_t n = kgt_span_of(call->task->jobs, call->first_row + i).n;
-        jobs = n > jobs ? n : jobs;
+        const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
+        targets = n > targets ? n : targets;
     }
     if (kgt_block_open(&r->block, factors) != KGT_OK ||
         kgt_queries_open(&r->queries, factors, r->block.groups) != KGT_OK)
@@ -103,7 +103,7 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
     const size_t width = (size_t)r->block.width, words = width / 64;
     r->words = (int64_t)words;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
-    r->gains = kgt_allocate(6 * (size_t)jobs, sizeof(int64_t));
+    r->gains = kgt_allocate(6 * (size_t)targets, sizeof(int64_t));
     /* Rows a line apart from a power of two, which would share too few places in the cache. */
     r->product_stride = width + KGT_BYTE_PANEL;
     r->products = kgt_allocate(KGT_BYTE_QUERIES * r->product_stride, sizeof(int32_t));
@@ -251,7 +251,7 @@ static void exact_scores(run *r, const int32_t *rows, int64_t n) {
 
 enum { GREATER, EQUAL, AHEAD, MACRO_GREATER, MACRO_EQUAL, MACRO_AHEAD };
 
-/* Counts what is open of one job: greater entities and ties. False if too many are too close. */
+/* Counts what is open of one target: greater entities and ties. False if too many are too close. */
 static bool settle_open(run *r, row_state *state, int64_t n, int32_t answer, double score,
                         int64_t *gain) {
     int64_t n_close = 0, micro = 0, macro = 0;
@@ -296,9 +296,9 @@ KGT_INLINE int64_t place_in(const run *r, int32_t id) {
     return kgt_row_place(&row, id);
 }
 
-/* One job from its bits. False if too much is open. */
-static bool settle_job(run *r, row_state *state, int32_t answer, double score, const uint64_t *sure,
-                       const uint64_t *reach, int64_t *gain) {
+/* One target from its bits. False if too much is open. */
+static bool settle_target(run *r, row_state *state, int32_t answer, double score,
+                          const uint64_t *sure, const uint64_t *reach, int64_t *gain) {
     const size_t words = (size_t)r->words;
     const int64_t own = place_in(r, answer); /* no candidate of itself */
     const int64_t n = (int64_t)r->block.bytes->undecided(
@@ -389,15 +389,15 @@ static void tighten(const run *r, kgt_top_f32 *top) {
     if (bound > top->bound) top->bound = bound;
 }
 
-/* Counts a row's jobs and keeps its best in the block; false, and nothing has been counted or kept,
- * if bounds leave too much open. */
+/* Counts a row's targets and keeps its best in the block; false, and nothing has been counted or
+ * kept, if bounds leave too much open. */
 static bool settle_row(run *r, int64_t row, const int32_t *products) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;
     row_state state = row_of(r, row, products);
     const int64_t question = task->row_question[state.task_row];
-    const int64_t first = task->jobs.offsets[state.task_row];
-    const kgt_span jobs = kgt_span_of(task->jobs, state.task_row);
+    const int64_t first = task->targets.offsets[state.task_row];
+    const kgt_span targets = kgt_span_of(task->targets, state.task_row);
     const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
     kgt_top_f32 *top = r->worker.tops + row;
     mark(r, task->known, question, r->known_at + row, r->known);
@@ -409,27 +409,28 @@ static bool settle_row(run *r, int64_t row, const int32_t *products) {
         if (top->bound == -INFINITY) return false;
     }
     /* The best come last, when nothing can fail any more but they. */
-    const int64_t n = jobs.n + best;
+    const int64_t n = targets.n + best;
     for (int64_t start = 0; start < n; start += KGT_JUDGED) {
         const int64_t m = n - start < KGT_JUDGED ? n - start : KGT_JUDGED;
         float above[KGT_JUDGED], below[KGT_JUDGED];
         for (int64_t j = 0; j < m; j++)
             thresholds(
                 &state,
-                start + j < jobs.n ? call->job_scores[first + start + j] : (double)top->bound,
+                start + j < targets.n ? call->target_scores[first + start + j] : (double)top->bound,
                 above + j, below + j);
         r->block.bytes->judge(products, (size_t)r->block.width, &state.bounds, above, below,
                               (size_t)m, r->sure, r->reach);
         for (int64_t j = 0; j < m; j++) {
-            const int64_t job = start + j;
+            const int64_t target = start + j;
             uint64_t *sure = r->sure + j * r->words, *reach = r->reach + j * r->words;
-            if (job == jobs.n ? !settle_best(r, &state, top, reach)
-                              : !settle_job(r, &state, jobs.ids[job], call->job_scores[first + job],
-                                            sure, reach, r->gains + 6 * job))
+            if (target == targets.n ? !settle_best(r, &state, top, reach)
+                                    : !settle_target(r, &state, targets.ids[target],
+                                                     call->target_scores[first + target], sure,
+                                                     reach, r->gains + 6 * target))
                 return false;
         }
     }
-    for (int64_t j = 0; j < jobs.n; j++) {
+    for (int64_t j = 0; j < targets.n; j++) {
         const int64_t *gain = r->gains + 6 * j;
         call->counts->greater[first + j] += gain[GREATER];
         call->counts->equal[first + j] += gain[EQUAL];
@@ -567,7 +568,7 @@ bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
     return kgt_bytes_active() != NULL && factors->dtype == KGT_F32 && factors->metric != KGT_L1 &&
            factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
            factors->dim >= SHORTEST && factors->dim <= 1 << 16 && call->best->depth <= DEEPEST &&
-           (call->job_scores != NULL || factors->n_entities == 0);
+           (call->target_scores != NULL || factors->n_entities == 0);
 }
 
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {

@@ -27,17 +27,17 @@ static int64_t entities_per_tile(int64_t dim, size_t size) {
 #define FN(op) op##_f64
 #include "factors_tiles_body.h"
 
-kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
-                                 int64_t first_row, double *out) {
-    if (factors->dtype == KGT_F32) return factor_job_scores_f32(factors, task, first_row, out);
-    if (factors->dtype == KGT_F64) return factor_job_scores_f64(factors, task, first_row, out);
+kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
+                                    int64_t first_row, double *out) {
+    if (factors->dtype == KGT_F32) return factor_target_scores_f32(factors, task, first_row, out);
+    if (factors->dtype == KGT_F64) return factor_target_scores_f64(factors, task, first_row, out);
     return KGT_BAD_DTYPE;
 }
 
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
-                            const double *job_scores, const kgt_counts *counts,
+                            const double *target_scores, const kgt_counts *counts,
                             const kgt_best *best, const kgt_nans *nans, kgt_tally *tally) {
-    const kgt_call call = {task, first_row, job_scores, counts, best, nans, tally};
+    const kgt_call call = {task, first_row, target_scores, counts, best, nans, tally};
     if (kgt_bounds_serve(factors, &call)) return kgt_rank_bounds(factors, &call);
     if (factors->dtype == KGT_F32) return rank_factors_f32(factors, &call);
     if (factors->dtype == KGT_F64) return rank_factors_f64(factors, &call);

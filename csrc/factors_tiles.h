@@ -12,7 +12,7 @@
 typedef struct {
     const kgt_task *task;
     int64_t first_row;
-    const double *job_scores;
+    const double *target_scores;
     const kgt_counts *counts;
     const kgt_best *best;
     const kgt_nans *nans;

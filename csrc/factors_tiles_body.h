@@ -88,19 +88,19 @@ void FN(kgt_tiler_score)(FN(kgt_tiler) * tiler, int64_t first_query, int64_t n_q
     }
 }
 
-static kgt_status FN(factor_job_scores)(const kgt_factors *factors, const kgt_task *task,
-                                        int64_t first_row, double *out) {
+static kgt_status FN(factor_target_scores)(const kgt_factors *factors, const kgt_task *task,
+                                           int64_t first_row, double *out) {
     const kgt_kernel *kernel = kgt_kernel_active();
     const size_t dim = (size_t)factors->dim;
     T *copy = kgt_allocate(2 * dim, sizeof(T));
     if (copy == NULL) return KGT_NO_MEMORY;
     for (int64_t i = 0; i < factors->n_rows; i++) {
-        const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
-        const int64_t start = task->jobs.offsets[first_row + i];
+        const kgt_span targets = kgt_span_of(task->targets, first_row + i);
+        const int64_t start = task->targets.offsets[first_row + i];
         const T *query = FN(vectors)(factors->queries, i, factors->dim);
         const T query_norm = FN(query_norm)(factors, kernel, i);
-        for (int64_t j = 0; j < jobs.n; j++) {
-            const int64_t entity = jobs.ids[j] - factors->first_entity;
+        for (int64_t j = 0; j < targets.n; j++) {
+            const int64_t entity = targets.ids[j] - factors->first_entity;
             if (factors->ids == NULL && (entity < 0 || entity >= factors->n_entities)) continue;
             const T *x = FN(entity)(kernel, factors, entity, copy);
             const T sum = factors->metric == KGT_L1 ? kernel->OPS.pair_l1(query, x, dim)
@@ -131,7 +131,7 @@ void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const in
         const int64_t row_number = rows ? rows[i] : first_query + i,
                       task_row = call->first_row + row_number;
         FN(kgt_top) *top = kgt_slot_of(call->best, task_row) < 0 ? NULL : worker->tops + row_number;
-        FN(kgt_row_pass)(worker, &row, task_row, 0, call->job_scores, top, call->nans);
+        FN(kgt_row_pass)(worker, &row, task_row, 0, call->target_scores, top, call->nans);
         FN(kgt_row_settle)(worker, &row, task_row, 0, call->counts);
     }
 }

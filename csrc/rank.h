@@ -15,25 +15,25 @@ typedef struct {
     const int32_t *ids;
 } kgt_csr;
 
-/* What is asked of every score row. A row's jobs are the answers whose counts are wanted. */
+/* What is asked of every score row. A row's targets are the answers whose counts are wanted. */
 typedef struct {
     const int64_t *row_question; /* row -> index into known and removed */
-    kgt_csr jobs;                /* per row: answers, strictly ascending ids */
+    kgt_csr targets;             /* per row: answers, strictly ascending ids */
     kgt_csr known;   /* per question, strictly ascending: taken out of micro candidates */
-    kgt_csr removed; /* the same for macro (question-level) candidates; never holds a job's id */
-    /* Restricted candidates: row_domain names the row of domain, strictly ascending ids, that holds
+    kgt_csr removed; /* the same for macro (question-level) candidates; never holds a target's id */
+    /* Restricted candidates: row_list names the row of lists, strictly ascending ids, that holds
      * a task row's candidates, or is -1 for every entity; columns, if any, is the score column of
-     * each of its ids. row_domain NULL: no row is restricted. */
-    const int64_t *row_domain;
-    kgt_csr domain;
+     * each of its ids. row_list NULL: no row is restricted. */
+    const int64_t *row_list;
+    kgt_csr lists;
     const int32_t *columns;
     const int32_t
         *position; /* id -> place in byte order of document names; NULL: ids are in order */
     const int32_t *entity_at; /* the inverse of position; NULL with it */
 } kgt_task;
 
-/* One value per job (index into task.jobs.ids), added to: counts over disjoint entity ranges sum
- * up. */
+/* One value per target (index into task.targets.ids), added to: counts over disjoint entity ranges
+ * sum up. */
 typedef struct {
     int64_t *greater, *equal, *tied_ahead;                   /* micro candidates */
     int64_t *macro_greater, *macro_equal, *macro_tied_ahead; /* macro candidates */
@@ -69,15 +69,16 @@ typedef struct {
     bool negate;
 } kgt_scores;
 
-/* Scores of jobs, read from rows that hold every entity (first_entity 0). out: one double per job.
+/* Scores of targets, read from rows that hold every entity (first_entity 0). out: one double per
+ * target.
  */
-kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                          double *out);
+kgt_status kgt_target_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                             double *out);
 
-/* Rank a block of rows; block row i is task row first_row + i. job_scores as kgt_job_scores gives
- * them, or NULL where the rows hold every entity. */
+/* Rank a block of rows; block row i is task row first_row + i. target_scores as kgt_target_scores
+ * gives them, or NULL where the rows hold every entity. */
 kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                         const double *job_scores, const kgt_counts *counts, const kgt_best *best,
-                         const kgt_nans *nans);
+                         const double *target_scores, const kgt_counts *counts,
+                         const kgt_best *best, const kgt_nans *nans);
 
 #endif

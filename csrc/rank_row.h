@@ -89,37 +89,37 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
 }
 
 /* Scratch of one call (one thread), and the top-k buffers of the rows in flight. */
-#define KGT_WORKER(suffix, T)                                                                     \
-    typedef struct {                                                                              \
-        const kgt_kernel *kernel;                                                                 \
-        const kgt_task *task;                                                                     \
-        T *stretch, *survivors, *maxima, *coarse, *gathered;                                      \
-        int32_t *selected, *held;                                                                 \
-        /* Per job of the rows in flight: scores, and what the pass has counted. */               \
-        T *thresholds;                                                                            \
-        int64_t *greater, *at_least, *behind;                                                     \
-        int64_t *filter_greater, *filter_at_least; /* per job of one row */                       \
-        T lowest;                                                                                 \
-        bool sparse; /* few scores reach the lowest threshold: compress before counting */        \
-        kgt_top_##suffix *tops;                                                                   \
-        kgt_key_##suffix *keys;                                                                   \
-    } kgt_worker_##suffix;                                                                        \
-    kgt_status kgt_worker_open_##suffix(kgt_worker_##suffix *worker, const kgt_task *task,        \
-                                        int64_t first_row, int64_t n_rows, int64_t depth,         \
-                                        int64_t n_tops);                                          \
-    void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                  \
-    void kgt_row_job_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,       \
-                                     int64_t task_row, double *out);                              \
-    /* The pass over one row (or range of it): counts every entity, finds NaN and the best. Its   \
-     * jobs are those in flight from `offset` on. top NULL: the best are not asked. job_scores    \
-     * is indexed like jobs.ids, or NULL where the row holds every entity. */                     \
-    void kgt_row_pass_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
-                               int64_t offset, const double *job_scores, kgt_top_##suffix *top,   \
-                               const kgt_nans *nans);                                             \
-    /* Then: adds its counts, less those of the known entities. */                                \
-    void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                 \
-                                 int64_t task_row, int64_t offset, const kgt_counts *counts);     \
-    void kgt_row_best_##suffix(const kgt_worker_##suffix *worker, kgt_top_##suffix *top,          \
+#define KGT_WORKER(suffix, T)                                                                      \
+    typedef struct {                                                                               \
+        const kgt_kernel *kernel;                                                                  \
+        const kgt_task *task;                                                                      \
+        T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
+        int32_t *selected, *held;                                                                  \
+        /* Per target of the rows in flight: scores, and what the pass has counted. */             \
+        T *thresholds;                                                                             \
+        int64_t *greater, *at_least, *behind;                                                      \
+        int64_t *filter_greater, *filter_at_least; /* per target of one row */                     \
+        T lowest;                                                                                  \
+        bool sparse; /* few scores reach the lowest threshold: compress before counting */         \
+        kgt_top_##suffix *tops;                                                                    \
+        kgt_key_##suffix *keys;                                                                    \
+    } kgt_worker_##suffix;                                                                         \
+    kgt_status kgt_worker_open_##suffix(kgt_worker_##suffix *worker, const kgt_task *task,         \
+                                        int64_t first_row, int64_t n_rows, int64_t depth,          \
+                                        int64_t n_tops);                                           \
+    void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                   \
+    void kgt_row_target_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,     \
+                                        int64_t task_row, double *out);                            \
+    /* The pass over one row (or range of it): counts every entity, finds NaN and the best. Its    \
+     * targets are those in flight from `offset` on. top NULL: the best are not asked.             \
+     * target_scores is indexed like targets.ids, or NULL where the row holds every entity. */     \
+    void kgt_row_pass_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row,  \
+                               int64_t offset, const double *target_scores, kgt_top_##suffix *top, \
+                               const kgt_nans *nans);                                              \
+    /* Then: adds its counts, less those of the known entities. */                                 \
+    void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                  \
+                                 int64_t task_row, int64_t offset, const kgt_counts *counts);      \
+    void kgt_row_best_##suffix(const kgt_worker_##suffix *worker, kgt_top_##suffix *top,           \
                                int64_t task_row, const kgt_best *best);
 
 KGT_WORKER(f32, float)

@@ -1,26 +1,26 @@
-/* One row in one pass: counts for every job, NaN detection and the best entities. Computing type T.
- * What asks for little goes over a row at a go; what asks for more goes block by block, while the
- * block is in the first-level cache. */
+/* One row in one pass: counts for every target, NaN detection and the best entities. Computing type
+ * T. What asks for little goes over a row in a single pass; what asks for more goes block by block,
+ * while the block is in the first-level cache. */
 
 kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, int64_t first_row,
                                int64_t n_rows, int64_t depth, int64_t n_tops) {
-    int64_t jobs = 1, known = 1;
+    int64_t targets = 1, known = 1;
     for (int64_t row = first_row; row < first_row + n_rows; row++) {
         const int64_t question = task->row_question[row];
         const int64_t lengths[2] = {kgt_span_of(task->known, question).n,
                                     kgt_span_of(task->removed, question).n};
-        const int64_t row_jobs = kgt_span_of(task->jobs, row).n;
-        if (row_jobs > jobs) jobs = row_jobs;
+        const int64_t row_targets = kgt_span_of(task->targets, row).n;
+        if (row_targets > targets) targets = row_targets;
         for (int i = 0; i < 2; i++)
             if (lengths[i] > known) known = lengths[i];
     }
-    const size_t n_jobs = (size_t)jobs, in_flight = n_jobs * KGT_FLIGHT;
+    const size_t n_targets = (size_t)targets, in_flight = n_targets * KGT_FLIGHT;
     const size_t stretch = KGT_STRETCH + KGT_SLACK, maxima = KGT_MAXIMA(KGT_STRETCH);
     *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task};
     worker->stretch = kgt_allocate(
         stretch + KGT_BLOCK + KGT_SLACK + 2 * maxima + (size_t)known + in_flight, sizeof(T));
     worker->selected = kgt_allocate(stretch + (size_t)known, sizeof(int32_t));
-    worker->greater = kgt_allocate(3 * in_flight + 2 * n_jobs, sizeof(int64_t));
+    worker->greater = kgt_allocate(3 * in_flight + 2 * n_targets, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
     worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity + KGT_SLACK, sizeof *worker->keys);
@@ -38,7 +38,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     worker->at_least = worker->greater + in_flight;
     worker->behind = worker->at_least + in_flight;
     worker->filter_greater = worker->behind + in_flight;
-    worker->filter_at_least = worker->filter_greater + n_jobs;
+    worker->filter_at_least = worker->filter_greater + n_targets;
     for (int64_t i = 0; i < n_tops; i++)
         worker->tops[i] = (FN(kgt_top)){.keys = worker->keys + ((size_t)i + 1) * capacity,
                                         .spare = worker->keys,
@@ -94,12 +94,12 @@ static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int
     return room;
 }
 
-void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
-                            double *out) {
-    const int64_t start = worker->task->jobs.offsets[task_row];
-    const kgt_span jobs = kgt_span_of(worker->task->jobs, task_row);
-    for (int64_t j = 0; j < jobs.n; j++) {
-        const int64_t place = kgt_row_place(row, jobs.ids[j]);
+void FN(kgt_row_target_scores)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
+                               double *out) {
+    const int64_t start = worker->task->targets.offsets[task_row];
+    const kgt_span targets = kgt_span_of(worker->task->targets, task_row);
+    for (int64_t j = 0; j < targets.n; j++) {
+        const int64_t place = kgt_row_place(row, targets.ids[j]);
         if (place >= 0) out[start + j] = (double)FN(value)(worker, row, place);
     }
 }
@@ -110,11 +110,11 @@ void FN(kgt_row_job_scores)(const FN(kgt_worker) * worker, const kgt_row *row, i
 
 /* Counts scores where they are; those of 16 bits are widened in registers. */
 static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
-                            int64_t n, int64_t first_job, int64_t n_jobs, int64_t *greater,
+                            int64_t n, int64_t first_target, int64_t n_targets, int64_t *greater,
                             int64_t *at_least, T *maxima) {
     const kgt_kernel *kernel = worker->kernel;
-    const void *x = row->data + start * row->stride, *t = worker->thresholds + first_job;
-    const size_t length = (size_t)n, m = (size_t)n_jobs;
+    const void *x = row->data + start * row->stride, *t = worker->thresholds + first_target;
+    const size_t length = (size_t)n, m = (size_t)n_targets;
     if (row->dtype == KGT_F16) return kernel->count_f16(x, length, t, m, greater, at_least, NULL);
     if (row->dtype == KGT_BF16) return kernel->count_bf16(x, length, t, m, greater, at_least, NULL);
     return kernel->OPS.count(x, length, t, m, greater, at_least, maxima);
@@ -122,17 +122,18 @@ static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, i
 
 /* True if the block holds a NaN; maxima as for the primitive. Compressing pays once several
  * thresholds share the survivors. */
-static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_jobs,
+static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_targets,
                             T *maxima) {
-    const bool compressing = worker->sparse && n_jobs > 2 && worker->kernel->OPS.compress != NULL;
+    const bool compressing =
+        worker->sparse && n_targets > 2 && worker->kernel->OPS.compress != NULL;
     if (!compressing)
-        return worker->kernel->OPS.count(x, (size_t)n, worker->thresholds, (size_t)n_jobs,
+        return worker->kernel->OPS.count(x, (size_t)n, worker->thresholds, (size_t)n_targets,
                                          worker->greater, worker->at_least, maxima);
     bool nan = false;
     if (maxima != NULL) worker->kernel->OPS.count(x, (size_t)n, NULL, 0, NULL, NULL, maxima);
     const size_t kept =
         worker->kernel->OPS.compress(x, (size_t)n, worker->lowest, worker->survivors, &nan);
-    worker->kernel->OPS.count(worker->survivors, kept, worker->thresholds, (size_t)n_jobs,
+    worker->kernel->OPS.count(worker->survivors, kept, worker->thresholds, (size_t)n_targets,
                               worker->greater, worker->at_least, NULL);
     worker->sparse = kept < (size_t)n / 2;
     return nan;
@@ -142,36 +143,36 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
  * of names that is "a higher id", so it is enough to know how many ties stand at or behind the
  * answer: `behind` is set when the pass leaves the block that holds it. */
 static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t local,
-                            int64_t job) {
-    const int64_t equal = worker->at_least[job] - worker->greater[job];
-    const int64_t in_block = equal - worker->behind[job];
-    worker->behind[job] = equal;
+                            int64_t target) {
+    const int64_t equal = worker->at_least[target] - worker->greater[target];
+    const int64_t in_block = equal - worker->behind[target];
+    worker->behind[target] = equal;
     if (in_block < 2 || local + 1 == n) return;
     int64_t greater = 0, at_least = 0;
-    worker->kernel->OPS.count(x + local + 1, (size_t)(n - local - 1), worker->thresholds + job, 1,
-                              &greater, &at_least, NULL);
-    worker->behind[job] -= at_least - greater;
+    worker->kernel->OPS.count(x + local + 1, (size_t)(n - local - 1), worker->thresholds + target,
+                              1, &greater, &at_least, NULL);
+    worker->behind[target] -= at_least - greater;
 }
 
 /* With names in another order, ties are looked at one by one, in blocks that hold any. */
 static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
-                                        int64_t start, int64_t n, int32_t answer, int64_t job,
+                                        int64_t start, int64_t n, int32_t answer, int64_t target,
                                         int64_t equal_before) {
     const int64_t place = kgt_row_place(row, answer);
-    const T own_score = worker->thresholds[job];
+    const T own_score = worker->thresholds[target];
     /* The answer ties with itself, and stands at its own place. */
     const int64_t itself = place >= start && place < start + n && own_score == own_score;
-    if (worker->at_least[job] - worker->greater[job] == equal_before + itself) {
-        worker->behind[job] += itself;
+    if (worker->at_least[target] - worker->greater[target] == equal_before + itself) {
+        worker->behind[target] += itself;
         return;
     }
     const int32_t *position = worker->task->position;
     const int32_t own = position[answer];
-    const T threshold = worker->thresholds[job];
+    const T threshold = worker->thresholds[target];
     int64_t behind = 0;
     for (int64_t i = 0; i < n; i++)
         behind += (x[i] == threshold) & (position[kgt_row_id(row, start + i)] <= own);
-    worker->behind[job] += behind;
+    worker->behind[target] += behind;
 }
 
 /* ---- the row ---- */
@@ -186,14 +187,15 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt
     }
 }
 
-/* Few answers, in the order of names, and scores that need not be copied: compared at a go. */
-static bool FN(at_a_go)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t n_jobs,
-                        const FN(kgt_top) * top) {
-    if (!row->plain || n_jobs > 2 || worker->task->position != NULL) return false;
+/* Few answers, in the order of names, and scores that need not be copied: compared in a single
+ * pass. */
+static bool FN(fits_single_pass)(const FN(kgt_worker) * worker, const kgt_row *row,
+                                 int64_t n_targets, const FN(kgt_top) * top) {
+    if (!row->plain || n_targets > 2 || worker->task->position != NULL) return false;
     return FN(in_place)(row) || (top == NULL && sizeof(T) == sizeof(float));
 }
 
-static bool FN(pass_at_a_go)(FN(kgt_offer) * offer, kgt_span jobs) {
+static bool FN(single_pass)(FN(kgt_offer) * offer, kgt_span targets) {
     FN(kgt_worker) *worker = offer->worker;
     const kgt_row *row = offer->row;
     const int64_t stretch = offer->top != NULL ? KGT_STRETCH : row->n;
@@ -201,18 +203,18 @@ static bool FN(pass_at_a_go)(FN(kgt_offer) * offer, kgt_span jobs) {
     bool nan = false;
     for (int64_t start = 0; start < row->n; start += stretch) {
         const int64_t n = row->n - start < stretch ? row->n - start : stretch;
-        nan |= FN(count_plain)(worker, row, start, n, 0, jobs.n, worker->greater, worker->at_least,
-                               maxima);
+        nan |= FN(count_plain)(worker, row, start, n, 0, targets.n, worker->greater,
+                               worker->at_least, maxima);
         if (offer->top == NULL) continue;
         const T *x = (const T *)(const void *)row->data;
         FN(offer_stretch)(offer, x + start, start, n);
     }
-    for (int64_t j = 0; j < jobs.n; j++) {
+    for (int64_t j = 0; j < targets.n; j++) {
         const int64_t equal = worker->at_least[j] - worker->greater[j];
-        const bool inside = kgt_row_place(row, jobs.ids[j]) >= 0;
+        const bool inside = kgt_row_place(row, targets.ids[j]) >= 0;
         worker->behind[j] = equal;
         if (equal == inside) continue; /* it ties with itself at most */
-        const int64_t after = kgt_row_after(row, jobs.ids[j]);
+        const int64_t after = kgt_row_after(row, targets.ids[j]);
         int64_t greater = 0, at_least = 0;
         FN(count_plain)(worker, row, after, row->n - after, j, 1, &greater, &at_least, NULL);
         worker->behind[j] -= at_least - greater;
@@ -221,50 +223,51 @@ static bool FN(pass_at_a_go)(FN(kgt_offer) * offer, kgt_span jobs) {
 }
 
 /* Counts the block at places start .. start + n - 1, and notes what of its ties stands behind the
- * answers. `next`: the first job whose id is not below the block. */
+ * answers. `next`: the first target whose id is not below the block. */
 static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
-                           int64_t n, kgt_span jobs, int64_t *next, T *maxima) {
+                           int64_t n, kgt_span targets, int64_t *next, T *maxima) {
     if (worker->task->position != NULL) {
         int64_t *before = worker->filter_greater; /* free until the counts are settled */
-        for (int64_t j = 0; j < jobs.n; j++) before[j] = worker->at_least[j] - worker->greater[j];
-        const bool nan = FN(count_block)(worker, x, n, jobs.n, maxima);
-        for (int64_t j = 0; j < jobs.n; j++)
-            FN(note_behind_by_position)(worker, row, x, start, n, jobs.ids[j], j, before[j]);
+        for (int64_t j = 0; j < targets.n; j++)
+            before[j] = worker->at_least[j] - worker->greater[j];
+        const bool nan = FN(count_block)(worker, x, n, targets.n, maxima);
+        for (int64_t j = 0; j < targets.n; j++)
+            FN(note_behind_by_position)(worker, row, x, start, n, targets.ids[j], j, before[j]);
         return nan;
     }
     const int64_t last = kgt_row_id(row, start + n - 1);
     int64_t end = *next;
-    for (; end < jobs.n && jobs.ids[end] <= last; end++)
+    for (; end < targets.n && targets.ids[end] <= last; end++)
         worker->behind[end] = worker->at_least[end] - worker->greater[end];
-    const bool nan = FN(count_block)(worker, x, n, jobs.n, maxima);
+    const bool nan = FN(count_block)(worker, x, n, targets.n, maxima);
     for (; *next < end; ++*next)
-        FN(note_behind)(worker, x, n, kgt_row_place(row, jobs.ids[*next]) - start, *next);
+        FN(note_behind)(worker, x, n, kgt_row_place(row, targets.ids[*next]) - start, *next);
     return nan;
 }
 
 /* The one pass over the scores. True if a NaN was met, candidate or not. */
-static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span jobs, kgt_span removed,
-                     FN(kgt_top) * top) {
+static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets,
+                     kgt_span removed, FN(kgt_top) * top) {
     FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
-    if (FN(at_a_go)(worker, row, jobs.n, top)) return FN(pass_at_a_go)(&offer, jobs);
-    int64_t next = row->n > 0 ? kgt_lower_bound(jobs, kgt_row_id(row, 0)) : jobs.n;
+    if (FN(fits_single_pass)(worker, row, targets.n, top)) return FN(single_pass)(&offer, targets);
+    int64_t next = row->n > 0 ? kgt_lower_bound(targets, kgt_row_id(row, 0)) : targets.n;
     bool nan = false;
     for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
         const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
         const int64_t at = top != NULL ? start % KGT_STRETCH : 0;
         const T *x = FN(fetch)(worker, row, start, n, worker->stretch + at);
         T *maxima = top != NULL ? worker->maxima + KGT_MAXIMA(at) : NULL;
-        nan |= FN(pass_block)(worker, row, x, start, n, jobs, &next, maxima);
+        nan |= FN(pass_block)(worker, row, x, start, n, targets, &next, maxima);
         if (top != NULL && (at + n == KGT_STRETCH || start + n == row->n))
             FN(offer_stretch)(&offer, x - at, start - at, at + n);
     }
     /* Answers beyond this range: all its ties stand behind them. */
-    for (; worker->task->position == NULL && next < jobs.n; next++)
+    for (; worker->task->position == NULL && next < targets.n; next++)
         worker->behind[next] = worker->at_least[next] - worker->greater[next];
     return nan;
 }
 
-/* The worker with its arrays of the jobs in flight moved on to those of one row. */
+/* The worker with its arrays of the targets in flight moved on to those of one row. */
 static FN(kgt_worker) FN(seated)(const FN(kgt_worker) * worker, int64_t offset) {
     FN(kgt_worker) seat = *worker;
     seat.thresholds += offset;
@@ -275,15 +278,16 @@ static FN(kgt_worker) FN(seated)(const FN(kgt_worker) * worker, int64_t offset) 
 }
 
 void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row, int64_t offset,
-                      const double *job_scores, FN(kgt_top) * top, const kgt_nans *nans) {
+                      const double *target_scores, FN(kgt_top) * top, const kgt_nans *nans) {
     const kgt_task *task = worker->task;
     FN(kgt_worker) seat = FN(seated)(worker, offset);
-    const int64_t job = task->jobs.offsets[task_row];
-    const kgt_span jobs = kgt_span_of(task->jobs, task_row);
+    const int64_t target = task->targets.offsets[task_row];
+    const kgt_span targets = kgt_span_of(task->targets, task_row);
     seat.lowest = INFINITY;
-    for (int64_t j = 0; j < jobs.n; j++) {
-        const T threshold = job_scores ? (T)job_scores[job + j]
-                                       : FN(value)(&seat, row, kgt_row_place(row, jobs.ids[j]));
+    for (int64_t j = 0; j < targets.n; j++) {
+        const T threshold = target_scores
+                                ? (T)target_scores[target + j]
+                                : FN(value)(&seat, row, kgt_row_place(row, targets.ids[j]));
         seat.thresholds[j] = threshold;
         if (threshold < seat.lowest) seat.lowest = threshold;
         seat.greater[j] = seat.at_least[j] = seat.behind[j] = 0;
@@ -291,7 +295,7 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     seat.sparse = true;
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
-    if (FN(pass)(&seat, row, jobs, kgt_span_within(removed, row), top)) {
+    if (FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top)) {
         removed = kgt_span_of(task->removed, task->row_question[task_row]);
         FN(note_nans)(&seat, row, removed, task_row, nans);
     }

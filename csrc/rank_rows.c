@@ -17,12 +17,12 @@ static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i,
         .negate = scores->negate,
         .plain = packed && !scores->negate,
     };
-    if (task->row_domain != NULL && task->row_domain[task_row] >= 0) {
-        const int64_t start = task->domain.offsets[task->row_domain[task_row]];
-        const kgt_span domain = kgt_span_of(task->domain, task->row_domain[task_row]);
-        row.ids = domain.ids;
-        row.gather = task->columns ? task->columns + start : domain.ids;
-        row.n = domain.n;
+    if (task->row_list != NULL && task->row_list[task_row] >= 0) {
+        const int64_t start = task->lists.offsets[task->row_list[task_row]];
+        const kgt_span lists = kgt_span_of(task->lists, task->row_list[task_row]);
+        row.ids = lists.ids;
+        row.gather = task->columns ? task->columns + start : lists.ids;
+        row.n = lists.n;
         row.plain = false;
     }
     return row;
@@ -30,12 +30,12 @@ static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i,
 
 /* The answers' scores are scattered over a row that is not in cache yet: fetch them while the row
  * before is ranked. */
-static void prefetch_jobs(const kgt_scores *scores, const kgt_task *task, int64_t i,
-                          int64_t first_row) {
-    const kgt_span jobs = kgt_span_of(task->jobs, first_row + i);
+static void prefetch_targets(const kgt_scores *scores, const kgt_task *task, int64_t i,
+                             int64_t first_row) {
+    const kgt_span targets = kgt_span_of(task->targets, first_row + i);
     const char *row = (const char *)scores->data + i * scores->row_stride;
-    for (int64_t j = 0; j < jobs.n && j < 16 && task->row_domain == NULL; j++)
-        KGT_PREFETCH(row + (jobs.ids[j] - scores->first_entity) * scores->entity_stride);
+    for (int64_t j = 0; j < targets.n && j < 16 && task->row_list == NULL; j++)
+        KGT_PREFETCH(row + (targets.ids[j] - scores->first_entity) * scores->entity_stride);
 }
 
 #define FN(op) op##_f32
@@ -44,16 +44,16 @@ static void prefetch_jobs(const kgt_scores *scores, const kgt_task *task, int64_
 #define FN(op) op##_f64
 #include "rank_rows_body.h"
 
-kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                          double *out) {
-    if (scores->dtype == KGT_F64) return job_scores_f64(scores, task, first_row, out);
-    return job_scores_f32(scores, task, first_row, out);
+kgt_status kgt_target_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+                             double *out) {
+    if (scores->dtype == KGT_F64) return target_scores_f64(scores, task, first_row, out);
+    return target_scores_f32(scores, task, first_row, out);
 }
 
 kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                         const double *job_scores, const kgt_counts *counts, const kgt_best *best,
-                         const kgt_nans *nans) {
+                         const double *target_scores, const kgt_counts *counts,
+                         const kgt_best *best, const kgt_nans *nans) {
     if (scores->dtype == KGT_F64)
-        return rank_rows_f64(scores, task, first_row, job_scores, counts, best, nans);
-    return rank_rows_f32(scores, task, first_row, job_scores, counts, best, nans);
+        return rank_rows_f64(scores, task, first_row, target_scores, counts, best, nans);
+    return rank_rows_f32(scores, task, first_row, target_scores, counts, best, nans);
 }

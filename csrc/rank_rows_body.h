@@ -1,21 +1,22 @@
 /* Drivers over the rows of a block, for one computing type. */
 
-static kgt_status FN(job_scores)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                                 double *out) {
+static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *task,
+                                    int64_t first_row, double *out) {
     FN(kgt_worker) worker;
     const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, 0, 1);
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
         const kgt_row row = row_of(scores, task, i, first_row + i);
-        FN(kgt_row_job_scores)(&worker, &row, first_row + i, out);
+        FN(kgt_row_target_scores)(&worker, &row, first_row + i, out);
     }
     FN(kgt_worker_close)(&worker);
     return KGT_OK;
 }
 
-/* With job_scores NULL the rows hold every entity, and answers are read as their row comes up. */
+/* With target_scores NULL the rows hold every entity, and answers are read as their row comes up.
+ */
 static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                                const double *job_scores, const kgt_counts *counts,
+                                const double *target_scores, const kgt_counts *counts,
                                 const kgt_best *best, const kgt_nans *nans) {
     FN(kgt_worker) worker;
     kgt_status status =
@@ -23,20 +24,21 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
     if (status != KGT_OK) return status;
     for (int64_t start = 0; start < scores->n_rows; start += KGT_FLIGHT) {
         const int64_t left = scores->n_rows - start, n = left < KGT_FLIGHT ? left : KGT_FLIGHT;
-        const int64_t *job = task->jobs.offsets + first_row + start;
+        const int64_t *target = task->targets.offsets + first_row + start;
         for (int64_t i = 0; i < n; i++) {
             const int64_t task_row = first_row + start + i, slot = kgt_slot_of(best, task_row);
             const kgt_row row = row_of(scores, task, start + i, task_row);
-            if (job_scores == NULL && i + 1 < left)
-                prefetch_jobs(scores, task, start + i + 1, first_row);
+            if (target_scores == NULL && i + 1 < left)
+                prefetch_targets(scores, task, start + i + 1, first_row);
             FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
-            FN(kgt_row_pass)(&worker, &row, task_row, job[i] - job[0], job_scores, top, nans);
+            FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0], target_scores, top,
+                             nans);
             if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
         }
         for (int64_t i = 0; i < n; i++) {
             const int64_t task_row = first_row + start + i;
             const kgt_row row = row_of(scores, task, start + i, task_row);
-            FN(kgt_row_settle)(&worker, &row, task_row, job[i] - job[0], counts);
+            FN(kgt_row_settle)(&worker, &row, task_row, target[i] - target[0], counts);
         }
     }
     FN(kgt_worker_close)(&worker);

@@ -43,17 +43,21 @@ static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held
 }
 
 /* Adds the row's counts less the filter's: of its entities that the row holds, what the pass has
- * counted for each job. A job's own entity ties with itself, whether the filter holds it or not. */
+ * counted for each target. A target's own entity ties with itself, whether the filter holds it or
+ * not. */
 static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
-                           kgt_span jobs, int64_t *greater, int64_t *equal, int64_t *tied_ahead) {
+                           kgt_span targets, int64_t *greater, int64_t *equal,
+                           int64_t *tied_ahead) {
     const int32_t *held;
     const int64_t n = FN(gather)(worker, row, filter, &held);
-    for (int64_t j = 0; j < jobs.n; j++) worker->filter_greater[j] = worker->filter_at_least[j] = 0;
+    for (int64_t j = 0; j < targets.n; j++)
+        worker->filter_greater[j] = worker->filter_at_least[j] = 0;
     if (n > 0)
-        worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds, (size_t)jobs.n,
-                                  worker->filter_greater, worker->filter_at_least, NULL);
-    for (int64_t j = 0; j < jobs.n; j++) {
-        const int32_t id = jobs.ids[j];
+        worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds,
+                                  (size_t)targets.n, worker->filter_greater,
+                                  worker->filter_at_least, NULL);
+    for (int64_t j = 0; j < targets.n; j++) {
+        const int32_t id = targets.ids[j];
         const T threshold = worker->thresholds[j];
         const bool itself = threshold == threshold && kgt_row_place(row, id) >= 0;
         const int64_t row_equal = worker->at_least[j] - worker->greater[j];
@@ -70,12 +74,12 @@ void FN(kgt_row_settle)(FN(kgt_worker) * worker, const kgt_row *row, int64_t tas
                         int64_t offset, const kgt_counts *counts) {
     const kgt_task *task = worker->task;
     FN(kgt_worker) seat = FN(seated)(worker, offset);
-    const int64_t job = task->jobs.offsets[task_row], question = task->row_question[task_row];
-    const kgt_span jobs = kgt_span_of(task->jobs, task_row);
+    const int64_t target = task->targets.offsets[task_row], question = task->row_question[task_row];
+    const kgt_span targets = kgt_span_of(task->targets, task_row);
     const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
     const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
-    FN(add_counts)(&seat, row, known, jobs, counts->greater + job, counts->equal + job,
-                   counts->tied_ahead + job);
-    FN(add_counts)(&seat, row, removed, jobs, counts->macro_greater + job,
-                   counts->macro_equal + job, counts->macro_tied_ahead + job);
+    FN(add_counts)(&seat, row, known, targets, counts->greater + target, counts->equal + target,
+                   counts->tied_ahead + target);
+    FN(add_counts)(&seat, row, removed, targets, counts->macro_greater + target,
+                   counts->macro_equal + target, counts->macro_tied_ahead + target);
 }

@@ -33,7 +33,7 @@ KGT_INLINE bool is_digit(char byte) { return (unsigned char)(byte - '0') < 10; }
  * loop would leave the processor to guess their number, which changes from line to line. */
 KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
     uint64_t word = kgt_load64(at) ^ 0x3030303030303030u;
-    /* The highest bit of what is no digit, exact up to the first, where the sum may carry on. */
+    /* The highest bit of what is not a digit, exact up to the first, where the sum may carry on. */
     uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
     int n = others == 0 ? 8 : __builtin_ctzll(others) / 8;
     if (n == 0) return 0;
@@ -47,7 +47,7 @@ KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
 KGT_INLINE int leading_digits(const char *at, uint64_t *value) { return (void)at, (void)value, 0; }
 #endif
 
-/* Digits that fit are added to number->digits; returns the first byte that is no digit. `used`
+/* Digits that fit are added to number->digits; returns the first byte that is not a digit. `used`
  * counts those from the first that is not 0; digits that do not fit only raise the exponent. */
 KGT_INLINE const char *read_digits(const char *at, const char *text_end, decimal *number,
                                    int64_t *used) {

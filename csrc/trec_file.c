@@ -8,7 +8,7 @@
  * with any white space between and around. Lines that start with # are comments. Blank lines of a
  * run are skipped. trec_eval ignores what follows the tag, and would read the line of a document
  * name with a space in it as another document. So further columns are let pass only if nothing
- * speaks for a shift: the rank is a whole number, and the tag is no number at all.
+ * speaks for a shift: the rank is a whole number, and the tag is not a number at all.
  *
  * A query's lines are read without a look at any other's, so queries can be shared out over
  * threads. Everything is read only; what a call finds goes to memory that the caller owns.

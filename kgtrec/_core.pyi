@@ -13,12 +13,12 @@ METRICS: dict[str, int]
 class Task:
     n_rows: int
     n_entities: int
-    n_jobs: int
+    n_targets: int
     def __init__(
         self,
         row_question: NDArray[np.int64],
-        job_offsets: NDArray[np.int64],
-        jobs: NDArray[np.int32],
+        target_offsets: NDArray[np.int64],
+        targets: NDArray[np.int32],
         known_offsets: NDArray[np.int64],
         known: NDArray[np.int32],
         removed_offsets: NDArray[np.int64],
@@ -26,9 +26,9 @@ class Task:
         position: NDArray[np.int32] | None,
         entity_at: NDArray[np.int32] | None,
         n_entities: int,
-        row_domain: NDArray[np.int64] | None,
-        domain_offsets: NDArray[np.int64] | None,
-        domain: NDArray[np.int32] | None,
+        row_list: NDArray[np.int64] | None,
+        list_offsets: NDArray[np.int64] | None,
+        lists: NDArray[np.int32] | None,
         columns: NDArray[np.int32] | None,
         counts: NDArray[np.int64],
         best_slot: NDArray[np.int64],
@@ -47,9 +47,9 @@ def rank_rows(
     *,
     negate: bool = False,
     first_entity: int = 0,
-    job_scores: NDArray[np.float64] | None = None,
+    target_scores: NDArray[np.float64] | None = None,
 ) -> None: ...
-def job_scores(
+def target_scores(
     task: Task,
     scores: NDArray[Any],
     dtype: str,
@@ -69,9 +69,9 @@ def rank_factors(
     *,
     first_entity: int = 0,
     ids: NDArray[np.int32] | None = None,
-    job_scores: NDArray[np.float64] | None = None,
+    target_scores: NDArray[np.float64] | None = None,
 ) -> tuple[int, int, int]: ...
-def factor_job_scores(
+def factor_target_scores(
     task: Task,
     queries: NDArray[Any],
     entities: NDArray[Any],

@@ -44,7 +44,7 @@ cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n
         for row in range(n_rows):
             sound = sound and offsets[row] <= offsets[row + 1]
         if sound:
-            # All at a go, for the compiler to make vector code of; only a row's start may be lower.
+            # All in a single pass, for the compiler to make vector code of; only a row's start may be lower.
             for i in range(1, ids.shape[0]):
                 descents += ids[i - 1] >= ids[i]
             for row in range(n_rows):
@@ -64,17 +64,17 @@ cdef class Task:
     ----------
     row_question : int64 (rows,)
         The question that a row belongs to.
-    job_offsets, jobs : int64 (rows + 1,), int32
+    target_offsets, targets : int64 (rows + 1,), int32
         Answers whose counts are wanted, row by row, ascending.
     known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
         Entities taken out of the micro and the macro candidates.
     position, entity_at : int32 (entities,) or None
         Place of an entity's document name in byte order and its inverse; None when ids are in order.
     n_entities : int
-    row_domain, domain_offsets, domain, columns : int64 (rows,), int64, int32, int32 (len(domain),)
-        Restricted candidates: the row of domain that holds a row's candidates, or -1; the score column
-        of each of its ids, None where columns go by entity. row_domain None: nothing is restricted.
-    counts : int64 (6, jobs)
+    row_list, list_offsets, lists, columns : int64 (rows,), int64, int32, int32 (len(lists),)
+        Restricted candidates: the row of lists that holds a row's candidates, or -1; the score column
+        of each of its ids, None where columns go by entity. row_list None: nothing is restricted.
+    counts : int64 (6, targets)
         Added to: greater, equal, tied_ahead, then the same three for macro candidates.
     best_slot : int64 (rows,)
         Where a row's best entities go in the next three; -1 for nowhere.
@@ -88,16 +88,16 @@ cdef class Task:
     cdef c.kgt_counts counts
     cdef c.kgt_best best
     cdef c.kgt_nans nans
-    cdef readonly int64_t n_rows, n_entities, n_jobs
+    cdef readonly int64_t n_rows, n_entities, n_targets
     cdef int64_t score_size
     cdef readonly int64_t last_column
     cdef tuple owners, domain_owners
 
-    def __init__(self, const int64_t[::1] row_question, const int64_t[::1] job_offsets,
-                 const int32_t[::1] jobs, const int64_t[::1] known_offsets,
+    def __init__(self, const int64_t[::1] row_question, const int64_t[::1] target_offsets,
+                 const int32_t[::1] targets, const int64_t[::1] known_offsets,
                  const int32_t[::1] known, const int64_t[::1] removed_offsets,
                  const int32_t[::1] removed, position, entity_at, int64_t n_entities,
-                 row_domain, domain_offsets, domain, columns,
+                 row_list, list_offsets, lists, columns,
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
                  int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
                  int64_t[::1] nan_count, int32_t[::1] nan_entity):
@@ -107,16 +107,16 @@ cdef class Task:
         cdef void *scores
         self.n_rows = row_question.shape[0]
         self.n_entities = n_entities
-        self.n_jobs = jobs.shape[0]
+        self.n_targets = targets.shape[0]
         require(0 < n_entities < 2**31, "entities must number 1 .. 2^31 - 1")
-        require(job_offsets.shape[0] == self.n_rows + 1, "job_offsets: wrong length")
+        require(target_offsets.shape[0] == self.n_rows + 1, "target_offsets: wrong length")
         require(removed_offsets.shape[0] == n_questions + 1, "removed_offsets: wrong length")
-        check_csr(job_offsets, jobs, n_entities, "jobs")
+        check_csr(target_offsets, targets, n_entities, "targets")
         check_csr(known_offsets, known, n_entities, "known")
         check_csr(removed_offsets, removed, n_entities, "removed")
         for row in range(self.n_rows):
             require(0 <= row_question[row] < n_questions, "row_question: out of range")
-        require(counts.shape[0] == 6 and counts.shape[1] == self.n_jobs, "counts: wrong shape")
+        require(counts.shape[0] == 6 and counts.shape[1] == self.n_targets, "counts: wrong shape")
         require(best_slot.shape[0] == self.n_rows and best_length.shape[0] == best_ids.shape[0]
                 and best_scores.shape == best_ids.base.shape, "best: wrong shape")
         for row in range(self.n_rows):
@@ -131,13 +131,13 @@ cdef class Task:
             best_f64 = best_scores
             scores = <void *> &best_f64[0, 0]
         self.task.row_question = &row_question[0]
-        self.task.jobs = c.kgt_csr(&job_offsets[0], &jobs[0])
+        self.task.targets = c.kgt_csr(&target_offsets[0], &targets[0])
         self.task.known = c.kgt_csr(&known_offsets[0], &known[0])
         self.task.removed = c.kgt_csr(
             &removed_offsets[0], &removed[0])
         self.set_order(position, entity_at)
-        self.set_domain(row_domain, domain_offsets, domain, columns)
-        if self.n_jobs:
+        self.set_lists(row_list, list_offsets, lists, columns)
+        if self.n_targets:
             self.counts = c.kgt_counts(&counts[0, 0], &counts[1, 0], &counts[2, 0],
                                        &counts[3, 0], &counts[4, 0], &counts[5, 0])
         self.best.depth = best_ids.shape[1]
@@ -147,7 +147,7 @@ cdef class Task:
         self.best.length = &best_length[0]
         self.nans.count = &nan_count[0]
         self.nans.first_entity = &nan_entity[0]
-        self.owners = (row_question, job_offsets, jobs, known_offsets, known, removed_offsets,
+        self.owners = (row_question, target_offsets, targets, known_offsets, known, removed_offsets,
                        removed, position, entity_at, counts, best_slot, best_ids, best_scores,
                        best_length, nan_count, nan_entity)
 
@@ -169,32 +169,32 @@ cdef class Task:
         self.task.entity_at = &entity[0]
         return 0
 
-    cdef int set_domain(self, row_domain, domain_offsets, domain, columns) except -1:
-        """Every job must be among its row's candidates: C reads its score there."""
+    cdef int set_lists(self, row_list, list_offsets, lists, columns) except -1:
+        """Every target must be among its row's candidates: C reads its score there."""
         cdef const int64_t[::1] rows, offsets
         cdef const int32_t[::1] ids, places
-        cdef int64_t i, row, job, at
-        self.task.row_domain = NULL
+        cdef int64_t i, row, target, at
+        self.task.row_list = NULL
         self.task.columns = NULL
         self.last_column = self.n_entities - 1
-        if row_domain is None:
+        if row_list is None:
             return 0
-        rows = row_domain
-        offsets = domain_offsets
-        ids = domain
-        check_csr(offsets, ids, self.n_entities, "domain")
-        require(rows.shape[0] == self.n_rows, "row_domain: wrong length")
+        rows = row_list
+        offsets = list_offsets
+        ids = lists
+        check_csr(offsets, ids, self.n_entities, "lists")
+        require(rows.shape[0] == self.n_rows, "row_list: wrong length")
         for row in range(self.n_rows):
-            require(-1 <= rows[row] < offsets.shape[0] - 1, "row_domain: out of range")
+            require(-1 <= rows[row] < offsets.shape[0] - 1, "row_list: out of range")
             if rows[row] < 0:
-                require(columns is None, "row_domain: columns need a domain for every row")
+                require(columns is None, "row_list: columns need a list for every row")
                 continue
             at = offsets[rows[row]]
-            for job in range(self.task.jobs.offsets[row], self.task.jobs.offsets[row + 1]):
-                while at < offsets[rows[row] + 1] and ids[at] < self.task.jobs.ids[job]:
+            for target in range(self.task.targets.offsets[row], self.task.targets.offsets[row + 1]):
+                while at < offsets[rows[row] + 1] and ids[at] < self.task.targets.ids[target]:
                     at += 1
-                require(at < offsets[rows[row] + 1] and ids[at] == self.task.jobs.ids[job],
-                        "domain: lacks a job")
+                require(at < offsets[rows[row] + 1] and ids[at] == self.task.targets.ids[target],
+                        "lists: lacks a target")
         if columns is not None:
             places = columns
             require(places.shape[0] == ids.shape[0], "columns: wrong length")
@@ -203,14 +203,14 @@ cdef class Task:
                 require(places[i] >= 0, "columns: out of range")
                 self.last_column = max(self.last_column, places[i])
             self.task.columns = &places[0]
-        self.task.row_domain = &rows[0]
-        self.task.domain = c.kgt_csr(&offsets[0], &ids[0])
+        self.task.row_list = &rows[0]
+        self.task.lists = c.kgt_csr(&offsets[0], &ids[0])
         self.domain_owners = (rows, offsets, ids, columns)
         return 0
 
     cdef int check_width(self, int64_t first_entity, int64_t width) except -1:
         """The columns of a block of scores fit the entities, or the restricted candidates."""
-        if self.task.row_domain == NULL:
+        if self.task.row_list == NULL:
             return require(0 <= first_entity and first_entity + width <= self.n_entities,
                            "scores: beyond the entities")
         return require(first_entity == 0 and self.last_column < width, "scores: too few columns")
@@ -220,10 +220,10 @@ cdef class Task:
         return require((dtype == "float64") == (self.score_size == 8), "best scores: wrong dtype")
 
 
-cdef const double *job_scores_of(Task task, const double[::1] scores) except? NULL:
+cdef const double *target_scores_of(Task task, const double[::1] scores) except? NULL:
     if scores is None:
         return NULL
-    require(scores.shape[0] == task.n_jobs, "job_scores: wrong length")
+    require(scores.shape[0] == task.n_targets, "target_scores: wrong length")
     return &scores[0]
 
 
@@ -255,33 +255,33 @@ cdef class ScoreBlock:
 
 
 def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint negate=False,
-              int64_t first_entity=0, const double[::1] job_scores=None):
+              int64_t first_entity=0, const double[::1] target_scores=None):
     """Rank a block of score rows (rows, entities of the range) as rows first_row... of the task."""
     cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
-    cdef const double *given = job_scores_of(task, job_scores)
+    cdef const double *given = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
     task.check_width(first_entity, block.scores.n_entities)
-    require(given != NULL or task.task.row_domain != NULL or task.n_jobs == 0
-            or block.scores.n_entities == task.n_entities, "a range of entities needs job_scores")
+    require(given != NULL or task.task.row_list != NULL or task.n_targets == 0
+            or block.scores.n_entities == task.n_entities, "a range of entities needs target_scores")
     with nogil:
         status = c.kgt_rank_rows(&block.scores, &task.task, first_row, given, &task.counts,
                                  &task.best, &task.nans)
     raise_for(status)
 
 
-def job_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
+def target_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
                bint negate=False, int64_t first_entity=0):
-    """The scores of those jobs that a block of rows holds, into out (one per job of the task)."""
+    """The scores of those targets that a block of rows holds, into out (one per target of the task)."""
     cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
     task.check_width(first_entity, block.scores.n_entities)
-    require(out.shape[0] == task.n_jobs, "out: wrong length")
-    if task.n_jobs == 0:
+    require(out.shape[0] == task.n_targets, "out: wrong length")
+    if task.n_targets == 0:
         return
     with nogil:
-        status = c.kgt_job_scores(&block.scores, &task.task, first_row, &out[0])
+        status = c.kgt_target_scores(&block.scores, &task.task, first_row, &out[0])
     raise_for(status)
 
 
@@ -341,7 +341,7 @@ cdef class FactorBlock:
 
 
 def rank_factors(Task task not None, queries, entities, bias, metric, int64_t first_row, *,
-                 int64_t first_entity=0, ids=None, const double[::1] job_scores=None):
+                 int64_t first_entity=0, ids=None, const double[::1] target_scores=None):
     """Rank a block of query vectors against the entities, a range of them, or ids.
 
     Returns how many scores there were, how many of them were computed in tiles, and how many one by
@@ -349,12 +349,12 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     """
     cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
-    cdef const double *given = job_scores_of(task, job_scores)
+    cdef const double *given = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
     require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
-    require(given != NULL or task.n_jobs == 0, "job_scores are needed")
+    require(given != NULL or task.n_targets == 0, "target_scores are needed")
     with nogil:
         status = c.kgt_rank_factors(&block.factors, &task.task, first_row, given, &task.counts,
                                     &task.best, &task.nans, &tally)
@@ -362,19 +362,19 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     return tally.pairs, tally.tiled, tally.open
 
 
-def factor_job_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,
+def factor_target_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,
                       double[::1] out, *, int64_t first_entity=0):
-    """The scores of those jobs that a range of entities holds, into out (one per job of the task)."""
+    """The scores of those targets that a range of entities holds, into out (one per target of the task)."""
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
     require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
-    require(out.shape[0] == task.n_jobs, "out: wrong length")
-    if task.n_jobs == 0:
+    require(out.shape[0] == task.n_targets, "out: wrong length")
+    if task.n_targets == 0:
         return
     with nogil:
-        status = c.kgt_factor_job_scores(&block.factors, &task.task, first_row, &out[0])
+        status = c.kgt_factor_target_scores(&block.factors, &task.task, first_row, &out[0])
     raise_for(status)
 
 

@@ -26,11 +26,11 @@ cdef extern from "rank.h" nogil:
 
     ctypedef struct kgt_task:
         const int64_t *row_question
-        kgt_csr jobs
+        kgt_csr targets
         kgt_csr known
         kgt_csr removed
-        const int64_t *row_domain
-        kgt_csr domain
+        const int64_t *row_list
+        kgt_csr lists
         const int32_t *columns
         const int32_t *position
         const int32_t *entity_at
@@ -84,12 +84,12 @@ cdef extern from "factors.h" nogil:
         c_bool half_entities
         const int32_t *ids
 
-    kgt_status kgt_job_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
+    kgt_status kgt_target_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                               double *out)
     kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
-                             const double *job_scores, const kgt_counts *counts,
+                             const double *target_scores, const kgt_counts *counts,
                              const kgt_best *best, const kgt_nans *nans)
-    kgt_status kgt_factor_job_scores(const kgt_factors *factors, const kgt_task *task,
+    kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
                                      int64_t first_row, double *out)
     ctypedef struct kgt_tally:
         int64_t pairs
@@ -97,7 +97,7 @@ cdef extern from "factors.h" nogil:
         int64_t open
 
     kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
-                                int64_t first_row, const double *job_scores,
+                                int64_t first_row, const double *target_scores,
                                 const kgt_counts *counts, const kgt_best *best,
                                 const kgt_nans *nans, kgt_tally *tally)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)

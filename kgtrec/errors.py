@@ -1,4 +1,4 @@
-"""Exceptions and warnings of kgtrec: each message says what was found and how to mend it."""
+"""Exceptions and warnings of kgtrec: each message says what was found and a hint."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ class FileError(InputError):
         1-based line number, where one line is to blame.
     found : str
         What was met there.
-    mend : str
+    hint : str
         What the user can do about it.
     """
 
     def __init__(
-        self, path: str | PathLike[str], line: int | None = None, *, found: str, mend: str
+        self, path: str | PathLike[str], line: int | None = None, *, found: str, hint: str
     ) -> None:
         self.path = str(path)
         if is_url(self.path):
             self.path = _URL.sub(r"\1://", self.path, count=1)  # pathlib drops a slash
-            found, mend = "a URL, where only files of this machine are read and written", _MOUNT
+            found, hint = "a URL, where only files of this machine are read and written", _MOUNT
         self.line = line
         self.found = found
-        self.mend = mend
+        self.hint = hint
         place = self.path or "''"  # an empty name shows
         place = place if line is None else f"{place}:{line}"
-        super().__init__(f"{place}: {found}; {mend}")
+        super().__init__(f"{place}: {found}; {hint}")
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
@@ -75,7 +75,7 @@ def is_url(path: str) -> bool:
 def refuse_url(path: str | PathLike[str]) -> None:
     """FileError if this is a URL, of which a folder of such a name would be made."""
     if is_url(os.fspath(path)):
-        raise FileError(path, found="", mend="")
+        raise FileError(path, found="", hint="")
 
 
 class FilterWarning(UserWarning):

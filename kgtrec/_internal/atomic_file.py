@@ -36,7 +36,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ----------
     path : str or path-like
         Target. A name that ends in ``.gz`` or ``.zst`` is compressed, with the same bytes for
-        the same content. A symbolic link is followed. Something that is no regular file, such as
+        the same content. A symbolic link is followed. Something that is not a regular file, such as
         ``/dev/null`` or a pipe, is written to directly.
 
     Yields
@@ -159,13 +159,13 @@ def _is_about(error: OSError, temporary: Path) -> bool:
 
 def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> FileError:
     if not target.parent.is_dir():
-        found, mend = f"there is no folder {str(target.parent)!r}", "make it first"
+        found, hint = f"there is no folder {str(target.parent)!r}", "make it first"
     elif isinstance(error, IsADirectoryError):
-        found, mend = "this is a folder", "give the name of a file to write"
+        found, hint = "this is a folder", "give the name of a file to write"
     elif isinstance(error, PermissionError):
-        found, mend = "no permission to write here", "choose another place or change its mode"
+        found, hint = "no permission to write here", "choose another place or change its mode"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        found, mend = "the disk is full", "make room or choose another place"
+        found, hint = "the disk is full", "make room or choose another place"
     else:
-        found, mend = f"cannot be written ({error.strerror})", "choose another place"
-    return FileError(os.fspath(path), found=found, mend=mend)
+        found, hint = f"cannot be written ({error.strerror})", "choose another place"
+    return FileError(os.fspath(path), found=found, hint=hint)

@@ -262,7 +262,7 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
         sheet, faults = scan_sheet(file)
         wrong |= bool(faults)
         for fault in faults:
-            _print(f"{file}:{fault.line}: {fault.found}; {fault.mend}")
+            _print(f"{file}:{fault.line}: {fault.found}; {fault.hint}")
         if not faults:
             sheet = judged_sheet(file)
         _print(f"{file}: {_counted(sheet)}, {len(faults):,} faults")

@@ -41,7 +41,7 @@ class ArrayFile:
             raise FileError(
                 self.path,
                 found=f"cannot be mapped any more ({error})",
-                mend="it must stay as it is, where it is, until all is ranked",
+                hint="it must stay as it is, where it is, until all is ranked",
             ) from None
 
     @property

@@ -134,7 +134,7 @@ def _hash_archive(path: str | os.PathLike[str]) -> str:
     except Exception as error:  # zipfile and zlib each have errors of their own
         reason = " ".join(str(error).split())
         raise FileError(
-            path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
+            path, found=f"not a readable .npz archive ({reason})", hint="save it with numpy.savez"
         ) from None
     return hasher.hexdigest()
 
@@ -162,4 +162,4 @@ def _stat(path: str) -> os.stat_result:
 
 
 def _unreadable(path: str | os.PathLike[str], error: OSError) -> FileError:
-    return FileError(path, found=error.strerror or str(error), mend="check the name and the path")
+    return FileError(path, found=error.strerror or str(error), hint="check the name and the path")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr
 from kgtrec.cluster.question_store import Store, gather
-from kgtrec.questions.candidates import Domain
+from kgtrec.questions.candidates import CandidateLists
 from kgtrec.ranking.row_plan import QuestionLists, Rows
 
 __all__ = ["Slice", "open_rows", "open_slice"]
@@ -77,12 +77,12 @@ class _Met(NamedTuple):
 
 def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
     """Some rows, their questions numbered from 0, and which questions these are."""
-    offsets = np.array(store.array("plan_job_offsets")[first : stop + 1])
-    jobs = np.array(store.array("plan_jobs")[offsets[0] : offsets[-1]])
+    offsets = np.array(store.array("plan_target_offsets")[first : stop + 1])
+    targets = np.array(store.array("plan_targets")[offsets[0] : offsets[-1]])
     numbers, local = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
     local = local.astype(np.int64).reshape(-1)
     slot = np.where(store.array("plan_slot")[first:stop] >= 0, local, -1)
-    return Rows(local, offsets - offsets[0], jobs, slot), np.asarray(numbers)
+    return Rows(local, offsets - offsets[0], targets, slot), np.asarray(numbers)
 
 
 def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -> Slice:
@@ -90,9 +90,9 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
     plan, numbers = open_rows(store, *rows)
     met = None
     if entities != (0, store.n_entities):
-        jobs = np.unique(plan.jobs).astype(np.int64)
-        met = _Met(*entities, jobs[jobs < entities[0]], jobs[jobs >= entities[1]])
-        plan = replace(plan, jobs=met.local(plan.jobs)[0])
+        targets = np.unique(plan.targets).astype(np.int64)
+        met = _Met(*entities, targets[targets < entities[0]], targets[targets >= entities[1]])
+        plan = replace(plan, targets=met.local(plan.targets)[0])
     order = None
     if not store.ordered and met is None:
         order = store.array("position")
@@ -103,7 +103,7 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
         store.n_entities if met is None else met.size,
         _lists(store, "known", numbers, met),
         _lists(store, "removed", numbers, met),
-        _domain(store, numbers) if store.restricted else None,
+        _candidate_lists(store, numbers) if store.restricted else None,
         order,
     )
     return Slice(lists, plan, numbers, 0 if met is None else len(met.below))
@@ -127,12 +127,14 @@ def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
     return Csr(np.append(0, np.cumsum(kept))[offsets].astype(np.int64), local[kept])
 
 
-def _domain(store: Store, numbers: Int64) -> Domain:
+def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
     """Candidate lists of some questions, each once."""
-    of = np.array(store.array("domain_of")[numbers])
+    of = np.array(store.array("lists_of")[numbers])
     used = np.unique(of[of >= 0])
-    offsets, at = _cut(store, "domain", used)
-    columns = np.array(store.array("domain_columns")[at]) if store.has("domain_columns") else None
-    lists = Csr(offsets, np.array(store.array("domain_ids")[at]))
+    offsets, at = _cut(store, "lists", used)
+    columns = np.array(store.array("lists_columns")[at]) if store.has("lists_columns") else None
+    lists = Csr(offsets, np.array(store.array("lists_ids")[at]))
     local = np.where(of >= 0, np.searchsorted(used, of), -1).astype(np.int64)
-    return Domain(store.body["domain"]["kind"], lists, local, columns, store.n_columns)
+    return CandidateLists(
+        store.body["candidate_lists"]["kind"], lists, local, columns, store.n_columns
+    )

@@ -85,19 +85,19 @@ def answer_scores(
 
     Returns
     -------
-    values : ndarray of float64, shape (n_jobs,)
+    values : ndarray of float64, shape (n_targets,)
         Exact copies of the scores, negated if lower is better.
-    filled : ndarray of bool, shape (n_jobs,)
+    filled : ndarray of bool, shape (n_targets,)
         Which of the answers are in the range; the others' values are 0.
     """
     plan, numbers = open_rows(inputs.store(), *task.rows)
-    filled = (plan.jobs >= task.first_entity) & (plan.jobs < task.stop_entity)
-    values = np.zeros(len(plan.jobs))
+    filled = (plan.targets >= task.first_entity) & (plan.targets < task.stop_entity)
+    values = np.zeros(len(plan.targets))
     if block is None and isinstance(inputs.files, FactorFiles):
         _multiply_answers(plan, numbers, task, inputs, values)
         return values, filled
-    row = np.repeat(np.arange(plan.n_rows), np.diff(plan.job_offsets))[filled]
-    answer = plan.jobs[filled]
+    row = np.repeat(np.arange(plan.n_rows), np.diff(plan.target_offsets))[filled]
+    answer = plan.targets[filled]
     if block is None:
         assert isinstance(inputs.files, ScoreFiles)
         found = inputs.files.elements(task.first_row + row, answer)
@@ -115,17 +115,17 @@ def _multiply_answers(
     files = inputs.files
     assert isinstance(files, FactorFiles)
     queries = files.some_queries(*task.rows)
-    answers, number = np.unique(plan.jobs, return_inverse=True)
+    answers, number = np.unique(plan.targets, return_inverse=True)
     if not len(answers):
         return
-    plan = replace(plan, jobs=number.astype(np.int32).reshape(-1))
+    plan = replace(plan, targets=number.astype(np.int32).reshape(-1))
     empty = Csr(np.zeros(len(numbers) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     state = NativeRanking(QuestionLists(len(answers), empty, empty), plan, 0, files.dtype, 1)
     low, high = np.searchsorted(answers, task.entities).tolist()
     step = max(1, GATHERED // max(1, files.entities.shape[1] * files.itemsize))
     for start in range(low, high, step):
         some = answers[start : min(start + step, high)].astype(np.int64)
-        state.factor_job_scores(files.factors(queries, some), values, first_entity=start)
+        state.factor_target_scores(files.factors(queries, some), values, first_entity=start)
 
 
 # -- Counts ------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def partial(
     ----------
     task : Task
     inputs : Inputs
-    answers : ndarray of float64, shape (n_jobs,), optional
+    answers : ndarray of float64, shape (n_targets,), optional
         The score of every answer of the rows, as `answer_scores` gives them; not needed where the
         range is that of all entities.
     block : ndarray, shape (rows, entities of the range), optional

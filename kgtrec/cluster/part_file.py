@@ -157,19 +157,19 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Any]
                 raise FileError(
                     path,
                     found=f"a shard of format {about['format']}, this version reads {FORMAT}",
-                    mend="merge with the version of kgtrec that ranked it",
+                    hint="merge with the version of kgtrec that ranked it",
                 )
             yield about, reader
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileError(path, found="there is no such file", mend="rank the shard") from None
+        raise FileError(path, found="there is no such file", hint="rank the shard") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(
             path,
             found=f"damaged or not complete ({reason})",
-            mend="rank this shard again, which replaces it",
+            hint="rank this shard again, which replaces it",
         ) from None
 
 
@@ -179,7 +179,7 @@ def _check_digest(path: str | os.PathLike[str]) -> None:
     with open(path, "rb") as file:
         head = file.read(len(_START))
         if not _START.startswith(head):
-            raise FileError(path, found="no shard of a ranking", mend="move it out of the folder")
+            raise FileError(path, found="no shard of a ranking", hint="move it out of the folder")
         file.seek(0)
         while left > 0 and (piece := file.read(min(left, 1 << 20))):
             hasher.update(piece)

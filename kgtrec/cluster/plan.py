@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 BASE = 112 << 20
 FIXED = 4 * GATHERED  # and as much for candidates that are sorted
 _ROW = 512
-_JOB = 200
+_TARGET = 200
 _KNOWN = 72  # an id of a filter list while it is renumbered
 _ORDER = 40  # an entity's place in the order of names, where ids are not in that order
 _BEST = 48  # a candidate kept, per row; and while two ranges merge
@@ -112,7 +112,7 @@ def memory_bytes(text: str | int) -> int:
     """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError if it is none."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
     if not found:
-        raise UsageError(f"memory {text!r} is no size; write for example 2GB or 512MB")
+        raise UsageError(f"memory {text!r} is not a size; write for example 2GB or 512MB")
     number, unit, binary = found.groups()
     factor = _UNITS[unit.upper()]
     if binary:
@@ -270,13 +270,13 @@ def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, 
     """What each row needs in memory."""
     question = store.array("plan_question")[first:stop]
     needs = np.full(stop - first, _ROW, dtype=np.int64)
-    needs += _JOB * np.diff(store.array("plan_job_offsets")[first : stop + 1])
+    needs += _TARGET * np.diff(store.array("plan_target_offsets")[first : stop + 1])
     for name in ("known", "removed"):
         offsets = store.array(f"{name}_offsets")
         needs += _KNOWN * (offsets[question + 1] - offsets[question])
     if store.restricted:
-        of = np.array(store.array("domain_of")[question])
-        offsets = store.array("domain_offsets")
+        of = np.array(store.array("lists_of")[question])
+        offsets = store.array("lists_offsets")
         needs += _KNOWN * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
     depth = min(inputs.run_depth, store.n_entities)
     needs += depth * (_BEST_MERGED if cut else _BEST)

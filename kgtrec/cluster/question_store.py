@@ -25,21 +25,21 @@ from kgtrec._version import __version__
 from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph, Questions
-from kgtrec.questions.candidates import Domain
+from kgtrec.questions.candidates import CandidateLists
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
 
 __all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]
 
 Array = npt.NDArray[Any]
 
-FORMAT = 1
+FORMAT = 2
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
 _ARRAYS = ("side", "entity", "relation", "instance_question", "instance_triple", "triple_rows")
 _OPTIONAL = ("kept", "outside", "full_candidates")
-_PLAN = ("question", "job_offsets", "jobs", "micro", "macro", "slot")
+_PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
 _FACTS = ("split", "sides", "n_extra_known", "details")
-_MEND = "remove this folder and rank a part again, which makes it anew from the graph"
+_HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
 
 def hash_text(text: str) -> str:
@@ -81,7 +81,7 @@ def gather(array: Array, ids: Array) -> Array:
                 if len(rows) * array.itemsize != n * size:
                     found_bytes = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
                     raise FileError(str(array.filename), found=f"it was cut short: {found_bytes}",
-                                    mend="rank again when it stays as it is")  # fmt: skip
+                                    hint="rank again when it stays as it is")  # fmt: skip
                 rows = rows.reshape(-1, *array.shape[1:])
                 found[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
@@ -140,14 +140,16 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
     for kind in ("entities", "relations"):
         _write_labels(getattr(graph, kind), folder / f"{kind}.arrow")
-    domain = questions.domain
+    candidate_lists = questions.candidate_lists
     body = {
         "format": FORMAT,
         "kgtrec": __version__,
         "rows": rows,
         "facts": {name: getattr(questions, name) for name in _FACTS},
         "filter_splits": list(questions.filter_splits),
-        "domain": None if domain is None else {"kind": domain.kind, "width": domain.width},
+        "candidate_lists": None
+        if candidate_lists is None
+        else {"kind": candidate_lists.kind, "width": candidate_lists.width},
         "graph_name": graph.name,
         "duplicates": graph.duplicates,
         "splits": list(graph.splits),
@@ -168,11 +170,11 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
     for name in _LISTS:
         csr: Csr = getattr(questions, name)
         found |= {f"{name}_offsets": csr.offsets, f"{name}_ids": csr.ids}
-    if (domain := questions.domain) is not None:
-        found |= {"domain_of": domain.of, "domain_offsets": domain.lists.offsets}
-        found["domain_ids"] = domain.lists.ids
-        if domain.columns is not None:
-            found["domain_columns"] = domain.columns
+    if (candidate_lists := questions.candidate_lists) is not None:
+        found |= {"lists_of": candidate_lists.of, "lists_offsets": candidate_lists.lists.offsets}
+        found["lists_ids"] = candidate_lists.lists.ids
+        if candidate_lists.columns is not None:
+            found["lists_columns"] = candidate_lists.columns
     found |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
     found |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
     position = questions.graph.entities.trec_order
@@ -214,14 +216,14 @@ class Store:
             self.body: dict[str, Any] = meta["body"]
             sound = hash_text(json.dumps(self.body)) == meta["hash"]
         except OSError as error:
-            raise FileError(path, found=error.strerror or "unreadable", mend=_MEND) from None
+            raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
         except (ValueError, KeyError, TypeError):
             sound = False
         if not sound:
-            raise FileError(path, found="a damaged description of questions", mend=_MEND)
+            raise FileError(path, found="a damaged description of questions", hint=_HINT)
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             found = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
-            raise FileError(path, found=found, mend=_MEND)
+            raise FileError(path, found=found, hint=_HINT)
         if verify:
             self._verify()
 
@@ -231,9 +233,9 @@ class Store:
             try:
                 found = hash_file(path)
             except OSError as error:
-                raise FileError(path, found=error.strerror or "unreadable", mend=_MEND) from None
+                raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
             if found != wanted:
-                raise FileError(path, found="damaged: its hash is another", mend=_MEND)
+                raise FileError(path, found="damaged: its hash is another", hint=_HINT)
 
     @property
     def rows(self) -> str:
@@ -249,13 +251,13 @@ class Store:
     @property
     def n_columns(self) -> int:
         """Columns of a score row."""
-        domain = self.body["domain"]
-        return self.n_entities if domain is None else int(domain["width"])
+        candidate_lists = self.body["candidate_lists"]
+        return self.n_entities if candidate_lists is None else int(candidate_lists["width"])
 
     @property
     def restricted(self) -> bool:
         """Whether candidates are restricted."""
-        return self.body["domain"] is not None
+        return self.body["candidate_lists"] is not None
 
     @property
     def ordered(self) -> bool:
@@ -268,9 +270,9 @@ class Store:
         return len(self.array("plan_question"))
 
     @cached_property
-    def n_jobs(self) -> int:
+    def n_targets(self) -> int:
         """Answers counted in all rows."""
-        return len(self.array("plan_jobs"))
+        return len(self.array("plan_targets"))
 
     def has(self, name: str) -> bool:
         """Whether the store holds an array."""
@@ -282,7 +284,7 @@ class Store:
         try:
             found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise FileError(path, found=f"cannot be mapped ({error})", mend=_MEND) from None
+            raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
         return found
 
     def plan(self) -> RowPlan:
@@ -303,20 +305,20 @@ class Store:
         questions = Questions(
             graph=self._graph(),
             filter_splits=tuple(self.body["filter_splits"]),
-            domain=self._domain(),
+            candidate_lists=self._candidate_lists(),
             **fields,
         )
         # Saved with the arrays, whose bytes are checked: to compute it would read them all again.
         vars(questions)["fingerprint"] = self.body["fingerprints"]["questions"]
         return questions
 
-    def _domain(self) -> Domain | None:
-        if self.body["domain"] is None:
+    def _candidate_lists(self) -> CandidateLists | None:
+        if self.body["candidate_lists"] is None:
             return None
-        lists = Csr(self.array("domain_offsets"), self.array("domain_ids"))
-        columns = self.array("domain_columns") if self.has("domain_columns") else None
-        found = self.body["domain"]
-        return Domain(found["kind"], lists, self.array("domain_of"), columns, found["width"])
+        lists = Csr(self.array("lists_offsets"), self.array("lists_ids"))
+        columns = self.array("lists_columns") if self.has("lists_columns") else None
+        found = self.body["candidate_lists"]
+        return CandidateLists(found["kind"], lists, self.array("lists_of"), columns, found["width"])
 
     def _graph(self) -> Graph:
         splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}

@@ -55,7 +55,7 @@ def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) 
                 part.place,
                 found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, and "
                 f"{first.shape[1]} of {first.dtype} before",
-                mend="write all shards alike",
+                hint="write all shards alike",
             )
     files = tuple(_mapped(part.matrix, part.place) for part in parts)
     return ScoreFiles(files, place=str(path))
@@ -125,7 +125,7 @@ def _factor_files(path: Path, work: Path) -> FactorFiles:
             load_scores(path)  # names the reason
         raise FileError(
             path, found=f"not a readable .npz archive ({one_line(error)})",
-            mend="save it with numpy.savez",
+            hint="save it with numpy.savez",
         ) from None  # fmt: skip
     return files
 
@@ -148,7 +148,7 @@ def _check_factors(files: FactorFiles, path: Path) -> None:
             )
     except (InputError, UsageError) as error:
         raise FileError(
-            path, found=str(error), mend="mend the arrays and save them again"
+            path, found=str(error), hint="correct the arrays and save them again"
         ) from None
 
 

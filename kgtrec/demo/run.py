@@ -94,20 +94,20 @@ def _scores(questions: Questions, seed: int) -> dict[str, Any]:
 def _output_folder(out: str | os.PathLike[str]) -> Path:
     """The folder, made if need be; asked for before anything is computed."""
     folder = Path(out)
-    mend = "give another folder with --out"
+    hint = "give another folder with --out"
     try:
         make_folder(folder / "graph")
     except (FileExistsError, NotADirectoryError) as error:
         at = Path(error.filename or folder)
         blocking = next((p for p in (at, *at.parents) if p.exists() and not p.is_dir()), at)
         raise FileError(
-            blocking, found="this is a file where a folder is needed", mend=f"move it, or {mend}"
+            blocking, found="this is a file where a folder is needed", hint=f"move it, or {hint}"
         ) from error
     except PermissionError as error:
-        raise FileError(folder, found="no permission to make this folder", mend=mend) from error
+        raise FileError(folder, found="no permission to make this folder", hint=hint) from error
     except OSError as error:
         found = f"the folder cannot be made ({error.strerror})"
-        raise FileError(folder, found=found, mend=mend) from error
+        raise FileError(folder, found=found, hint=hint) from error
     return folder
 
 

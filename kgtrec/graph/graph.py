@@ -224,7 +224,7 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
             place = operator.index(given)
         except TypeError:
             raise UsageError(
-                f"{name}= maps {label!r} to {given!r}, which is no id; {hint}"
+                f"{name}= maps {label!r} to {given!r}, which is not an id; {hint}"
             ) from None
         if not 0 <= place < len(ordered):
             raise UsageError(

@@ -83,7 +83,7 @@ def read_known(
         label = labels[column == 1][int(rows[row, column])].as_py()
         what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
         more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
-        raise FileError(place, row + 1, found=what + more, mend=_SKIP)
+        raise FileError(place, row + 1, found=what + more, hint=_SKIP)
     kept = np.ascontiguousarray(ids[~bad], dtype=np.int32)
     return kept, {"file": str(path), "triples": len(kept), "unknown": int(bad.sum())}
 
@@ -106,7 +106,7 @@ def read_labels(
         numbers.append(number)
         names.append(text)
     if not names:
-        raise FileError(path, found="no labels: the file is empty", mend="write one label a line")
+        raise FileError(path, found="no labels: the file is empty", hint="write one label a line")
     return found_ids(path, labels, names, numbers, unknown)
 
 
@@ -128,7 +128,7 @@ def read_names(path: str | PathLike[str], size: int) -> Labels:
         at[text] = number
     if len(at) != size:
         raise FileError(
-            path, found=f"{len(at):,} labels for {size:,} rows", mend="write one label a row"
+            path, found=f"{len(at):,} labels for {size:,} rows", hint="write one label a row"
         )
     return Labels.from_strings([text_of(text) for text in at])
 
@@ -152,7 +152,7 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
             refuse(path, number, what, "give each alignment once")
         at[pair] = number
     if not at:
-        raise FileError(path, found="no pairs: the file is empty", mend="write left<TAB>right")
+        raise FileError(path, found="no pairs: the file is empty", hint="write left<TAB>right")
     found = []
     for side, (name, labels) in enumerate((("left", left), ("right", right))):
         names = [pair[side] for pair in at]
@@ -160,8 +160,8 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
             what = f"{text_of(names[first])!r} is none of the {len(labels):,} {name} entities"
-            mend = f"write row numbers from 0, or labels and --{name}-labels FILE"
-            refuse(path, list(at.values())[first], what, mend)
+            hint = f"write row numbers from 0, or labels and --{name}-labels FILE"
+            refuse(path, list(at.values())[first], what, hint)
         found.append(ids)
     return np.stack(found, axis=1)
 
@@ -185,7 +185,7 @@ def read_candidates(
         twice or not at all.
     """
     check_unknown(unknown)
-    mend = "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --questions` does"
+    hint = "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --questions` does"
     number_of = {name.encode(): number for number, name in enumerate(question_ids)}
     owner, line_of = [], [0] * len(question_ids)
     names: list[bytes] = []
@@ -197,7 +197,7 @@ def read_candidates(
             what = f"an empty label in {text_of(text)!r}" if question is not None else (
                 f"question {text_of(name)!r} is not asked"
             )  # fmt: skip
-            refuse(path, line, what, mend)
+            refuse(path, line, what, hint)
         if line_of[question]:
             what = f"question {text_of(name)!r} again (line {line_of[question]} has it)"
             refuse(path, line, what, "give each question one line")
@@ -208,7 +208,7 @@ def read_candidates(
     if 0 in line_of:
         first = question_ids[line_of.index(0)]
         found = f"no line for {line_of.count(0):,} questions, the first is {first!r}"
-        raise FileError(path, found=found, mend="give each question one line")
+        raise FileError(path, found=found, hint="give each question one line")
     ids, missed = found_ids(path, entities, names, at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
     order = np.argsort(owners, kind="stable")
@@ -225,7 +225,7 @@ def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     FileError
         Missing, not an archive of arrays, or with none of the two.
     """
-    mend = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
+    hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     place = _regular(path)
     try:
         with np.load(place, allow_pickle=False) as archive:
@@ -233,9 +233,9 @@ def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
             names = archive.files
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = " ".join(str(error).split())
-        raise FileError(path, found=f"not a readable .npz archive ({reason})", mend=mend) from None
+        raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
     if not found:
-        raise FileError(path, found=f"arrays {sorted(names)}", mend=mend)
+        raise FileError(path, found=f"arrays {sorted(names)}", hint=hint)
     return found
 
 
@@ -296,15 +296,15 @@ def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
 def _regular(path: str | PathLike[str]) -> Path:
     place = Path(path)
     if not place.exists():
-        raise FileError(path, found="there is no such file", mend="check the name and the folder")
+        raise FileError(path, found="there is no such file", hint="check the name and the folder")
     if place.is_dir():
-        raise FileError(path, found="a folder, not a file", mend="name the file in it")
+        raise FileError(path, found="a folder, not a file", hint="name the file in it")
     return place
 
 
-def refuse(path: str | PathLike[str], line: int, found: str, mend: str) -> NoReturn:
+def refuse(path: str | PathLike[str], line: int, found: str, hint: str) -> NoReturn:
     """Raise FileError of a line."""
-    raise FileError(path, line, found=found, mend=mend)
+    raise FileError(path, line, found=found, hint=hint)
 
 
 def text_of(raw: bytes) -> str:

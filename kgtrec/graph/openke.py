@@ -110,9 +110,9 @@ def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.in
     triples = np.concatenate(parts)
     if len(triples) != total:
         what = f"{len(triples):,} triples where {total:,} are announced"
-        raise FileError(path, found=what, mend="the file is cut short, or mend its first line")
+        raise FileError(path, found=what, hint="the file is cut short, or correct its first line")
     if not total:
-        raise FileError(path, found="no triples", mend="fill it, or remove the file")
+        raise FileError(path, found="no triples", hint="fill it, or remove the file")
     return triples
 
 
@@ -124,7 +124,9 @@ def _refuse_first(path: Path, batch: list[tuple[int, bytes]], limits: Int64) -> 
             refuse(path, number, f"{text_of(text[:60])!r}", _TRIPLES)
         for what, field, limit in zip(("head", "tail", "relation"), fields, limits, strict=True):
             if len(field) > 18 or int(field) >= limit:
-                refuse(path, number, f"{what} {text_of(field[:60])} of {limit}", "mend the number")
+                refuse(
+                    path, number, f"{what} {text_of(field[:60])} of {limit}", "correct the number"
+                )
 
 
 def read_type_constraints(
@@ -185,7 +187,7 @@ def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
     if len(at) < total:
         missing = next(place for place in range(total) if place not in at)
         raise FileError(
-            path, found=f"no line for id {missing}, of {total} ids announced", mend=wanted
+            path, found=f"no line for id {missing}, of {total} ids announced", hint=wanted
         )
     return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
@@ -207,11 +209,11 @@ def _type_lists(
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
         if relation >= n_relations:
-            refuse(path, number, f"relation {relation} of {n_relations}", "mend the id")
+            refuse(path, number, f"relation {relation} of {n_relations}", "correct the id")
         if size != len(ids):
             refuse(path, number, f"{len(ids)} ids where {size} are announced", wanted)
         if len(ids) and ids.max() >= n_entities:
-            refuse(path, number, f"entity {ids.max()} of {n_entities}", "mend the id")
+            refuse(path, number, f"entity {ids.max()} of {n_entities}", "correct the id")
         if len(found) % 2 == 1:
             if found[-1][0] != relation:
                 what = f"relation {relation} after the heads of relation {found[-1][0]}"
@@ -223,7 +225,7 @@ def _type_lists(
         found.append((relation, ids))
     if len(found) != 2 * total:
         what = f"{len(found)} lists where {total} relations are announced, of two lists each"
-        raise FileError(path, found=what, mend=wanted)
+        raise FileError(path, found=what, hint=wanted)
     return found
 
 

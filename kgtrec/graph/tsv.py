@@ -2,7 +2,7 @@
 
 The fast way never looks at single lines. When it stumbles, or finds something that may have been
 misread (a lone carriage return, a NUL, an empty label), `tsv_lines.scan` walks the file line by
-line, and says which line is wrong and how to mend it.
+line, and says which line is wrong and a hint.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         names = [entry.name for entry in entries if entry.is_file()]
     except FileNotFoundError:
-        raise FileError(folder, found="this folder does not exist", mend=advice) from None
+        raise FileError(folder, found="this folder does not exist", hint=advice) from None
     except NotADirectoryError:
-        raise FileError(folder, found="this is a file, not a folder", mend=advice) from None
+        raise FileError(folder, found="this is a file, not a folder", hint=advice) from None
     except OSError as error:
-        raise FileError(folder, found=f"cannot be listed ({error.strerror})", mend=advice) from None
+        raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
     found: dict[str, Path] = {}
     for name in names:
         split = _NAMES.get(name)
@@ -94,7 +94,7 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
         if split in found:
             both = f"{found[split].name!r} and {name!r}"
             raise FileError(
-                folder, found=f"two files for split {split!r}: {both}", mend="keep one of them"
+                folder, found=f"two files for split {split!r}: {both}", hint="keep one of them"
             )
         found[split] = folder / name
     named = found or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
@@ -115,7 +115,7 @@ def _check_overlooked(
             raise FileError(
                 folder / name,
                 found="no regular file (a folder, or a link to nothing?)",
-                mend=f"put the triples of split {_NAMES[name]!r} there, or take it away",
+                hint=f"put the triples of split {_NAMES[name]!r} there, or take it away",
             )
     names = [entry.name for entry in entries if entry.is_file()]
     _refuse_inductive(folder, names)
@@ -129,7 +129,7 @@ def _check_overlooked(
         missed = f"split {split!r} is not read: {name!r} is not a name for it"
         if split not in found and triples:
             hint = f"{_NAMING}; or move it away, if its triples are not to be filtered"
-            raise FileError(folder, found=missed, mend=hint)
+            raise FileError(folder, found=missed, hint=hint)
         told = f"{missed}; {_NAMING}"
         if split in found:
             told = f"{name!r} is not read: split {split!r} is {found[split].name!r}"
@@ -145,7 +145,7 @@ def _refuse_inductive(folder: Path, names: list[str]) -> None:
             folder,
             found=f"{', '.join(map(repr, inductive))} beside the splits: a folder of an inductive "
             "benchmark, of which only a part would be read",
-            mend="put the graph that is asked into a folder of its own, as train, valid and test",
+            hint="put the graph that is asked into a folder of its own, as train, valid and test",
         )
 
 
@@ -165,12 +165,12 @@ def _split_like(name: str) -> str | None:
 def _no_split(folder: Path) -> FileError:
     present = sorted(entry.name + "/" * entry.is_dir() for entry in os.scandir(folder))
     listing = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
-    mend = _NAMING
+    hint = _NAMING
     if any(name.endswith(NUMBERED) for name in present):
-        mend = (
+        hint = (
             "of OpenKE's format, at least one of train2id.txt, valid2id.txt, test2id.txt is needed"
         )
-    return FileError(folder, found=f"no split here, only: {listing or 'nothing'}", mend=mend)
+    return FileError(folder, found=f"no split here, only: {listing or 'nothing'}", hint=hint)
 
 
 class _Guard(io.RawIOBase):
@@ -273,7 +273,7 @@ def _read_table(path: Path, bar: Any) -> Any:
     try:
         return _parse(path, min(2 * longest + _BLOCK, _LARGEST_BLOCK), bar)
     except (_Suspect, pa.ArrowInvalid) as error:
-        raise FileError(path, found=f"the file cannot be parsed ({error})", mend=WANTED) from error
+        raise FileError(path, found=f"the file cannot be parsed ({error})", hint=WANTED) from error
 
 
 def _parse(path: Path, block: int, bar: Any) -> Any:

@@ -16,8 +16,8 @@ CODECS = {".gz": "gzip", ".zst": "zstd"}
 WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _BOM = b"\xef\xbb\xbf"
-OPENKE_MEND = (
-    "every split of a graph in OpenKE's format begins with one, and these do not: mend the others, "
+OPENKE_HINT = (
+    "every split of a graph in OpenKE's format begins with one, and these do not: fix the others, "
     "or delete this line"
 )
 
@@ -31,7 +31,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
-            path, found=f"cannot be read ({reason})", mend="check that the file may be read"
+            path, found=f"cannot be read ({reason})", hint="check that the file may be read"
         ) from None
     codec = CODECS.get(path.suffix)
     if codec is None:
@@ -42,7 +42,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
 def damaged(path: Path, error: OSError) -> FileError:
     """What to raise when the bytes of a file cannot be read or unpacked."""
     return FileError(
-        path, found=f"reading failed ({error})", mend="the file is damaged: fetch or pack it again"
+        path, found=f"reading failed ({error})", hint="the file is damaged: fetch or pack it again"
     )
 
 
@@ -57,7 +57,7 @@ def scan(path: Path) -> int:
     Raises
     ------
     FileError
-        With the first bad line, what stands there, and how to mend it.
+        With the first bad line, what stands there, and a hint.
     """
     longest, blank, number = 0, 0, 0
     raw, stream = open_packed(path)
@@ -69,14 +69,14 @@ def scan(path: Path) -> int:
                     blank = blank or number
                     continue
                 if blank:
-                    raise FileError(path, blank, found="an empty line", mend="delete it: " + WANTED)
+                    raise FileError(path, blank, found="an empty line", hint="delete it: " + WANTED)
                 _check_line(path, number, text)
                 longest = max(longest, len(line))
         except OSError as error:
             raise damaged(path, error) from None
     if longest == 0:
         raise FileError(
-            path, found="no triples: the file is empty", mend="fill it, or remove the file"
+            path, found="no triples: the file is empty", hint="fill it, or remove the file"
         )
     return longest
 
@@ -97,7 +97,7 @@ def _check_line(path: Path, number: int, line: bytes) -> None:
             path,
             number,
             found=f"a NUL byte in {_quote(line)}",
-            mend="take NUL bytes out: they end a text in many programs",
+            hint="take NUL bytes out: they end a text in many programs",
         )
     fields = line.split(b"\t")
     if b"\r" in line:
@@ -105,7 +105,7 @@ def _check_line(path: Path, number: int, line: bytes) -> None:
             path,
             number,
             found=f"a carriage return inside the line {_quote(line)}",
-            mend="end lines with LF or CRLF, and keep carriage returns out of labels",
+            hint="end lines with LF or CRLF, and keep carriage returns out of labels",
         )
     if len(fields) != 3:
         raise _wrong_columns(path, number, line, len(fields))
@@ -115,7 +115,7 @@ def _check_line(path: Path, number: int, line: bytes) -> None:
                 path,
                 number,
                 found=f"an empty {column} in {_quote(line)}",
-                mend="every head, relation and tail needs a label",
+                hint="every head, relation and tail needs a label",
             )
 
 
@@ -125,33 +125,33 @@ def _check_binary(path: Path, line: bytes) -> None:
             raise FileError(
                 path,
                 found=f"data packed as {suffix}, in a file not named so",
-                mend=f"add {suffix} to the file name",
+                hint=f"add {suffix} to the file name",
             )
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
-        raise FileError(path, found="UTF-16 text", mend="save the file as UTF-8")
+        raise FileError(path, found="UTF-16 text", hint="save the file as UTF-8")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
         raise FileError(
-            path, 1, found=f"binary data: {_quote(line)}", mend="give a text file: " + WANTED
+            path, 1, found=f"binary data: {_quote(line)}", hint="give a text file: " + WANTED
         )
 
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    found, mend = f"{count} in place of 3: {_quote(line)}", WANTED
+    found, hint = f"{count} in place of 3: {_quote(line)}", WANTED
     if columns == 1:
         if number == 1 and line.strip().isdigit():
             found += ", a count as in OpenKE's format"
-            mend = OPENKE_MEND
+            hint = OPENKE_HINT
         elif line.count(b",") == 2:
             found += ", which looks comma-separated"
-            mend = f"turn the commas into tabs: {WANTED}"
+            hint = f"turn the commas into tabs: {WANTED}"
         elif len(line.split()) == 3:
             found += ", which looks space-separated"
-            mend = f"turn the spaces into tabs: {WANTED}"
+            hint = f"turn the spaces into tabs: {WANTED}"
     elif columns > 3:
-        mend = f"cut the other columns off (cut -f 1-3): {WANTED}"
-    return FileError(path, number, found=found, mend=mend)
+        hint = f"cut the other columns off (cut -f 1-3): {WANTED}"
+    return FileError(path, number, found=found, hint=hint)
 
 
 def _quote(line: bytes, limit: int = 60) -> str:

@@ -93,11 +93,11 @@ def _misplaced(key: str, first: str, rest: list[str]) -> str:
 def problem_of(measure: Parts) -> str | None:
     """What is wrong with the parts, in one sentence; None when nothing is."""
     if measure.side not in SIDES:
-        return f"{measure.side!r} is no side" + near(measure.side, SIDES)
+        return f"{measure.side!r} is not a side" + near(measure.side, SIDES)
     if measure.averaging not in AVERAGINGS:
-        return f"{measure.averaging!r} is no averaging" + near(measure.averaging, AVERAGINGS)
+        return f"{measure.averaging!r} is not an averaging" + near(measure.averaging, AVERAGINGS)
     if measure.rank_type is not None and measure.rank_type not in RANK_TYPES:
-        return f"{measure.rank_type!r} is no rank type" + near(measure.rank_type, RANK_TYPES)
+        return f"{measure.rank_type!r} is not a rank type" + near(measure.rank_type, RANK_TYPES)
     row = find_metric(measure.metric)
     if row is None:
         return _trec_problem(measure)

@@ -137,7 +137,7 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
     Raises
     ------
     UsageError
-        Names every key that is no measure, not only the first.
+        Names every key that is not a measure, not only the first.
     """
     if isinstance(keys, (str, Measure)):
         keys = [keys]

@@ -160,7 +160,7 @@ class Questions(QuestionData):
         all with the tail asked (of a single side, those alone).
     kept : ndarray of int64, shape (n,), or None
         Rows of the split that are evaluated; None: all of them.
-    domain : Domain or None
+    candidate_lists : CandidateLists or None
         Candidate lists, if the candidates are restricted.
     outside : ndarray of bool, shape (n_instances,), or None
         Instances whose answer is not in its list; None if there is no such instance.

@@ -23,14 +23,14 @@ from kgtrec.graph.openke import read_type_constraints
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["Domain", "entity_ids", "restrict", "separate"]
+__all__ = ["CandidateLists", "entity_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
 Asked = TypeVar("Asked", bound="QuestionData")
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
+class CandidateLists:
     """Candidate lists of questions.
 
     Attributes
@@ -92,26 +92,30 @@ def restrict(
         )
     if columns == "candidates" and "candidates" not in asked:
         raise UsageError("columns='candidates' needs candidates: one list per question")
-    if questions.domain is not None and questions.domain.kind != "entities":
+    if questions.candidate_lists is not None and questions.candidate_lists.kind != "entities":
         raise UsageError(
-            f"these questions are restricted by {questions.domain.kind} already; only a list of "
-            "entities, given first, can meet other lists"
+            f"these questions are restricted by {questions.candidate_lists.kind} already; "
+            "only a list of entities, given first, can meet other lists"
         )
     details: dict[str, Any] = {}
     if "entities" in asked:
         lists = [entity_ids("entities", asked["entities"], questions.n_entities)]
-        domain = _domain(questions, "entities", lists, np.zeros(len(questions), dtype=np.int64))
+        candidate_lists = _candidate_lists(
+            questions, "entities", lists, np.zeros(len(questions), dtype=np.int64)
+        )
     elif "candidates" in asked:
-        questions, domain = _by_question(questions, asked["candidates"], columns, unknown, details)
+        questions, candidate_lists = _by_question(
+            questions, asked["candidates"], columns, unknown, details
+        )
     else:
         heads, tails = asked.get("heads", {}), asked.get("tails", {})
         if "type_constraints" in asked:
             labels = questions.graph.entities, questions.graph.relations
             heads, tails, found = read_type_constraints(asked["type_constraints"], *labels, unknown)
             details |= found
-        domain = _by_relation(questions, heads, tails)
-        details["questions_without_list"] = int(np.count_nonzero(domain.of < 0))
-    return _apply(questions, domain, outside, details)
+        candidate_lists = _by_relation(questions, heads, tails)
+        details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
+    return _apply(questions, candidate_lists, outside, details)
 
 
 def separate(questions: Asked) -> Asked:
@@ -123,7 +127,11 @@ def separate(questions: Asked) -> Asked:
     known = take(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
-    domain, outside, full = questions.domain, questions.outside, questions.full_candidates
+    candidate_lists, outside, full = (
+        questions.candidate_lists,
+        questions.outside,
+        questions.full_candidates,
+    )
     return replace(
         questions,
         side=questions.side[question],
@@ -135,7 +143,9 @@ def separate(questions: Asked) -> Asked:
         instance_question=every,
         instance_triple=questions.instance_triple[instance],
         triple_rows=every,
-        domain=None if domain is None else replace(domain, of=domain.of[question]),
+        candidate_lists=None
+        if candidate_lists is None
+        else replace(candidate_lists, of=candidate_lists.of[question]),
         outside=None if outside is None else outside[instance],
         full_candidates=None if full is None else full[instance],
         details={**questions.details, "separate": True},
@@ -144,7 +154,7 @@ def separate(questions: Asked) -> Asked:
 
 def _by_relation(
     questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
-) -> Domain:
+) -> CandidateLists:
     """Relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_entities
     lists: list[npt.NDArray[np.int32]] = []
@@ -157,17 +167,19 @@ def _by_relation(
         for relation, ids in given.items():
             if not isinstance(relation, (int, np.integer)) or not 0 <= relation < n_relations:
                 raise InputError(
-                    f"{name}: relation {relation!r} is no id below {n_relations}; "
+                    f"{name}: relation {relation!r} is not an id below {n_relations}; "
                     "graph.relations.ids([...]) gives the ids of labels"
                 )
             number[2 * relation + side] = len(lists)
             lists.append(entity_ids(f"{name}[{relation}]", ids, n))
-    return _domain(questions, "relations", lists, number[2 * questions.relation + questions.side])
+    return _candidate_lists(
+        questions, "relations", lists, number[2 * questions.relation + questions.side]
+    )
 
 
 def _by_question(
     questions: Asked, given: Any, columns: str, unknown: str, details: dict[str, Any]
-) -> tuple[Asked, Domain]:
+) -> tuple[Asked, CandidateLists]:
     """Lists of the questions, or of one question per triple and side where these are negatives."""
     path = given if isinstance(given, (str, PathLike)) else None
     if path is not None:
@@ -221,7 +233,7 @@ def _negatives(questions: QuestionData, given: Mapping[str, Any]) -> npt.NDArray
 
 def _listed(
     questions: QuestionData, given: Any, columns: str, negatives: bool, details: dict[str, Any]
-) -> Domain:
+) -> CandidateLists:
     if not hasattr(given, "__len__"):
         raise InputError(
             f"candidates are of type {type(given).__name__}; give a list of ids per question"
@@ -235,9 +247,9 @@ def _listed(
     lists = [entity_ids(f"{name}[{i}]", ids, questions.n_entities) for i, ids in enumerate(arrays)]
     repeats = sum(map(len, arrays)) - sum(map(len, lists))
     details["repeats"] = repeats
-    domain = _domain(questions, "candidates", lists, np.arange(len(questions)))
+    candidate_lists = _candidate_lists(questions, "candidates", lists, np.arange(len(questions)))
     if columns == "entities":
-        return domain
+        return candidate_lists
     for number, (ids, kept) in enumerate(zip(arrays, lists, strict=True)):
         if len(ids) != len(arrays[0]) or (len(ids) != len(kept) and not negatives):
             raise InputError(
@@ -246,16 +258,18 @@ def _listed(
             )
     # Of a negative that stands twice the first column counts.
     first = [np.unique(ids, return_index=True)[1] for ids in arrays]
-    return replace(domain, columns=np.concatenate(first).astype(np.int32), width=len(arrays[0]))
+    return replace(
+        candidate_lists, columns=np.concatenate(first).astype(np.int32), width=len(arrays[0])
+    )
 
 
-def _domain(
+def _candidate_lists(
     questions: QuestionData, kind: str, lists: list[npt.NDArray[np.int32]], of: Int64
-) -> Domain:
+) -> CandidateLists:
     offsets = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum([len(ids) for ids in lists], out=offsets[1:])
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
-    return Domain(kind, Csr(offsets, ids), of, None, questions.n_entities)
+    return CandidateLists(kind, Csr(offsets, ids), of, None, questions.n_entities)
 
 
 def entity_ids(name: str, given: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
@@ -268,12 +282,12 @@ def entity_ids(name: str, given: npt.ArrayLike, size: int) -> npt.NDArray[np.int
         )
     wrong = ids[(ids < 0) | (ids >= size)]
     if len(wrong):
-        raise InputError(f"{name} holds {wrong[0]}, which is no id below {size}")
+        raise InputError(f"{name} holds {wrong[0]}, which is not an id below {size}")
     distinct: npt.NDArray[np.int32] = np.unique(ids).astype(np.int32)
     return distinct
 
 
-def _met(outer: Domain, inner: Domain, n_entities: int) -> Domain:
+def _met(outer: CandidateLists, inner: CandidateLists, n_entities: int) -> CandidateLists:
     """What stands in the one list of `outer` and in a question's list of `inner`."""
     member = np.zeros(n_entities, dtype=bool)
     member[outer.lists.ids] = True
@@ -290,12 +304,14 @@ def _met(outer: Domain, inner: Domain, n_entities: int) -> Domain:
     return replace(inner, lists=lists, of=of, columns=columns)
 
 
-def _apply(questions: Asked, domain: Domain, outside: str, details: dict[str, Any]) -> Asked:
-    full = questions.candidates if domain.sampled else None
-    if questions.domain is not None:
-        domain = _met(questions.domain, domain, questions.n_entities)
+def _apply(
+    questions: Asked, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
+) -> Asked:
+    full = questions.candidates if candidate_lists.sampled else None
+    if questions.candidate_lists is not None:
+        candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_entities)
     question, answers = questions.instance_question, questions.answers.ids
-    out = ~domain.holds(question, answers, questions.n_entities)
+    out = ~candidate_lists.holds(question, answers, questions.n_entities)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])
         raise InputError(
@@ -306,7 +322,7 @@ def _apply(questions: Asked, domain: Domain, outside: str, details: dict[str, An
         )
     return replace(
         questions,
-        domain=domain,
+        candidate_lists=candidate_lists,
         outside=out if out.any() else None,
         full_candidates=full,
         details={**questions.details, **({"lists": details} if details else {})},

@@ -16,7 +16,7 @@ from kgtrec.graph.triples import hash_array
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
-    from kgtrec.questions.candidates import Domain
+    from kgtrec.questions.candidates import CandidateLists
 
 __all__ = ["Csr", "QuestionData", "describe_question"]
 
@@ -59,7 +59,7 @@ class QuestionData:
         all with the tail asked (of a single side, those alone).
     kept : ndarray of int64, shape (n,), or None
         Rows of the split that are evaluated; None: all of them.
-    domain : Domain or None
+    candidate_lists : CandidateLists or None
         Candidate lists, if the candidates are restricted.
     outside : ndarray of bool, shape (n_instances,), or None
         Instances whose answer is not in its list; None if there is no such instance.
@@ -85,7 +85,7 @@ class QuestionData:
     instance_triple: Int64
     triple_rows: Int64
     kept: Int64 | None = None
-    domain: Domain | None = None
+    candidate_lists: CandidateLists | None = None
     outside: npt.NDArray[np.bool_] | None = None
     full_candidates: Int64 | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -141,12 +141,12 @@ class QuestionData:
 
     def _sizes_without(self, filtered: Csr) -> Int64:
         """Candidates of each question less those of a filter: int64, shape (Q,)."""
-        if self.domain is None:
+        if self.candidate_lists is None:
             return self.n_entities - filtered.lengths
         question = np.repeat(np.arange(len(self)), filtered.lengths)
-        inside = self.domain.holds(question, filtered.ids, self.n_entities)
+        inside = self.candidate_lists.holds(question, filtered.ids, self.n_entities)
         taken = np.bincount(question[inside], minlength=len(self))
-        return self.domain.sizes(self.n_entities) - taken
+        return self.candidate_lists.sizes(self.n_entities) - taken
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
         """Where the rows of scores of these questions stand among those of the whole split.
@@ -184,7 +184,7 @@ class QuestionData:
     @property
     def n_columns(self) -> int:
         """Columns of a score row: the entities, or the candidates that it holds alone."""
-        return self.n_entities if self.domain is None else self.domain.width
+        return self.n_entities if self.candidate_lists is None else self.candidate_lists.width
 
     @cached_property
     def fingerprint(self) -> str:
@@ -197,10 +197,10 @@ class QuestionData:
             csr: Csr = getattr(self, name)
             hash_array(hasher, f"{name} offsets", csr.offsets)
             hash_array(hasher, f"{name} ids", csr.ids)
-        if self.domain is not None:
-            hash_array(hasher, "domain of", self.domain.of)
-            hash_array(hasher, "domain offsets", self.domain.lists.offsets)
-            hash_array(hasher, "domain ids", self.domain.lists.ids)
+        if self.candidate_lists is not None:
+            hash_array(hasher, "domain of", self.candidate_lists.of)
+            hash_array(hasher, "domain offsets", self.candidate_lists.lists.offsets)
+            hash_array(hasher, "domain ids", self.candidate_lists.lists.ids)
         return hasher.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -212,8 +212,8 @@ class QuestionData:
             "sides": self.sides,
             "filter_splits": list(self.filter_splits),
             "extra_known": self.n_extra_known,
-            "restricted": None if self.domain is None else self.domain.kind,
-            "sampled": self.domain is not None and self.domain.sampled,
+            "restricted": None if self.candidate_lists is None else self.candidate_lists.kind,
+            "sampled": self.candidate_lists is not None and self.candidate_lists.sampled,
             "outside": 0 if self.outside is None else int(self.outside.sum()),
             "n_questions": len(self),
             "n_instances": self.n_instances,

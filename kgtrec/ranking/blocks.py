@@ -41,7 +41,7 @@ def nan_error(
         f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
         f"{questions.graph.entities[entity]!r} (id {entity})"
         + (f" and {more} more of its candidates" if more else "")
-        + "; mend the model, or count NaN as the worst score: nan='worst' (--nan worst)"
+        + "; fix the model, or count NaN as the worst score: nan='worst' (--nan worst)"
     )
 
 
@@ -68,12 +68,12 @@ def rank_block(
     higher_is_better : bool
     first_entity : int
         The range's first entity, as `state` numbers them.
-    answers : float64 (n_jobs,), optional
+    answers : float64 (n_targets,), optional
         Scores of the answers of all rows of `state`, where the rows do not hold them all.
     """
     block = comparable(block, state.dtype)
     state.rank_rows(
-        block, start, negate=not higher_is_better, first_entity=first_entity, job_scores=answers
+        block, start, negate=not higher_is_better, first_entity=first_entity, target_scores=answers
     )
 
     def row_scores(row: int) -> Array:
@@ -131,13 +131,13 @@ def rank_vectors(
     returned is in the order of ``rows``.
     """
     ordered, place = rows, None
-    if lists.domain is not None:
+    if lists.candidate_lists is not None:
         # Rows with the same candidates follow one another, so that these are packed once.
-        order = np.argsort(lists.domain.of[rows.question], kind="stable")
+        order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")
         ordered, place = rows.reordered(order)
         factors = Factors(factors.queries[order], *factors.table)
     state = NativeRanking(lists, ordered, depth, factors.dtype.name, threads)
-    state.rank_factors(factors, first_entity=first_entity, job_scores=answers, advance=advance)
+    state.rank_factors(factors, first_entity=first_entity, target_scores=answers, advance=advance)
     _settle(
         state,
         0,
@@ -148,7 +148,11 @@ def rank_vectors(
         answers,
     )
     if place is not None:
-        state.plan, state.counts, state.job_nan = rows, state.counts[:, place], state.job_nan[place]
+        state.plan, state.counts, state.target_nan = (
+            rows,
+            state.counts[:, place],
+            state.target_nan[place],
+        )
     return state
 
 
@@ -164,7 +168,7 @@ def _settle(
     """Count the NaN candidates of rows just ranked, and mark the answers among them."""
     rows = state.plan
     if answers is not None:
-        state.job_nan[:] = np.isnan(answers)
+        state.target_nan[:] = np.isnan(answers)
     for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
         wrong = np.isnan(row_scores(row))
         candidates = rows.row_candidates(state.lists, row)
@@ -173,5 +177,5 @@ def _settle(
         if len(found) and refuse is not None:
             raise refuse(int(rows.question[row]), int(found[0]), len(found) - 1)
         if answers is None:
-            jobs = slice(rows.job_offsets[row], rows.job_offsets[row + 1])
-            state.job_nan[jobs] = wrong[rows.jobs[jobs]]
+            targets = slice(rows.target_offsets[row], rows.target_offsets[row + 1])
+            state.target_nan[targets] = wrong[rows.targets[targets]]

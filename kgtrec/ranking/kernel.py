@@ -46,13 +46,13 @@ class NativeRanking:
 
     Attributes
     ----------
-    counts : ndarray of int64, shape (6, n_jobs)
+    counts : ndarray of int64, shape (6, n_targets)
         Greater, equal, tied ahead, among micro and then among macro candidates.
     best_ids, best_scores, best_length : ndarray
         Best entities of every question: (Q, depth) int32 and float, and how many there are.
     nan_count, nan_entity : ndarray of int64 and int32, shape (n_rows,)
         NaN scores among a row's macro candidates, and the first of them.
-    job_nan : ndarray of bool, shape (n_jobs,)
+    target_nan : ndarray of bool, shape (n_targets,)
         The answer's own score is NaN; filled by `kgtrec.ranking.blocks`.
     """
 
@@ -60,22 +60,22 @@ class NativeRanking:
         self, lists: QuestionLists, plan: Rows, depth: int, dtype: str, threads: int
     ) -> None:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
-        self.lists, self._domain = lists, lists.domain
+        self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int]] = []
         depth = min(depth, lists.n_entities)
         kept = np.float64 if dtype == "float64" else np.float32
-        self.counts = np.zeros((6, len(plan.jobs)), dtype=np.int64)
+        self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
         self.best_ids = np.zeros((len(lists), depth), dtype=np.int32)
         self.best_scores = np.zeros((len(lists), depth), dtype=kept)
         self.best_length = np.zeros(len(lists), dtype=np.int32)
         self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
-        self.job_nan = np.zeros(len(plan.jobs), dtype=bool)
-        position, domain = lists.trec_order, lists.domain
+        self.target_nan = np.zeros(len(plan.targets), dtype=bool)
+        position, candidate_lists = lists.trec_order, lists.candidate_lists
         self._task = _core.Task(
             plan.question,
-            plan.job_offsets,
-            plan.jobs,
+            plan.target_offsets,
+            plan.targets,
             lists.known.offsets,
             lists.known.ids,
             lists.removed.offsets,
@@ -83,10 +83,10 @@ class NativeRanking:
             position,
             None if position is None else np.argsort(position).astype(np.int32),
             lists.n_entities,
-            None if domain is None else domain.of[plan.question],
-            None if domain is None else domain.lists.offsets,
-            None if domain is None else domain.lists.ids,
-            None if domain is None else domain.columns,
+            None if candidate_lists is None else candidate_lists.of[plan.question],
+            None if candidate_lists is None else candidate_lists.lists.offsets,
+            None if candidate_lists is None else candidate_lists.lists.ids,
+            None if candidate_lists is None else candidate_lists.columns,
             self.counts,
             plan.slot,
             self.best_ids,
@@ -98,9 +98,9 @@ class NativeRanking:
 
     def reset(self, start: int, stop: int) -> None:
         """Forget what an attempt that failed has left in the rows."""
-        jobs = slice(self.plan.job_offsets[start], self.plan.job_offsets[stop])
-        self.counts[:, jobs] = 0
-        self.job_nan[jobs] = False
+        targets = slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
+        self.counts[:, targets] = 0
+        self.target_nan[targets] = False
         self.nan_count[start:stop] = 0
 
     def rank_rows(
@@ -110,7 +110,7 @@ class NativeRanking:
         *,
         negate: bool = False,
         first_entity: int = 0,
-        job_scores: Float64 | None = None,
+        target_scores: Float64 | None = None,
     ) -> None:
         """Rank a block of score rows, of all entities or of a range with given answer scores."""
 
@@ -122,16 +122,16 @@ class NativeRanking:
                 low,
                 negate=negate,
                 first_entity=first_entity,
-                job_scores=job_scores,
+                target_scores=target_scores,
             )
 
         share_rows(rank_part, _even_parts(start, start + len(block), self.threads), self.threads)
 
-    def job_scores(
+    def target_scores(
         self, block: Array, start: int, out: Float64, *, negate: bool, first_entity: int
     ) -> None:
         """Scores of the answers that a block of rows holds."""
-        _core.job_scores(
+        _core.target_scores(
             self._task, block, self.dtype, start, out, negate=negate, first_entity=first_entity
         )
 
@@ -140,16 +140,16 @@ class NativeRanking:
         factors: Factors,
         *,
         first_entity: int = 0,
-        job_scores: Float64 | None = None,
+        target_scores: Float64 | None = None,
         advance: Callable[[int], Any] = int,
     ) -> None:
         """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
-        given = np.empty(len(self.plan.jobs)) if job_scores is None else job_scores
+        given = np.empty(len(self.plan.targets)) if target_scores is None else target_scores
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
-            if job_scores is None:
-                _core.factor_job_scores(self._task, queries, *factors.table, start, given)
+            if target_scores is None:
+                _core.factor_target_scores(self._task, queries, *factors.table, start, given)
             tally = _core.rank_factors(
                 self._task,
                 queries,
@@ -157,7 +157,7 @@ class NativeRanking:
                 start,
                 first_entity=first_entity,
                 ids=self._candidates(start),
-                job_scores=given,
+                target_scores=given,
             )
             self._tallies.append(tally)
             advance(stop - start)
@@ -174,27 +174,27 @@ class NativeRanking:
         pairs, tiled, single = np.sum([(0, 0, 0), *self._tallies], axis=0).tolist()
         return (tiled + single) / pairs if pairs else None
 
-    def factor_job_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
+    def factor_target_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
         """Scores of the answers that a factorised model's range of entities holds."""
-        _core.factor_job_scores(
+        _core.factor_target_scores(
             self._task, factors.queries, *factors.table, 0, out, first_entity=first_entity
         )
 
     def _candidates(self, row: int) -> npt.NDArray[np.int32] | None:
         """The restricted candidates that a row, and with it its part, has."""
-        if self._domain is None:
+        if self._candidate_lists is None:
             return None
-        number = self._domain.of[self.plan.question[row]]
-        return None if number < 0 else self._domain.lists[int(number)]
+        number = self._candidate_lists.of[self.plan.question[row]]
+        return None if number < 0 else self._candidate_lists.lists[int(number)]
 
     def _factor_parts(self, itemsize: int) -> list[tuple[int, int]]:
-        """Rows per call: all of one domain, few enough for their best entities' scratch."""
+        """Rows per call: all of one candidate list, few enough for their best entities' scratch."""
         n_rows = self.plan.n_rows
         best_bytes = (2 * self.best_ids.shape[1] + 64) * 2 * itemsize
         height = max(8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-n_rows // self.threads)))
         changes = [0, n_rows]
-        if self._domain is not None:
-            of = self._domain.of[self.plan.question]
+        if self._candidate_lists is not None:
+            of = self._candidate_lists.of[self.plan.question]
             changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
         return [
             part

@@ -87,7 +87,7 @@ def _read_table(path: str | PathLike[str]) -> Any:
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
-        raise FileError(path, found="a folder, not a file", mend="name the ranks file in it")
+        raise FileError(path, found="a folder, not a file", hint="name the ranks file in it")
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
@@ -137,7 +137,7 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
         raise FileError(
             path,
             found=f"ranks of format {version}, this version reads {FORMAT}",
-            mend="read it with the version of kgtrec that wrote it, or rank again",
+            hint="read it with the version of kgtrec that wrote it, or rank again",
         )
     labels = header.get("relation_labels")
     if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
@@ -187,7 +187,7 @@ def first_line(error: BaseException) -> str:
 
 def not_ranks(path: str | PathLike[str], found: str) -> FileError:
     """The error of a file that holds no ranks, or none that can be."""
-    return FileError(path, found=found, mend="name a file written by `kgtrec rank` or Ranks.save")
+    return FileError(path, found=found, hint="name a file written by `kgtrec rank` or Ranks.save")
 
 
 def system_name(path: str | PathLike[str]) -> str:

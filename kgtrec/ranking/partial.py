@@ -69,9 +69,9 @@ class PartialRanks:
     ----------
     task : Task
         Which rows and entities.
-    counts : ndarray of int64, shape (6, n_jobs)
+    counts : ndarray of int64, shape (6, n_targets)
         Greater, equal and tied ahead, micro and macro, of the answers counted in the rows.
-    answer_nan : ndarray of bool, shape (n_jobs,)
+    answer_nan : ndarray of bool, shape (n_targets,)
         The answer's own score is NaN.
     lengths : ndarray of int32, shape (rows that give a question's run,)
         Candidates kept.
@@ -118,7 +118,7 @@ def take_partial(
     return PartialRanks(
         task,
         state.counts,
-        state.job_nan,
+        state.target_nan,
         lengths,
         documents,
         state.best_scores[slots][used],

@@ -51,7 +51,7 @@ class AnswerScores:
     """
 
     def __init__(self, questions: Questions, *, higher_is_better: bool = True) -> None:
-        if questions.domain is not None:
+        if questions.candidate_lists is not None:
             raise UsageError("entity ranges do not go together with restricted candidates")
         self.questions, self.higher_is_better = questions, higher_is_better
         self.lists = QuestionLists.of(questions)
@@ -72,12 +72,12 @@ class AnswerScores:
         width = _width(scores, self.questions, first_entity)
         if isinstance(scores, Factors):
             state = NativeRanking(self.lists, self.plan, 0, scores.dtype.name, 1)
-            state.factor_job_scores(scores, self.values, first_entity=first_entity)
+            state.factor_target_scores(scores, self.values, first_entity=first_entity)
         else:
             block = as_array(scores)
             state = NativeRanking(self.lists, self.plan, 0, score_dtype(block), 1)
             block, negate = comparable(block, state.dtype), not self.higher_is_better
-            state.job_scores(block, 0, self.values, negate=negate, first_entity=first_entity)
+            state.target_scores(block, 0, self.values, negate=negate, first_entity=first_entity)
         ids = self.questions.answers.ids
         self.filled |= (ids >= first_entity) & (ids < first_entity + width)
 
@@ -185,7 +185,7 @@ def _width(scores: Any, questions: Questions, first_entity: int) -> int:
     if first_entity < 0 or first_entity + shape[1] > questions.n_entities:
         raise InputError(
             f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
-            f"{questions.n_entities} entities; mend first_entity or the number of columns"
+            f"{questions.n_entities} entities; correct first_entity or the number of columns"
         )
     return shape[1]
 

@@ -12,7 +12,7 @@ from kgtrec._internal.csr import Csr
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-    from kgtrec.questions.candidates import Domain
+    from kgtrec.questions.candidates import CandidateLists
 
 __all__ = ["QuestionLists", "RowPlan", "Rows", "plan_rows"]
 
@@ -28,7 +28,7 @@ class QuestionLists:
     n_entities : int
     known, removed : Csr
         Entities that are no micro, and no macro candidates of each question.
-    domain : Domain or None
+    candidate_lists : CandidateLists or None
         Restricted candidates.
     trec_order : ndarray of int32, shape (n_entities,), or None
         Place of an entity's name in byte order; None: ids are in that order.
@@ -37,7 +37,7 @@ class QuestionLists:
     n_entities: int
     known: Csr
     removed: Csr
-    domain: Domain | None = None
+    candidate_lists: CandidateLists | None = None
     trec_order: npt.NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
@@ -48,38 +48,44 @@ class QuestionLists:
         """Those of all questions."""
         order = questions.graph.entities.trec_order
         return cls(
-            questions.n_entities, questions.known, questions.removed, questions.domain, order
+            questions.n_entities,
+            questions.known,
+            questions.removed,
+            questions.candidate_lists,
+            order,
         )
 
     def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """A row's scores in id order, where its columns are the question's candidates."""
-        domain = self.domain
-        if domain is None or domain.columns is None:
+        candidate_lists = self.candidate_lists
+        if candidate_lists is None or candidate_lists.columns is None:
             return scores
-        number = int(domain.of[question])
-        span = slice(domain.lists.offsets[number], domain.lists.offsets[number + 1])
+        number = int(candidate_lists.of[question])
+        span = slice(
+            candidate_lists.lists.offsets[number], candidate_lists.lists.offsets[number + 1]
+        )
         spread = np.zeros(self.n_entities)
-        spread[domain.lists.ids[span]] = scores[domain.columns[span]]
+        spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
         return spread
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of scores and the answers (jobs) counted in each.
+    """Rows of scores and the answers (targets) counted in each.
 
     Attributes
     ----------
     question : ndarray of int64, shape (n_rows,)
         The question of a row.
-    job_offsets, jobs : ndarray of int64 (n_rows + 1,), int32 (n_jobs,)
+    target_offsets, targets : ndarray of int64 (n_rows + 1,), int32 (n_targets,)
         Answers counted in a row, ascending.
     slot : ndarray of int64, shape (n_rows,)
         The question whose run a row gives; -1: none.
     """
 
     question: Int64
-    job_offsets: Int64
-    jobs: npt.NDArray[np.int32]
+    target_offsets: Int64
+    targets: npt.NDArray[np.int32]
     slot: Int64
 
     @property
@@ -88,56 +94,56 @@ class Rows:
         return len(self.question)
 
     def reordered(self, order: Int64) -> tuple[Rows, Int64]:
-        """The rows in another order, and where each job of these stands among those."""
-        lengths = np.diff(self.job_offsets)[order]
-        offsets = np.zeros_like(self.job_offsets)
+        """The rows in another order, and where each target of these stands among those."""
+        lengths = np.diff(self.target_offsets)[order]
+        offsets = np.zeros_like(self.target_offsets)
         np.cumsum(lengths, out=offsets[1:])
-        old = np.arange(offsets[-1]) + np.repeat(self.job_offsets[order] - offsets[:-1], lengths)
+        old = np.arange(offsets[-1]) + np.repeat(self.target_offsets[order] - offsets[:-1], lengths)
         place = np.empty(len(old), dtype=np.int64)
         place[old] = np.arange(len(old))
-        return Rows(self.question[order], offsets, self.jobs[old], self.slot[order]), place
+        return Rows(self.question[order], offsets, self.targets[old], self.slot[order]), place
 
     def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
         """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""
         question = self.question[row]
         outside = lists.removed if self.slot[row] >= 0 else lists.known
         mask = np.ones(lists.n_entities, dtype=bool)
-        domain = lists.domain
-        if domain is not None and domain.of[question] >= 0:
+        candidate_lists = lists.candidate_lists
+        if candidate_lists is not None and candidate_lists.of[question] >= 0:
             mask[:] = False
-            mask[domain.lists[int(domain.of[question])]] = True
+            mask[candidate_lists.lists[int(candidate_lists.of[question])]] = True
         mask[outside[question]] = False
-        mask[self.jobs[self.job_offsets[row] : self.job_offsets[row + 1]]] = True
+        mask[self.targets[self.target_offsets[row] : self.target_offsets[row + 1]]] = True
         return mask
 
 
 @dataclass(frozen=True, eq=False)
 class RowPlan(Rows):
-    """All rows of a ranking, and which job counts what for which instance.
+    """All rows of a ranking, and which target counts what for which instance.
 
     Attributes
     ----------
     micro : ndarray of int64, shape (n_instances,)
-        The job that gives an instance its micro counts; -1: its answer is no candidate.
+        The target that gives an instance its micro counts; -1: its answer is not a candidate.
     macro : ndarray of int64, shape (n_instances,)
-        The job that gives it its macro counts; -1 likewise.
+        The target that gives it its macro counts; -1 likewise.
     """
 
     micro: Int64
     macro: Int64
 
     def collect(
-        self, counts: Int64, job_nan: npt.NDArray[np.bool_]
+        self, counts: Int64, target_nan: npt.NDArray[np.bool_]
     ) -> tuple[Int64, npt.NDArray[np.bool_]]:
         """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
 
         Micro values come from an instance's own row, macro values from its question's first.
         """
-        # One more job, for instances that have none.
+        # One more target, for instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
-        job_nan = np.append(job_nan, True)
+        target_nan = np.append(target_nan, True)
         per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
-        return per_instance, np.stack([job_nan[self.micro], job_nan[self.macro]])
+        return per_instance, np.stack([target_nan[self.micro], target_nan[self.macro]])
 
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
@@ -154,14 +160,14 @@ def _plan_questions(questions: Questions) -> RowPlan:
 
 def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
     """Answers that are no candidates are not counted: their rank is the worst by definition."""
-    outside = np.zeros(len(plan.jobs), dtype=bool)
+    outside = np.zeros(len(plan.targets), dtype=bool)
     outside[plan.micro[questions.outside]] = True
     outside[plan.macro[questions.outside]] = True
     kept = ~outside
     new = np.where(kept, np.cumsum(kept) - 1, -1)
-    offsets = np.append(0, np.cumsum(kept))[plan.job_offsets]
+    offsets = np.append(0, np.cumsum(kept))[plan.target_offsets]
     return RowPlan(
-        plan.question, offsets, plan.jobs[kept], plan.slot, new[plan.micro], new[plan.macro]
+        plan.question, offsets, plan.targets[kept], plan.slot, new[plan.micro], new[plan.macro]
     )
 
 
@@ -177,7 +183,7 @@ def _plan_instances(questions: Questions) -> RowPlan:
     row = np.repeat(np.arange(n_rows), np.diff(offsets))
     within = np.arange(offsets[-1]) - offsets[row]
     starts = np.where(first, questions.answers.offsets[question], instance)
-    counted = starts[row] + within  # the instance that a job counts
+    counted = starts[row] + within  # the instance that a target counts
     macro = np.empty(n_rows, dtype=np.int64)
     whole = np.flatnonzero(first[row])
     macro[counted[whole]] = whole

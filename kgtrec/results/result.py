@@ -80,7 +80,7 @@ class Result(Mapping[str, float]):
         self._calculator = Calculator(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
-            self[measure]  # an impossible wish is an error now, not when it is printed
+            self[measure]  # an impossible measure is an error now, not when it is printed
 
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
@@ -88,7 +88,7 @@ class Result(Mapping[str, float]):
         Raises
         ------
         UsageError
-            The key is no measure, or its side was not asked.
+            The key is not a measure, or its side was not asked.
         """
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
@@ -100,7 +100,7 @@ class Result(Mapping[str, float]):
         return self._values[measure]
 
     def get(self, key: str | Measure, default: Any = None) -> Any:
-        """The value, or `default` if the key is no measure or is out of reach."""
+        """The value, or `default` if the key is not a measure or is out of reach."""
         try:
             return self[key]
         except (UsageError, InputError):

@@ -91,7 +91,7 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
                 path,
                 number,
                 found=f"{' '.join(triple)!r} is labelled {label!r}, in line {line} {known!r}",
-                mend="keep one label per triple",
+                hint="keep one label per triple",
             )
     if not found:
         raise _no_match(path, first, triples)
@@ -100,12 +100,12 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
 
 def _no_match(path: Path, first: tuple[Triple, int] | None, triples: list[Triple]) -> FileError:
     if first is None:
-        return FileError(path, found="no line: the file is empty", mend=WANTED)
+        return FileError(path, found="no line: the file is empty", hint=WANTED)
     return FileError(
         path,
         first[1],
         found=f"not one of its triples was evaluated; here stands {' '.join(first[0])!r}",
-        mend=f"write head, relation, tail and label, as in {' '.join(triples[0])!r}",
+        hint=f"write head, relation, tail and label, as in {' '.join(triples[0])!r}",
     )
 
 
@@ -132,8 +132,8 @@ def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
         data = path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
-        mend = "name a file of lines head<TAB>relation<TAB>tail<TAB>label"
-        raise FileError(path, found=f"cannot be read ({reason})", mend=mend) from None
+        hint = "name a file of lines head<TAB>relation<TAB>tail<TAB>label"
+        raise FileError(path, found=f"cannot be read ({reason})", hint=hint) from None
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     while lines and not lines[-1].rstrip(b"\r"):
         lines.pop()
@@ -142,7 +142,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
         if len(cells) != 4:
             shown = "\t".join(cells)[:200]
             found = f"{len(cells)} columns in {shown!r}" if shown else "an empty line"
-            raise FileError(path, number, found=found, mend=WANTED)
+            raise FileError(path, number, found=found, hint=WANTED)
         if not cells[3].strip():
-            raise FileError(path, number, found="an empty label", mend=WANTED)
+            raise FileError(path, number, found="an empty label", hint=WANTED)
         yield number, (cells[0], cells[1], cells[2]), cells[3].strip()

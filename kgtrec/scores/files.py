@@ -65,7 +65,7 @@ def _load_shards(folder: Path) -> JoinedSource:
     names = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
     shards = sorted((name for name in names if name.endswith(".npy")), key=_by_number)
     if not shards:
-        raise FileError(folder, found="no .npy shard in this folder", mend="name another folder")
+        raise FileError(folder, found="no .npy shard in this folder", hint="name another folder")
     return JoinedSource([_load_matrix(folder / name) for name in shards])
 
 
@@ -78,13 +78,13 @@ def _by_number(name: str) -> tuple[list[str | int], str]:
 def _load_matrix(path: Path) -> MatrixSource:
     """A ``.npy`` file, memory-mapped."""
     if path.suffix != ".npy":
-        raise FileError(path, found=_kind(path), mend="save the scores with numpy.save as .npy")
+        raise FileError(path, found=_kind(path), hint="save the scores with numpy.save as .npy")
     watch = Watch([path])
     with open(path, "rb") as file:
         start = file.read(len(_MAGIC))
     if start and not _MAGIC.startswith(start):
         raise FileError(
-            path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", mend=_SAVE_AGAIN
+            path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", hint=_SAVE_AGAIN
         )
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -94,13 +94,13 @@ def _load_matrix(path: Path) -> MatrixSource:
         raise FileError(
             path,
             found=f"not a readable .npy array ({one_line(error)})",
-            mend=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
+            hint=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
         ) from None
     try:
         return MatrixSource(matrix, str(path), watch)
     except InputError as error:
-        found, mend = str(error).split("; ", 1)
-        raise FileError(path, found=found, mend=mend) from None
+        found, hint = str(error).split("; ", 1)
+        raise FileError(path, found=found, hint=hint) from None
 
 
 def _kind(path: Path) -> str:
@@ -118,7 +118,7 @@ def check_factor_names(path: Path, names: Iterable[str]) -> None:
         raise FileError(
             path,
             found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
-            mend="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
+            hint="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
             "or save a score matrix as .npy",
         )
     unknown = sorted(arrays - set(_FACTORS))
@@ -126,7 +126,7 @@ def check_factor_names(path: Path, names: Iterable[str]) -> None:
         raise FileError(
             path,
             found=f"arrays of unknown meaning: {', '.join(map(repr, unknown))}",
-            mend=f"leave them out; a factorised model has {', '.join(_FACTORS)}",
+            hint=f"leave them out; a factorised model has {', '.join(_FACTORS)}",
         )
 
 
@@ -140,7 +140,7 @@ def _load_factors(path: Path) -> Factors:
         return Factors(arrays["queries"], arrays["entities"], arrays.get("bias"), metric)
     except (InputError, UsageError) as error:
         raise FileError(
-            path, found=str(error), mend="mend the arrays and save them again"
+            path, found=str(error), hint="correct the arrays and save them again"
         ) from None
 
 
@@ -155,7 +155,7 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = one_line(error)
     raise FileError(
-        path, found=f"not a readable .npz archive ({reason})", mend="save it with numpy.savez"
+        path, found=f"not a readable .npz archive ({reason})", hint="save it with numpy.savez"
     )
 
 
@@ -166,9 +166,9 @@ def one_line(error: BaseException) -> str:
 
 
 def _unreadable(path: Path, error: OSError) -> FileError:
-    mend = "check the path and its permissions"
+    hint = "check the path and its permissions"
     if error.errno == errno.ENOMEM:
-        mend = "hand over a folder of smaller shards, or raise the limit on memory (ulimit -v)"
+        hint = "hand over a folder of smaller shards, or raise the limit on memory (ulimit -v)"
     elif error.errno == errno.ENOENT:
-        mend = "check the name and the working folder"
-    return FileError(path, found=error.strerror or str(error), mend=mend)
+        hint = "check the name and the working folder"
+    return FileError(path, found=error.strerror or str(error), hint=hint)

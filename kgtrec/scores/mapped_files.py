@@ -70,12 +70,12 @@ class Watch:
                 now = stamp(path)
             except OSError as error:
                 found = f"it is gone while it is read ({error.strerror})"
-                raise FileError(path, found=found, mend=_AGAIN) from None
+                raise FileError(path, found=found, hint=_AGAIN) from None
             if now[0] < before[0]:
                 found = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"
-                raise FileError(path, found=found, mend=_AGAIN)
+                raise FileError(path, found=found, hint=_AGAIN)
             if now != before:
-                raise FileError(path, found="it was written to while it was read", mend=_AGAIN)
+                raise FileError(path, found="it was written to while it was read", hint=_AGAIN)
 
 
 @contextmanager
@@ -118,4 +118,4 @@ def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iter
 def _refuse_zeros(place: str | PathLike[str], before: int) -> None:
     if _core.map_faults() != before:
         found = "a part of it could not be read: it was cut short, or the disk failed"
-        raise FileError(place, found=found, mend=_AGAIN)
+        raise FileError(place, found=found, hint=_AGAIN)

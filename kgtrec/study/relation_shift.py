@@ -50,7 +50,7 @@ def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
     if not Path(path).is_file():
         from kgtrec.errors import FileError
 
-        raise FileError(path, found="no such file", mend="name a file of triples, such as test.txt")
+        raise FileError(path, found="no such file", hint="name a file of triples, such as test.txt")
     triples, entities, relations = load_triples({"given": Path(path)}, progress=False)
     distinct = drop_duplicates(triples["given"], len(entities), len(relations))
     labels = Labels.from_arrow(relations)
@@ -122,7 +122,7 @@ def reweighted(
     asked = Measure.parse(measure)
     if asked.averaging != "micro" or asked.is_trec or asked.row[0].finish is not Metric.finish:
         raise UsageError(
-            f"{asked} is no mean over instances, so it has no relation ratios; take a micro "
+            f"{asked} is not a mean over instances, so it has no relation ratios; take a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"
         )
     rows = result.slice("relation", [asked]).rows

@@ -70,7 +70,7 @@ def count_bounds(
     low, high : ndarray of int64
     """
     if not 0 < miss < 1:
-        raise UsageError(f"miss={miss!r} is no probability between 0 and 1")
+        raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
     cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
                                            (seen, drawn, population))))  # fmt: skip
     flat = cases.reshape(3, -1)
@@ -226,7 +226,7 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is no probability between 0 and 1, such as 0.95")
+        raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
 
 
 def _estimate(ranks: Ranks) -> Float64:

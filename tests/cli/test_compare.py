@@ -231,7 +231,7 @@ WRONG = [
     ((*RANKS, "--stability", "--test", "t"), UsageError, "--test has no part"),
     ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
     ((*RANKS, "--repeats", "3"), UsageError, "--repeats goes with --stability"),
-    ((*RANKS, "--against", "sparse.qrels"), UsageError, "is no folder"),
+    ((*RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
     ((*RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
     ((*RANKS[:2], "--against", "other"), UsageError, "3 or more"),
     ((*RANKS, "--depths", "pool.tsv"), UsageError, "--depths needs runs"),

@@ -510,7 +510,7 @@ def test_questions_from_odd_arguments(graph, wrong: dict):
     ("wrong", "words"),
     [
         ({"heads": [1]}, "map relation ids"),
-        ({"tails": {"r0": [1]}}, r"relation 'r0' is no id below 3; graph\.relations\.ids"),
+        ({"tails": {"r0": [1]}}, r"relation 'r0' is not an id below 3; graph\.relations\.ids"),
         ({"candidates": 5}, "a list of ids per question"),
         ({"entities": np.ones(N, bool)}, "flatnonzero"),
         ({"entities": ["e01"]}, r"graph\.entities\.ids"),

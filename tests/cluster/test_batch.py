@@ -467,7 +467,7 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
     [
         ({"outputs": "x"}, ["outputs: no such key; there are output, graphs"]),
         ({"output": 3}, ["output: 3 is not a string"]),
-        ({"memory": "much"}, ["memory: memory 'much' is no size"]),
+        ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
         ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
         ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
         ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g.path: missing"]),

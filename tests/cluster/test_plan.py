@@ -231,7 +231,7 @@ def test_stored_questions_are_the_questions(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("name", ["known_ids.npy", "meta.json", "plan_jobs.npy"])
+@pytest.mark.parametrize("name", ["known_ids.npy", "meta.json", "plan_targets.npy"])
 def test_a_damaged_store_is_named(tmp_path: Path, name: str) -> None:
     questions = random_questions(np.random.default_rng(1))
     path = save_questions(questions, "questions", tmp_path) / name
@@ -329,7 +329,7 @@ def test_sizes_of_memory(text: str | int, size: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "2 G B", "1e9"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="is no size; write for example 2GB"):
+    with pytest.raises(UsageError, match="is not a size; write for example 2GB"):
         memory_bytes(text)
     assert format_bytes(2.04e9) == "2.0 GB"
 

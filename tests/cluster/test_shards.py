@@ -143,7 +143,7 @@ def test_other_ways_to_ask(home: Home) -> None:
         assert home.merged(f"d{number}") == home.local(*how, scores=path)
     said = home.refuses("rank", "--graph", "g", "--scores", "nan.npy", "--shard", "1/3", "-o", "e")
     assert said.startswith("nan.npy: scores: NaN for question head3 (?, r")
-    assert "id 5) and 3 more of its candidates; mend the model" in said
+    assert "id 5) and 3 more of its candidates; fix the model" in said
 
 
 def test_the_depth_that_shards_keep(home: Home) -> None:
@@ -363,7 +363,9 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
     assert "number of shards 4 and 3" in said
     assert "--run-depth 25 and 20" in said
     Path("d/other.arrow").write_bytes(b"ARROW1 and something else")
-    assert "other.arrow is no shard of a ranking" in home.refuses("merge", "d", "-o", "o.parquet")
+    assert "other.arrow is not a shard of a ranking" in home.refuses(
+        "merge", "d", "-o", "o.parquet"
+    )
 
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
@@ -532,7 +534,7 @@ def test_wrong_calls_are_one_sentence(home: Home) -> None:
     assert "--shard only" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
     assert "kgtrec merge ... --run o.run" in home.refuses(*shard, "--run", "o.run")
     assert "--qrels is written when" in home.refuses(*shard, "--qrels", "q")
-    assert "is no size" in home.refuses(*shard, "--memory", "much")
+    assert "is not a size" in home.refuses(*shard, "--memory", "much")
     assert "too little" in home.refuses(*shard, "--memory", "1MB")
     assert "500 shards of" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--by",
                                            "questions")  # fmt: skip

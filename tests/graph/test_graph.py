@@ -444,7 +444,7 @@ def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
         ("test2id.txt", b"2\n0 1\n0 0 0 0\n", r":2: '0 1'; after a first line"),
         ("test2id.txt", b"2\n0 1 0\n0 -1 0\n", r":3: '0 -1 0'; after"),
         ("test2id.txt", b"1\n0 x 0\n", r":2: '0 x 0'; after"),
-        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 of 4; mend the number"),
+        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 of 4; correct the number"),
         ("test2id.txt", b"1\n4 0 0\n", r":2: head 4 of 4"),
         ("test2id.txt", b"1\n0 1 2\n", r":2: relation 2 of 2"),
         ("test2id.txt", b"1\n0 99999999999999999999 0\n", r":2: tail 99999999999999999999 of 4"),

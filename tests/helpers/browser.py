@@ -62,8 +62,8 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        for candidate_lists in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{candidate_lists}.enable")
 
     def __enter__(self) -> Browser:
         return self

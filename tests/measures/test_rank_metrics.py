@@ -286,7 +286,7 @@ def test_spellings(written: str, key: str) -> None:
     [
         ("mrr", "did you mean both.realistic.micro.mrr"),
         ("both.mrr", "both.realistic.micro.mrr"),
-        ("bth.micro.mrr", "'bth' is no side; did you mean both"),
+        ("bth.micro.mrr", "'bth' is not a side; did you mean both"),
         ("both.realistc.micro.mrr", "did you mean realistic"),
         ("both.realistic.mico.mrr", "none of micro, macro"),
         ("both.micro.mmr", "did you mean mr or mrr"),

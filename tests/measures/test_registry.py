@@ -79,7 +79,7 @@ def test_pykeen_keys_are_micro(name: str) -> None:
         ("both.realistic.triple.z_mr", "not defined for triple"),
         ("both.realistic.macro_relation.z_mrr", "not defined for macro_relation"),
         ("both.realistic.stratified.amri(0,0)", "not defined for stratified"),
-        ("both.best.micro.mrr", "'best' is no rank type"),
+        ("both.best.micro.mrr", "'best' is not a rank type"),
         ("both.realistic.adjusted_mr", "did you mean"),
     ],
 )

@@ -198,7 +198,7 @@ def test_popularity_zero() -> None:
         ({"metrics": ["gmr"]}, "gmr is not defined for stratified"),
         ({"metrics": ["map_cut_20"]}, "both.macro.map_cut_20"),
         ({"rank_type": "best"}, "'best' is"),
-        ({"side": "left"}, "'left' is no side"),
+        ({"side": "left"}, "'left' is not a side"),
         ({"side": "head"}, "needs the head side, but these ranks hold tail only"),
     ],
 )

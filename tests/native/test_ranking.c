@@ -27,9 +27,9 @@ enum {
     N_OUTPUTS
 };
 static const char *const OUTPUT_NAMES[N_OUTPUTS] = {
-    "greater",          "equal",      "tied_ahead",    "macro_greater", "macro_equal",
-    "macro_tied_ahead", "nan count",  "first nan",     "best ids",      "best scores",
-    "best length",      "job scores", "factor scores",
+    "greater",          "equal",         "tied_ahead",    "macro_greater", "macro_equal",
+    "macro_tied_ahead", "nan count",     "first nan",     "best ids",      "best scores",
+    "best length",      "target scores", "factor scores",
 };
 
 typedef struct {
@@ -37,9 +37,9 @@ typedef struct {
     size_t size[N_OUTPUTS];
 } outputs;
 
-static void outputs_open(outputs *out, size_t n_jobs, size_t n_rows, size_t depth,
+static void outputs_open(outputs *out, size_t n_targets, size_t n_rows, size_t depth,
                          size_t n_scores) {
-    for (int i = 0; i < N_OUTPUTS; i++) out->size[i] = n_jobs * sizeof(int64_t);
+    for (int i = 0; i < N_OUTPUTS; i++) out->size[i] = n_targets * sizeof(int64_t);
     out->size[NAN_COUNT] = n_rows * sizeof(int64_t);
     out->size[NAN_FIRST] = out->size[BEST_LENGTH] = n_rows * sizeof(int32_t);
     out->size[BEST_IDS] = n_rows * depth * sizeof(int32_t);
@@ -97,11 +97,11 @@ static lists random_lists(int64_t n_rows, int64_t n_entities, size_t rarity, con
 }
 
 typedef struct {
-    lists jobs, known, removed, domain;
-    int64_t *row_question, *row_domain, *slot;
+    lists targets, known, removed, lists;
+    int64_t *row_question, *row_list, *slot;
     int32_t *position, *entity_at;
     kgt_task task;
-    size_t n_jobs;
+    size_t n_targets;
 } assignment;
 
 /* Every row is a question of its own; a third of the rows keep no best, and if candidates are
@@ -109,18 +109,18 @@ typedef struct {
 static assignment random_task(int64_t n_rows, int64_t n_entities, bool shuffled, bool restricted) {
     const size_t n = (size_t)n_entities;
     assignment made = {.row_question = exact((size_t)n_rows, sizeof(int64_t)),
-                       .row_domain = exact((size_t)n_rows, sizeof(int64_t)),
+                       .row_list = exact((size_t)n_rows, sizeof(int64_t)),
                        .slot = exact((size_t)n_rows, sizeof(int64_t)),
                        .position = exact(n, sizeof(int32_t)),
                        .entity_at = exact(n, sizeof(int32_t))};
-    made.jobs = random_lists(n_rows, n_entities, 1 + n / 6, NULL, false);
+    made.targets = random_lists(n_rows, n_entities, 1 + n / 6, NULL, false);
     made.known = random_lists(n_rows, n_entities, 3 + n / 40, NULL, false);
-    made.removed = random_lists(n_rows, n_entities, 3 + n / 30, &made.jobs, false);
-    made.domain = random_lists(n_rows, n_entities, 2, &made.jobs, true);
-    made.n_jobs = (size_t)made.jobs.offsets[n_rows];
+    made.removed = random_lists(n_rows, n_entities, 3 + n / 30, &made.targets, false);
+    made.lists = random_lists(n_rows, n_entities, 2, &made.targets, true);
+    made.n_targets = (size_t)made.targets.offsets[n_rows];
     for (int64_t row = 0; row < n_rows; row++) {
         made.row_question[row] = row;
-        made.row_domain[row] = row % 4 == 3 ? -1 : row;
+        made.row_list[row] = row % 4 == 3 ? -1 : row;
         made.slot[row] = row % 3 == 2 ? -1 : row;
     }
     for (size_t i = 0; i < n; i++) {
@@ -130,24 +130,24 @@ static assignment random_task(int64_t n_rows, int64_t n_entities, bool shuffled,
     }
     for (size_t i = 0; i < n; i++) made.position[made.entity_at[i]] = (int32_t)i;
     made.task = (kgt_task){.row_question = made.row_question,
-                           .jobs = {made.jobs.offsets, made.jobs.ids},
+                           .targets = {made.targets.offsets, made.targets.ids},
                            .known = {made.known.offsets, made.known.ids},
                            .removed = {made.removed.offsets, made.removed.ids},
-                           .row_domain = restricted ? made.row_domain : NULL,
-                           .domain = {made.domain.offsets, made.domain.ids},
+                           .row_list = restricted ? made.row_list : NULL,
+                           .lists = {made.lists.offsets, made.lists.ids},
                            .position = shuffled ? made.position : NULL,
                            .entity_at = shuffled ? made.entity_at : NULL};
     return made;
 }
 
 static void task_close(assignment *made) {
-    const lists all[4] = {made->jobs, made->known, made->removed, made->domain};
+    const lists all[4] = {made->targets, made->known, made->removed, made->lists};
     for (int i = 0; i < 4; i++) {
         free(all[i].offsets);
         free(all[i].ids);
     }
     free(made->row_question);
-    free(made->row_domain);
+    free(made->row_list);
     free(made->slot);
     free(made->position);
     free(made->entity_at);
@@ -213,20 +213,20 @@ static void rank_rows(const kgt_scores *scores, const assignment *made, int64_t 
     const kgt_counts counts = counts_of(out);
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
-    double *job_scores = out->data[JOB_SCORES];
-    kgt_status status = kgt_job_scores(scores, &made->task, 0, job_scores);
+    double *target_scores = out->data[JOB_SCORES];
+    kgt_status status = kgt_target_scores(scores, &made->task, 0, target_scores);
     const int64_t cut = ranges ? scores->n_entities / 3 : 0;
     if (ranges) {
         kgt_scores part = *scores;
         part.n_entities = cut;
-        status |= kgt_rank_rows(&part, &made->task, 0, job_scores, &counts, &best, &nans);
+        status |= kgt_rank_rows(&part, &made->task, 0, target_scores, &counts, &best, &nans);
     }
     kgt_scores rest = *scores;
     rest.data = (const char *)scores->data + cut * scores->entity_stride;
     rest.first_entity = (int32_t)cut;
     rest.n_entities -= cut;
     status |=
-        kgt_rank_rows(&rest, &made->task, 0, ranges ? job_scores : NULL, &counts, &best, &nans);
+        kgt_rank_rows(&rest, &made->task, 0, ranges ? target_scores : NULL, &counts, &best, &nans);
     expect(status == KGT_OK, "kgt_rank_rows", "status %d", (int)status);
 }
 
@@ -246,8 +246,8 @@ static void check_block(const char *path, int64_t n_rows, int64_t n_entities, in
     kgt_scores scores = random_scores(n_rows, n_entities, dtype, layout, random_below(2), &memory);
     scores.negate = negate;
     outputs got, due;
-    outputs_open(&got, made.n_jobs, (size_t)n_rows, (size_t)depth, 0);
-    outputs_open(&due, made.n_jobs, (size_t)n_rows, (size_t)depth, 0);
+    outputs_open(&got, made.n_targets, (size_t)n_rows, (size_t)depth, 0);
+    outputs_open(&due, made.n_targets, (size_t)n_rows, (size_t)depth, 0);
     kgt_path_force("scalar");
     rank_rows(&scores, &made, depth, ranges, &due);
     kgt_path_force(path);
@@ -293,26 +293,27 @@ static void rank_factors(const kgt_factors *factors, const assignment *made, int
     const kgt_counts counts = counts_of(out);
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
-    double *job_scores = out->data[JOB_SCORES];
+    double *target_scores = out->data[JOB_SCORES];
     kgt_tally tally = {0, 0, 0};
-    kgt_status status = kgt_factor_job_scores(factors, &made->task, 0, job_scores);
-    status |= kgt_rank_factors(factors, &made->task, 0, job_scores, &counts, &best, &nans, &tally);
+    kgt_status status = kgt_factor_target_scores(factors, &made->task, 0, target_scores);
+    status |=
+        kgt_rank_factors(factors, &made->task, 0, target_scores, &counts, &best, &nans, &tally);
     status |= kgt_factor_scores(factors, out->data[FACTOR_SCORES]);
     expect(status == KGT_OK, "kgt_rank_factors", "status %d", (int)status);
 }
 
 /* An answer's own score is the one that it has in its tile. */
-static void expect_jobs_in_scores(const kgt_factors *factors, const assignment *made,
-                                  const outputs *out, const char *details) {
-    const double *job_scores = out->data[JOB_SCORES];
+static void expect_targets_in_scores(const kgt_factors *factors, const assignment *made,
+                                     const outputs *out, const char *details) {
+    const double *target_scores = out->data[JOB_SCORES];
     for (int64_t row = 0; row < factors->n_rows; row++)
-        for (int64_t j = made->jobs.offsets[row]; j < made->jobs.offsets[row + 1]; j++) {
-            const size_t at = (size_t)(row * factors->n_entities + made->jobs.ids[j]);
+        for (int64_t j = made->targets.offsets[row]; j < made->targets.offsets[row + 1]; j++) {
+            const size_t at = (size_t)(row * factors->n_entities + made->targets.ids[j]);
             const double in_tile = factors->dtype == KGT_F64
                                        ? ((const double *)out->data[FACTOR_SCORES])[at]
                                        : (double)((const float *)out->data[FACTOR_SCORES])[at];
-            expect(job_scores[j] == in_tile, "kgt_factor_job_scores",
-                   "%s: %.17g, in its tile %.17g", details, job_scores[j], in_tile);
+            expect(target_scores[j] == in_tile, "kgt_factor_target_scores",
+                   "%s: %.17g, in its tile %.17g", details, target_scores[j], in_tile);
         }
 }
 
@@ -334,15 +335,17 @@ static void check_model(const char *path, int64_t n_rows, int64_t n_entities, in
                                  .n_entities = n_entities,
                                  .dim = dim};
     outputs got, due;
-    outputs_open(&got, made.n_jobs, (size_t)n_rows, (size_t)depth, (size_t)(n_rows * n_entities));
-    outputs_open(&due, made.n_jobs, (size_t)n_rows, (size_t)depth, (size_t)(n_rows * n_entities));
+    outputs_open(&got, made.n_targets, (size_t)n_rows, (size_t)depth,
+                 (size_t)(n_rows * n_entities));
+    outputs_open(&due, made.n_targets, (size_t)n_rows, (size_t)depth,
+                 (size_t)(n_rows * n_entities));
     kgt_path_force("scalar");
     rank_factors(&factors, &made, depth, &due);
     kgt_path_force(path);
     if (spoils("factors")) ((char *)entities)[0] ^= 1; /* the last bit of one number */
     rank_factors(&factors, &made, depth, &got);
     expect_same_outputs(&got, &due, "kgt_rank_factors", details);
-    expect_jobs_in_scores(&factors, &made, &got, details);
+    expect_targets_in_scores(&factors, &made, &got, details);
     outputs_close(&got);
     outputs_close(&due);
     task_close(&made);

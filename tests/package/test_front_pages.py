@@ -1,4 +1,4 @@
-"""Front pages load on first use what they list, and nothing before."""
+"""Lazy exports load on first use what they list, and nothing before."""
 
 from __future__ import annotations
 

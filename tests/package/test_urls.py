@@ -92,7 +92,7 @@ def test_commands(home: Path, args: list[str]) -> None:
 def test_what_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("s3://b/x", "gs://b", "https://a.b/c.npy", "file:///x", "HDFS://h/x", "s3:/b/x"):
         assert is_url(url)
-        assert str(FileError(Path(url), found="there is no such file", mend="x")).count("://") == 1
+        assert str(FileError(Path(url), found="there is no such file", hint="x")).count("://") == 1
     for path in ("x", "a/b://c", "/a", "C:/x", "./s3:/x", "", "a:b", "x y://z"):
         assert not is_url(path)
     monkeypatch.chdir(tmp_path)

@@ -321,7 +321,9 @@ def test_candidates_of_a_text_file(openke: Path) -> None:
     path = openke / "c.tsv"
     path.write_text("tail1\ta\tb\ta\nhead0\ta\tb\tc\nhead1\tc\ntail0\td\n")
     part = questions.restrict(candidates=path)
-    names = [{questions.graph.entities[int(e)] for e in part.domain.lists[i]} for i in range(4)]
+    names = [
+        {questions.graph.entities[int(e)] for e in part.candidate_lists.lists[i]} for i in range(4)
+    ]
     assert names == [{"a", "b", "c"}, {"c"}, {"d"}, {"a", "b"}]
     assert part.describe()["lists"] == {"file": str(path), "unknown": 0, "repeats": 1}
     assert part.describe()["sampled"] is True

@@ -107,7 +107,7 @@ def test_nan_is_refused_by_default_and_ranges_must_agree() -> None:
     question = int(np.flatnonzero(questions.removed.lengths)[0])
     free = sorted(set(range(10, N)) - set(questions.known[question].tolist()))
     removed = int(questions.removed[question][0])
-    scores[question, removed] = np.nan  # is no candidate of any answer
+    scores[question, removed] = np.nan  # is not a candidate of any answer
     kgtrec.rank_range(scores, answers)
     scores[question, free[:2]] = np.nan
     with pytest.raises(InputError) as ranged:

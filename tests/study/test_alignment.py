@@ -340,7 +340,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
         ((*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"), "stands for itself"),
         ((*TABLES, "--pairs", "p.tsv"), "-o FILE"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave -o"),
-        ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is no number"),
+        ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is not a number"),
         ((*TABLES, "--pairs", "p.tsv", "--sizes", "31"), "between 1 and 30"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--run", "o"), "would overwrite --output"),

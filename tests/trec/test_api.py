@@ -139,8 +139,8 @@ WRONG_RUNS = {
     "query '#1' cannot begin a line": {"#1": {"a": 1.0}},
     "document 'a' under query 'q' is NaN; remove it": {"q": {"a": math.nan}},
     "the score of document 'a' under query 'q' is 'high'": {"q": {"a": "high"}},
-    "document 7 is no text": {"q": {7: 1.0}},
-    "query 7 is no text": {7: {"a": 1.0}},
+    "document 7 is not a text": {"q": {7: 1.0}},
+    "query 7 is not a text": {7: {"a": 1.0}},
     "query 'q' holds ['a']; it must hold a dict": {"q": ["a"]},
     "hold no document": {"q": {}},
 }
@@ -221,10 +221,10 @@ WRONG_FRAMES = {
         score=[1.0, math.nan]
     ),
     "column 'doc_id' lacks an id in row 0": scored(doc_id=[None, "b"]),
-    "column 'doc_id' holds 1, which is no text; ids are: frame.astype({'doc_id': str})": scored(
+    "column 'doc_id' holds 1, which is not a text; ids are: frame.astype({'doc_id': str})": scored(
         doc_id=[1, 2]
     ),
-    "column 'query_id' holds 3, which is no text": scored(
+    "column 'query_id' holds 3, which is not a text": scored(
         query_id=pd.Series(["q", 3], dtype=object)
     ),
     "column 'score' is of type": scored(score=["high", "low"]),
@@ -420,7 +420,7 @@ def test_arguments_of_another_type() -> None:
     with pytest.raises(UsageError, match="the rows have no P_5"):
         trec.summarise(trec.evaluate(qrels, run, ["map"]), ["map", "P_5"])
     for reader in (trec.read_run, trec.read_qrels):
-        with pytest.raises(UsageError, match="None is no path"):
+        with pytest.raises(UsageError, match="None is not a path"):
             reader(None)
 
 

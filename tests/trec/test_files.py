@@ -67,7 +67,7 @@ BAD_RUNS = {
 
 
 @pytest.mark.parametrize("line", BAD_RUNS)
-def test_faults_in_runs_name_line_and_mend(tmp_path: Path, line: str) -> None:
+def test_faults_in_runs_name_line_and_hint(tmp_path: Path, line: str) -> None:
     path = write(tmp_path, f"q Q0 first 1 1.0 t\n\n{line}\nq Q0 z 1 0.5 t\n")
     with pytest.raises(FileError) as caught:
         read_run(path)
@@ -75,7 +75,7 @@ def test_faults_in_runs_name_line_and_mend(tmp_path: Path, line: str) -> None:
     assert str(caught.value).startswith(f"{path}:3: ")
     assert text in str(caught.value)
     assert caught.value.exit_code == code
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 BAD_QRELS = {
@@ -90,7 +90,7 @@ BAD_QRELS = {
 
 
 @pytest.mark.parametrize("line", BAD_QRELS)
-def test_faults_in_qrels_name_line_and_mend(tmp_path: Path, line: str) -> None:
+def test_faults_in_qrels_name_line_and_hint(tmp_path: Path, line: str) -> None:
     path = write(tmp_path, f"q 0 first 1\n# note\n{line}\nq 0 z 1\n")
     with pytest.raises(FileError) as caught:
         read_qrels(path)

@@ -296,7 +296,7 @@ def test_options_that_cannot_be(wrong: dict[str, int]) -> None:
 @pytest.mark.parametrize("name", ["level", "collection", "most", "compat"])
 @pytest.mark.parametrize("wrong", ["2", 1.5, 2.0, (1,), 2**63, np.float64(1)])
 def test_options_that_are_no_whole_numbers(name: str, wrong: object) -> None:
-    with pytest.raises(UsageError, match=f"{name}=.* is no whole number within 64 bits"):
+    with pytest.raises(UsageError, match=f"{name}=.* is not a whole number within 64 bits"):
         EvalOptions(**{name: wrong})  # type: ignore[arg-type]
 
 

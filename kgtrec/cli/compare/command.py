@@ -134,13 +134,13 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     _check_options(given, figures, len(files) < 3)
     _check_figures(files, given, figures)
     _keep_blas_single()
-    from kgtrec.cli.compare.report import Wish
+    from kgtrec.cli.compare.report import Request
     from kgtrec.cli.compare.systems import make_report
 
     of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
-    wish = Wish(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
-    _show(make_report(wish), form, figures)
+    request = Request(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    _show(make_report(request), form, figures)
 
 
 def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
@@ -258,7 +258,7 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
                 )
             if not (runs or ranks or file.endswith(".parquet")):
                 raise UsageError(
-                    f"{file!r} is no file of ranks, as `kgtrec rank -o` writes them; if it is a "
+                    f"{file!r} is not a file of ranks, as `kgtrec rank -o` writes them; if it is a "
                     "TREC run, add --qrels QRELS"
                 )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.table import Cell, Table
-from kgtrec.cli.compare.report import Report, Wish, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import Report, Request, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["against", "depths", "reuse"]
 
 
-def against(wish: Wish, other: str) -> Report:
+def against(request: Request, other: str) -> Report:
     """Do other labels rank the systems alike?"""
     from kgtrec.study.comparison.rank_correlation import correlation_table
     from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples
 
-    if len(wish.systems) < 3:
-        raise UsageError(f"{len(wish.systems)} systems have no ranking to speak of; give 3 or more")
-    names = _names(wish, other)
-    (ours, theirs), notes = _two_sets(wish, other)
+    if len(request.systems) < 3:
+        raise UsageError(f"{len(request.systems)} systems are too few to rank; give 3 or more")
+    names = _names(request, other)
+    (ours, theirs), notes = _two_sets(request, other)
     found = [
         rankings_of_samples(
             dict(zip(names, pair, strict=True)), short_key(pair[0]),
-            draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+            draws=request.draws, seed=request.seed, confidence=request.confidence,
         )
         for pair in zip(ours, theirs, strict=True)
     ]  # fmt: skip
@@ -48,40 +48,44 @@ def against(wish: Wish, other: str) -> Report:
         "Intervals from drawing the questions, or the systems, anew. tau-AP weighs the top more."
         + full_agreement(found)
     )
-    heading = f"Rankings of {len(wish.systems)} systems by {names[0]} and by {names[1]}"
+    heading = f"Rankings of {len(request.systems)} systems by {names[0]} and by {names[1]}"
     data = {"values": values.to_dict(), "rankings": rankings.to_dict()}
     return Report([(heading, [table, alike], told)], data, rankings, notes=notes,
                   figures={"": ("rankings", "bump_chart", found)})  # fmt: skip
 
 
-def _names(wish: Wish, other: str) -> tuple[str, str]:
+def _names(request: Request, other: str) -> tuple[str, str]:
     """What the two sets of labels are called."""
-    if wish.qrels is not None:
-        ours = wish.qrels
+    if request.qrels is not None:
+        ours = request.qrels
     else:
-        ours = os.path.dirname(next(iter(wish.systems.values()))) or "."
+        ours = os.path.dirname(next(iter(request.systems.values()))) or "."
     short = [os.path.basename(os.path.abspath(path)) for path in (ours, other)]
     return (ours, other) if short[0] == short[1] or "" in short else (short[0], short[1])
 
 
-def _two_sets(wish: Wish, other: str) -> tuple[tuple[list[Samples], list[Samples]], list[str]]:
+def _two_sets(
+    request: Request, other: str
+) -> tuple[tuple[list[Samples], list[Samples]], list[str]]:
     """Samples by both sets of labels, and notes."""
-    if wish.qrels is not None:
+    if request.qrels is not None:
         from kgtrec.study.comparison.run_samples import samples_of_runs
 
-        ours, missing = samples_of_runs(wish.qrels, wish.systems, wish.keys, entities=wish.entities)
+        ours, missing = samples_of_runs(
+            request.qrels, request.systems, request.keys, entities=request.entities
+        )
         theirs, missing_there = samples_of_runs(
-            other, wish.systems, wish.keys, entities=wish.entities
+            other, request.systems, request.keys, entities=request.entities
         )
         notes = missing_notes(missing, len(ours[0])) + missing_notes(missing_there, len(theirs[0]))
         return (ours, theirs), notes
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.samples import samples_of_ranks
 
-    there = {name: _sibling(path, other) for name, path in wish.systems.items()}
+    there = {name: _sibling(path, other) for name, path in request.systems.items()}
     found = [
-        samples_of_ranks({name: Ranks.load(path) for name, path in each.items()}, wish.keys)
-        for each in (wish.systems, there)
+        samples_of_ranks({name: Ranks.load(path) for name, path in each.items()}, request.keys)
+        for each in (request.systems, there)
     ]
     return (found[0], found[1]), []
 
@@ -90,8 +94,9 @@ def _sibling(path: str, folder: str) -> str:
     """The file of the same name in the folder of the other labels' ranks."""
     if not os.path.isdir(folder):
         raise UsageError(
-            f"--against {folder!r} is no folder; with files of ranks it names a folder that holds "
-            "files of the same names, made with other labels (with runs and --qrels, other qrels)"
+            f"--against {folder!r} is not a folder; with files of ranks it names a folder that "
+            "holds files of the same names, made with other labels (with runs and --qrels, other "
+            "qrels)"
         )
     there = os.path.join(folder, os.path.basename(path))
     if not os.path.isfile(there):
@@ -112,25 +117,25 @@ def _values(measures: list[str], found: list[Rankings]) -> Table:
     return Table(("measure", *tables[0].titles), keys, (0, *tables[0].digits), rows, 2)
 
 
-def _pool(wish: Wish, path: str) -> Pool:
+def _pool(request: Request, path: str) -> Pool:
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.pool_file import read_pool
 
-    assert wish.graph is not None
-    pool, _ = read_pool(path, read_graph(wish.graph))
+    assert request.graph is not None
+    pool, _ = read_pool(path, read_graph(request.graph))
     return pool
 
 
-def reuse(wish: Wish, path: str) -> Report:
+def reuse(request: Request, path: str) -> Report:
     """What does a system lose if the pool was made without it?"""
     from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
     from kgtrec.trec import read_qrels, read_run
 
-    assert wish.qrels is not None
-    contributors = contributors_of(_pool(wish, path))
-    qrels = read_qrels(wish.qrels)
-    runs = {name: read_run(one) for name, one in wish.systems.items()}
-    found = [leave_one_out(qrels, runs, contributors, key) for key in wish.keys]
+    assert request.qrels is not None
+    contributors = contributors_of(_pool(request, path))
+    qrels = read_qrels(request.qrels)
+    runs = {name: read_run(one) for name, one in request.systems.items()}
+    found = [leave_one_out(qrels, runs, contributors, key) for key in request.keys]
     parts = [
         (f"{one.measure}: each system left out of the pool in turn", [one.table()], one.sentence())
         for one in found
@@ -140,19 +145,19 @@ def reuse(wish: Wish, path: str) -> Report:
     return Report(parts, data, by_measure(tables), figures={"": ("compare", "left_out", found)})
 
 
-def depths(wish: Wish, path: str) -> Report:
+def depths(request: Request, path: str) -> Report:
     """How does the ranking change as the pool grows deeper?"""
     from kgtrec.study.pooling.depths import curves_of_runs, depths_of
 
-    assert wish.qrels is not None
+    assert request.qrels is not None
     found = curves_of_runs(
-        wish.qrels, wish.systems, depths_of(_pool(wish, path)), wish.keys,
-        draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+        request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
+        draws=request.draws, seed=request.seed, confidence=request.confidence,
     )  # fmt: skip
     table, whole = found.table(), found.interval_table()
     heading = (
-        f"tau-b of the ranking of {len(wish.systems)} runs with the labels of each pool depth to "
-        f"that at depth {found.reference}"
+        f"tau-b of the ranking of {len(request.systems)} runs with the labels of each pool depth "
+        f"to that at depth {found.reference}"
     )
     told = f"{found.least_alike()} Intervals draw the questions anew."
     data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": found.values_by_name()}

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli.compare.labels import against, depths, reuse
-from kgtrec.cli.compare.report import Report, Wish, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import Report, Request, by_measure, missing_notes, short_key
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -17,71 +17,73 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.comparison.stability import Sensitivity
 
-__all__ = ["Report", "Wish", "make_report"]
+__all__ = ["Report", "Request", "make_report"]
 
 DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
                   "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
-def make_report(wish: Wish) -> Report:
+def make_report(request: Request) -> Report:
     """Read the files and make the report that is wished for."""
-    if wish.stability:
-        return _stability(wish)
-    if wish.discriminative:
-        return _discriminative(wish)
-    if wish.reproduction:
-        return _reproduction(wish)
-    if wish.reuse is not None:
-        return reuse(wish, wish.reuse)
-    if wish.depths is not None:
-        return depths(wish, wish.depths)
-    if wish.against is not None:
-        return against(wish, wish.against)
-    return _comparison(wish)
+    if request.stability:
+        return _stability(request)
+    if request.discriminative:
+        return _discriminative(request)
+    if request.reproduction:
+        return _reproduction(request)
+    if request.reuse is not None:
+        return reuse(request, request.reuse)
+    if request.depths is not None:
+        return depths(request, request.depths)
+    if request.against is not None:
+        return against(request, request.against)
+    return _comparison(request)
 
 
-def _load(wish: Wish) -> dict[str, Ranks]:
+def _load(request: Request) -> dict[str, Ranks]:
     from kgtrec.ranking.ranks import Ranks
 
-    return {name: Ranks.load(path) for name, path in wish.systems.items()}
+    return {name: Ranks.load(path) for name, path in request.systems.items()}
 
 
-def _samples(wish: Wish, keys: Sequence[str]) -> tuple[list[Samples], list[str]]:
+def _samples(request: Request, keys: Sequence[str]) -> tuple[list[Samples], list[str]]:
     from kgtrec.study.comparison.run_samples import samples_of_runs
     from kgtrec.study.comparison.samples import samples_of_ranks
 
-    if wish.qrels is None:
-        return samples_of_ranks(_load(wish), keys), []
-    samples, missing = samples_of_runs(wish.qrels, wish.systems, keys, entities=wish.entities)
+    if request.qrels is None:
+        return samples_of_ranks(_load(request), keys), []
+    samples, missing = samples_of_runs(
+        request.qrels, request.systems, keys, entities=request.entities
+    )
     return samples, missing_notes(missing, len(samples[0]))
 
 
 # -- Values, intervals, pairs ------------------------------------------------------------------
 
 
-def _comparison(wish: Wish) -> Report:
+def _comparison(request: Request) -> Report:
     from kgtrec.study.comparison.rank_correlation import correlation_table
     from kgtrec.study.comparison.report import compare
 
-    samples, notes = _samples(wish, wish.keys)
+    samples, notes = _samples(request, request.keys)
     compared = [
         compare(
-            one, wish.test or "randomisation", wish.correction, clustered=wish.cluster,
-            permutations=wish.permutations, draws=wish.draws, seed=wish.seed,
-            confidence=wish.confidence, level=wish.level,
+            one, request.test or "randomisation", request.correction, clustered=request.cluster,
+            permutations=request.permutations, draws=request.draws, seed=request.seed,
+            confidence=request.confidence, level=request.level,
         )
         for one in samples
     ]  # fmt: skip
     parts = [
-        (_heading(one.samples, wish), [one.value_table(), one.pair_table()], one.sentence())
+        (_heading(one.samples, request), [one.value_table(), one.pair_table()], one.sentence())
         for one in compared
     ]
     data: dict[str, object] = {one.samples.name: one.to_dict() for one in compared}
     figures: dict[str, tuple[str, str, Any]] = {
         "": ("compare", "intervals", compared), "pairs": ("compare", "pair_matrix", compared)
     }  # fmt: skip
-    found = _rankings(compared, wish)
+    found = _rankings(compared, request)
     if found is not None:
         told = (
             "Correlation of the systems' rankings by two measures; intervals from drawing the "
@@ -98,40 +100,44 @@ def _comparison(wish: Wish) -> Report:
     )  # fmt: skip
 
 
-def _heading(samples: Samples, wish: Wish) -> str:
+def _heading(samples: Samples, request: Request) -> str:
     what = f"{samples.name}: {len(samples):,} {samples.unit}"
     if samples.n_clusters != len(samples):
         what += f" of {samples.n_clusters:,} questions"
     better = "higher" if samples.higher_is_better else "lower"
-    return f"{what} · {better} is better · {wish.confidence:.0%} intervals (drawn by question)"
+    return f"{what} · {better} is better · {request.confidence:.0%} intervals (drawn by question)"
 
 
-def _rankings(compared: Sequence[Comparison], wish: Wish) -> Rankings | None:
+def _rankings(compared: Sequence[Comparison], request: Request) -> Rankings | None:
     """The measures' rankings, if there is more than one and they are of three systems or more."""
     from kgtrec.study.comparison.rankings import rankings_of_samples
 
-    if len(compared) < 2 or len(wish.systems) < 3:
+    if len(compared) < 2 or len(request.systems) < 3:
         return None
     return rankings_of_samples(
         {short_key(one.samples): one.samples for one in compared},
         resampled=[one.resampled for one in compared],
-        draws=wish.draws, seed=wish.seed, confidence=wish.confidence,
+        draws=request.draws, seed=request.seed, confidence=request.confidence,
     )  # fmt: skip
 
 
 # -- Stability, discriminative power -------------------------------------------------------------
 
 
-def _stability(wish: Wish) -> Report:
+def _stability(request: Request) -> Report:
     from kgtrec.study.comparison.stability import data_sensitivity
 
     found: Sensitivity = data_sensitivity(
-        _load(wish), wish.keys or None, repeats=wish.repeats, seed=wish.seed, progress=None
+        _load(request),
+        request.keys or None,
+        repeats=request.repeats,
+        seed=request.seed,
+        progress=None,
     )
     table = found.table()
     heading = (
         f"Mean tau-b of the ranking of {len(found.systems)} systems on random parts of the "
-        f"{found.triples:,} test triples to that on all ({wish.repeats} parts of each size)"
+        f"{found.triples:,} test triples to that on all ({request.repeats} parts of each size)"
     )
     mean = found.mean()
     worst = [int(line.argmin()) for line in mean]
@@ -148,10 +154,10 @@ def _stability(wish: Wish) -> Report:
                   figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
 
 
-def _reproduction(wish: Wish) -> Report:
+def _reproduction(request: Request) -> Report:
     from kgtrec.study.comparison.reproduction import DEPTH, PERSISTENCE, reproduction_of
 
-    found, missing = reproduction_of(wish.qrels, wish.systems, wish.keys)
+    found, missing = reproduction_of(request.qrels, request.systems, request.keys)
     orders, effects = found.order_table(), found.table()
     told = (
         f"tau union: Kendall's tau of the {DEPTH:,} best, numbered in their union (1: the same "
@@ -171,18 +177,18 @@ def _reproduction(wish: Wish) -> Report:
     return Report(parts, data, effects, notes=notes)
 
 
-def _discriminative(wish: Wish) -> Report:
+def _discriminative(request: Request) -> Report:
     from kgtrec.study.comparison.discriminative_power import discriminate
 
-    samples, notes = _samples(wish, wish.keys or DISCRIMINATIVE)
-    samples = [one.by_cluster() if wish.cluster else one for one in samples]
+    samples, notes = _samples(request, request.keys or DISCRIMINATIVE)
+    samples = [one.by_cluster() if request.cluster else one for one in samples]
     found: Discrimination = discriminate(
-        samples, wish.test or "t", correction=wish.correction,
-        permutations=wish.permutations, seed=wish.seed,
+        samples, request.test or "t", correction=request.correction,
+        permutations=request.permutations, seed=request.seed,
     )  # fmt: skip
-    table = found.table(wish.level)
+    table = found.table(request.level)
     heading = (
-        f"p-values of all {found.p.shape[1]} pairs of {len(wish.systems)} systems "
+        f"p-values of all {found.p.shape[1]} pairs of {len(request.systems)} systems "
         f"({found.test} test): the smaller the area, the more a measure tells apart"
     )
     told = "A measure that finds many differences need not find the right ones."

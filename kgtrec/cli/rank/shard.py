@@ -98,7 +98,7 @@ def _check_folder(folder: str, graph: str, scores: str) -> None:
         sync_folder(Path(folder).absolute().parent)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
-        mend = "give the name of a folder, to be made in one that there is"
-        raise FileError(folder, found=error.strerror or str(error), mend=mend) from None
+        hint = "give the name of a folder, to be made in one that there is"
+        raise FileError(folder, found=error.strerror or str(error), hint=hint) from None
     if not writable:
-        raise FileError(folder, found="no permission to write here", mend="choose another place")
+        raise FileError(folder, found="no permission to write here", hint="choose another place")

@@ -25,17 +25,17 @@ def _load(path: Path) -> dict[str, Any]:
         import tomli as tomllib
     if path.suffix != ".toml":
         found = f"a job file named {path.suffix or 'without suffix'}"
-        raise FileError(path, found=found, mend="write it as TOML, with the suffix .toml")
+        raise FileError(path, found=found, hint="write it as TOML, with the suffix .toml")
     try:
         return tomllib.loads(path.read_bytes().decode())
     except OSError as error:
-        mend = "check the name and the working folder"
-        raise FileError(path, found=error.strerror or str(error), mend=mend) from None
+        hint = "check the name and the working folder"
+        raise FileError(path, found=error.strerror or str(error), hint=hint) from None
     except UnicodeDecodeError as error:
         found = f"not UTF-8 (byte {error.start})"
-        raise FileError(path, found=found, mend="save the file as UTF-8") from None
+        raise FileError(path, found=found, hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise FileError(path, found=f"not TOML: {error}", mend="correct it there") from None
+        raise FileError(path, found=f"not TOML: {error}", hint="correct it there") from None
 
 
 MEASURES = (
@@ -195,7 +195,7 @@ class _Reader:
     def _complain(self) -> None:
         if self.faults:
             more = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
-            raise FileError(self.path, found=more + "; ".join(self.faults), mend="mend the keys")
+            raise FileError(self.path, found=more + "; ".join(self.faults), hint="correct the keys")
 
     def _table(
         self, place: str, found: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()

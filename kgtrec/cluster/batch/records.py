@@ -130,7 +130,7 @@ class Records:
                 whole = stat.st_size <= _WHOLE
                 self._hashes[path] = hash_file(path) if whole else _sampled(path, stat)
             except OSError as error:
-                raise FileError(path, found=error.strerror or str(error), mend=_CHECK) from None
+                raise FileError(path, found=error.strerror or str(error), hint=_CHECK) from None
         return self._hashes[path]
 
     def _read(self, job: Job) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _score_files(scores: str) -> list[Path]:
         return [path]
     found = sorted(path.glob("*.npy"))
     if not found:  # nothing may be mounted here
-        raise FileError(path, found="no .npy shard in this folder", mend=_CHECK)
+        raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return found
 
 

@@ -70,7 +70,7 @@ class SchedulerLost(ClusterError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """What is wrong with the input, as a task says it: a retry would not mend it."""
+    """What is wrong with the input, as a task says it: a retry would change nothing."""
 
     text: str
 

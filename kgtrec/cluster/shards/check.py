@@ -63,7 +63,7 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
             raise _impossible(path, f"a part of {task} where row {at} is next")
         if task.entities != entities or not at < task.stop_row <= rows[1]:
             raise _impossible(path, f"a part of {task}, which is not its share")
-        n_answers = int(plan.job_offsets[task.stop_row] - plan.job_offsets[task.first_row])
+        n_answers = int(plan.target_offsets[task.stop_row] - plan.target_offsets[task.first_row])
         n_lists = int((plan.slot[task.first_row : task.stop_row] >= 0).sum())
         fault = _fault(part, n_answers, n_lists, about["run_depth"])
         if fault:
@@ -107,5 +107,5 @@ def _fault(part: PartialRanks, n_answers: int, n_lists: int, depth: int) -> str:
 def _impossible(path: PathName, found: str) -> FileError:
     return FileError(
         path, found=f"damaged: it holds what no shard does ({found})",
-        mend="rank this shard again, which replaces it",
+        hint="rank this shard again, which replaces it",
     )  # fmt: skip

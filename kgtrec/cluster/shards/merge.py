@@ -72,12 +72,12 @@ def shard_files(folder: str | Path) -> list[Path]:
     """The shards of a folder; FileError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
-        found = "there is no such folder" if not folder.exists() else "this is no folder"
-        raise FileError(folder, found=found, mend="name the folder of rank --shard")
+        found = "there is no such folder" if not folder.exists() else "this is not a folder"
+        raise FileError(folder, found=found, hint="name the folder of rank --shard")
     paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
         raise FileError(
-            folder, found="no shards in this folder", mend="rank them with kgtrec rank --shard"
+            folder, found="no shards in this folder", hint="rank them with kgtrec rank --shard"
         )
     return paths
 
@@ -106,8 +106,8 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, dict[str, Any]]:
         faults += _missing(abouts, {path.name for path in paths})
     if faults:
         more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
-        mend = "rank these shards again with the command and the inputs of the others"
-        raise FileError(folder, found="; ".join(faults[:_NAMED]) + more, mend=mend)
+        hint = "rank these shards again with the command and the inputs of the others"
+        raise FileError(folder, found="; ".join(faults[:_NAMED]) + more, hint=hint)
     return abouts
 
 

@@ -76,7 +76,7 @@ class Shard:
             raise FileError(
                 self.path,
                 found=f"this shard is there, of another ranking ({other})",
-                mend="choose another folder, or remove the shards that are no longer wanted",
+                hint="choose another folder, or remove the shards that are no longer wanted",
             )
         return "whole" if about["number"] == self.about["number"] else "damaged"
 

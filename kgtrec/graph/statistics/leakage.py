@@ -149,7 +149,7 @@ def find_leaks(
         The graph lacks a split, `split` is among the known ones, or `enough` is not in (0, 1].
     """
     if not 0 < enough <= 1:
-        raise UsageError(f"enough={enough!r} is no share; give a number in (0, 1], such as 0.8")
+        raise UsageError(f"enough={enough!r} is not a share; give a number in (0, 1], such as 0.8")
     if split in named_splits(graph, known):
         raise UsageError(f"split {split!r} is among the known ones, so all of it leaks")
     rows, base = graph.split(split), triples_of(graph, known, distinct=True)

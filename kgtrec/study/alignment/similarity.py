@@ -28,7 +28,7 @@ _BLOCK_BYTES = 64 << 20
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
     """Embeddings or a matrix, checked; parameters as of `kgtrec.align`."""
     if isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0:
-        raise UsageError(f"csls={csls!r} is no number of neighbours; 10 is usual, 0 is none")
+        raise UsageError(f"csls={csls!r} is not a number of neighbours; 10 is usual, 0 is none")
     if not isinstance(similarity, str):
         if left is not None or right is not None:
             raise UsageError("give embeddings, or a similarity matrix, not both")
@@ -165,7 +165,7 @@ class _Matrix:
                 place = own[rows][row], others[column]
                 place = place if side == 1 else place[::-1]
                 raise InputError(
-                    f"similarities: NaN for left {place[0]} and right {place[1]}; mend the model"
+                    f"similarities: NaN for left {place[0]} and right {place[1]}; fix the model"
                 )
             yield block
 
@@ -192,7 +192,7 @@ def _table(name: str, given: Any) -> Array:
             row, column = (int(index[0]) for index in np.nonzero(wrong))
             raise InputError(
                 f"{name} embeddings: {table[start + row, column]} in row {start + row}, column "
-                f"{column}; mend the model"
+                f"{column}; fix the model"
             )
     return table
 

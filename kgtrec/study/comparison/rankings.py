@@ -178,7 +178,7 @@ def _check(n_rankings: int, n_systems: int) -> None:
     if n_rankings < 2:
         raise UsageError(f"{n_rankings} ranking has nothing to be held against; give two or more")
     if n_systems < 3:
-        raise UsageError(f"{n_systems} systems have no ranking to speak of; give three or more")
+        raise UsageError(f"{n_systems} systems are too few to rank; give three or more")
 
 
 def _rankings(

@@ -185,7 +185,7 @@ def transform_of(measure: Measure) -> Transform:
     Raises
     ------
     UsageError
-        It is no function of a mean over items, or neither end of it is better.
+        It is not a function of a mean over items, or neither end of it is better.
     """
     if measure.averaging == "stratified":
         raise UsageError(
@@ -204,7 +204,7 @@ def transform_of(measure: Measure) -> Transform:
     if found is None or measure.averaging == "macro_relation":
         base = _base_metric(metric.name, measure.metric)
         raise UsageError(
-            f"{measure} is no mean over items, so that there is nothing to pair; on the same "
+            f"{measure} is not a mean over items, so that there is nothing to pair; on the same "
             f"questions compare systems by {measure.side}.{measure.rank_type}."
             f"{measure.averaging}.{base}"
         )

@@ -179,7 +179,7 @@ def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:
     """The shares as an array."""
     if n_systems < 3:
         raise UsageError(
-            f"{n_systems} systems have no ranking to speak of; data sensitivity needs 3 or more"
+            f"{n_systems} systems are too few to rank; data sensitivity needs 3 or more"
         )
     sizes = np.asarray(shares, np.float64)
     if sizes.ndim != 1 or not len(sizes) or not ((sizes > 0) & (sizes < 1)).all():

@@ -101,12 +101,12 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     if not named:
         if len(names) != 3:
             what = f"{len(names)} columns and no header: {lines[0][:80]!r}"
-            mend = "keep head, relation and tail (cut -f 1-3), or name the columns in a first line"
-            raise FileError(path, 1, found=what, mend=mend)
+            hint = "keep head, relation and tail (cut -f 1-3), or name the columns in a first line"
+            raise FileError(path, 1, found=what, hint=hint)
         names = ["head", "relation", "tail"]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise FileError(path, 1, found=f"column {twice!r} stands twice", mend="keep one of them")
+        raise FileError(path, 1, found=f"column {twice!r} stands twice", hint="keep one of them")
     faults: list[Fault] = []
     found: dict[Triple, PooledTriple] = {}
     wanted = f"each line must be {'<TAB>'.join(names)}"
@@ -129,7 +129,7 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     if faults:
         raise Faults(path, faults)
     if not found:
-        raise FileError(path, found="no triple", mend="give a file with at least one")
+        raise FileError(path, found="no triple", hint="give a file with at least one")
     return list(found.values())
 
 
@@ -236,7 +236,7 @@ def _check(annotators: Sequence[str], overlap: float, size: int | None) -> None:
         if not name or name.startswith(".") or annotator_of(name) != name or set(name) & set("/\0"):
             raise UsageError(f"annotator {name!r}: the name becomes a file's; use letters, digits")
     if not 0 <= overlap <= 1:
-        raise UsageError(f"overlap {overlap} is no share; take one from 0 to 1")
+        raise UsageError(f"overlap {overlap} is not a share; take one from 0 to 1")
     if size is not None and size < 1:
         raise UsageError(f"a batch of {size} triples; take at least 1")
 

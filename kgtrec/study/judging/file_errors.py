@@ -22,15 +22,15 @@ class Fault(NamedTuple):
     line : int
         Counted from 1.
     found : str
-    mend : str
+    hint : str
     """
 
     line: int
     found: str
-    mend: str
+    hint: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.found}; {self.mend}"
+        return f"line {self.line}: {self.found}; {self.hint}"
 
 
 class Faults(FileError):
@@ -46,7 +46,7 @@ class Faults(FileError):
     def __init__(self, path: str | PathLike[str], faults: Sequence[Fault]) -> None:
         self.faults = sorted(faults)
         first = self.faults[0]
-        super().__init__(path, first.line, found=first.found, mend=first.mend)
+        super().__init__(path, first.line, found=first.found, hint=first.hint)
         if len(self.faults) > 1:
             lines = [f"{self.path}: {len(self.faults):,} faults", *map(str, self.faults[:_SHOWN])]
             more = len(self.faults) - _SHOWN
@@ -63,20 +63,20 @@ def plain_text(path: str | PathLike[str]) -> str:
     FileError
         Missing, a folder, unreadable, packed, UTF-16 or with NUL bytes in it.
     """
-    mend = "check the name and the folder"
+    hint = "check the name and the folder"
     try:
         raw = Path(path).read_bytes()
     except FileNotFoundError:
-        raise FileError(path, found="there is no such file", mend=mend) from None
+        raise FileError(path, found="there is no such file", hint=hint) from None
     except IsADirectoryError:
-        raise FileError(path, found="a folder, not a file", mend="name the file in it") from None
+        raise FileError(path, found="a folder, not a file", hint="name the file in it") from None
     except OSError as error:
-        raise FileError(path, found=f"cannot be read ({error.strerror})", mend=mend) from None
+        raise FileError(path, found=f"cannot be read ({error.strerror})", hint=hint) from None
     if raw.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")):
-        mend = "unpack it, or save the table as text with tabs in UTF-8"
-        raise FileError(path, found="a packed file or a workbook", mend=mend)
+        hint = "unpack it, or save the table as text with tabs in UTF-8"
+        raise FileError(path, found="a packed file or a workbook", hint=hint)
     if b"\0" in raw:
-        raise FileError(path, found="NUL bytes: no plain text", mend="save it as UTF-8 text")
+        raise FileError(path, found="NUL bytes: no plain text", hint="save it as UTF-8 text")
     return raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
 
 
@@ -92,7 +92,7 @@ def text_lines(path: str | PathLike[str]) -> list[str]:
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise FileError(path, found="the file is empty", mend="check that it is the right one")
+        raise FileError(path, found="the file is empty", hint="check that it is the right one")
     return lines
 
 

@@ -30,7 +30,7 @@ FORMAT = 1
 LONGEST = 2000
 """Characters that a link or a note may have."""
 
-_MEND = "move the journal away if the sheet is a new one; otherwise put the old sheet back"
+_HINT = "move the journal away if the sheet is a new one; otherwise put the old sheet back"
 
 
 class JournalError(KgtrecError):
@@ -71,7 +71,7 @@ class _Desk:
             return f"label {entry.get('label')!r} is none of Y, N, ?"
         for name in ("evidence", "note"):
             if not _is_cell(entry.get(name)):
-                return f"{name} is no text of at most {LONGEST:,} characters in one line"
+                return f"{name} is not a text of at most {LONGEST:,} characters in one line"
         return None
 
 
@@ -140,23 +140,23 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
         fault = desk.fault(entry)
         if fault is not None:
             found = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
-            mend = "the journal is damaged: correct the line, or delete it"
-            raise FileError(place, number, found=found, mend=mend)
+            hint = "the journal is damaged: correct the line, or delete it"
+            raise FileError(place, number, found=found, hint=hint)
         desk.play(entry)
     return desk, whole
 
 
 def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise FileError(place, 1, found="this is no journal of judgements", mend=_MEND)
+        raise FileError(place, 1, found="this is no journal of judgements", hint=_HINT)
     if head.get("sheet") != sheet.fingerprint:
         found = f"the journal is about other triples than {sheet.path}"
-        raise FileError(place, 1, found=found, mend=_MEND)
+        raise FileError(place, 1, found=found, hint=_HINT)
 
 
 def _unusable(place: Path, error: OSError) -> FileError:
-    mend = "copy the sheet to a folder in which you may write"
-    return FileError(place, found=f"the journal cannot be opened ({error.strerror})", mend=mend)
+    hint = "copy the sheet to a folder in which you may write"
+    return FileError(place, found=f"the journal cannot be opened ({error.strerror})", hint=hint)
 
 
 class Journal:

@@ -167,7 +167,7 @@ class JudgeServer(ThreadingHTTPServer):
         """Keep an answer; the state of the next open item, or of the same one if asked to stay."""
         row = body.get("row")
         if isinstance(row, bool) or not isinstance(row, int):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, f"row {row!r} is no whole number")
+            raise _Refusal(HTTPStatus.BAD_REQUEST, f"row {row!r} is not a whole number")
         texts = [body.get(name) for name in ("label", "evidence", "note")]
         if not all(isinstance(text, str) for text in texts):
             raise _Refusal(HTTPStatus.BAD_REQUEST, "label, evidence and note must be texts")
@@ -328,7 +328,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _number(name: str, values: list[str]) -> int:
     text = values[-1]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise _Refusal(HTTPStatus.BAD_REQUEST, f"{name} {text[:40]!r} is no row")
+        raise _Refusal(HTTPStatus.BAD_REQUEST, f"{name} {text[:40]!r} is not a row")
     return int(text)
 
 

@@ -38,7 +38,7 @@ NEEDED = ("head", "relation", "tail", "label")
 
 Triple = tuple[str, str, str]
 
-_LABEL_MEND = "write Y, N or ?, or leave it blank"
+_LABEL_HINT = "write Y, N or ?, or leave it blank"
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ def _header(line: str) -> list[str] | None:
 
 
 def _header_faults(names: Sequence[str]) -> list[Fault]:
-    mend = f"the header is {' '.join(COLUMNS)}, with tabs between"
-    faults = [Fault(1, f"column {name!r} is missing", mend) for name in NEEDED if name not in names]
+    hint = f"the header is {' '.join(COLUMNS)}, with tabs between"
+    faults = [Fault(1, f"column {name!r} is missing", hint) for name in NEEDED if name not in names]
     for name in dict.fromkeys(names):
         if name not in COLUMNS:
-            faults.append(Fault(1, f"column {name!r} is unknown", mend))
+            faults.append(Fault(1, f"column {name!r} is unknown", hint))
         elif names.count(name) > 1:
-            faults.append(Fault(1, f"column {name!r} stands twice", mend))
+            faults.append(Fault(1, f"column {name!r} stands twice", hint))
     return faults
 
 
@@ -192,7 +192,7 @@ def _add(
     if empty:
         faults.append(Fault(number, f"an empty {empty[0]}", "every triple needs all three"))
     if label not in LABELS and label:
-        faults.append(Fault(number, f"label {cells['label']!r} is unknown", _LABEL_MEND))
+        faults.append(Fault(number, f"label {cells['label']!r} is unknown", _LABEL_HINT))
     elif not empty:
         known = {name: cells[name] for name in COLUMNS if name in cells}
         items.append(Item(**{**known, "label": label}, line=number))
@@ -255,7 +255,7 @@ def write_new_sheets(
         make_folder(place)
     except OSError as error:
         found = f"no folder can be made here ({error.strerror})"
-        raise FileError(folder, found=found, mend="choose another place") from None
+        raise FileError(folder, found=found, hint="choose another place") from None
     paths = {str(place / name): items for name, items in sheets.items()}
     for path in paths:
         _refuse_old(path)

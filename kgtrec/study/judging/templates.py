@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 HEADER = ("relation", "template")
-_MEND = f"write both {HEAD} and {TAIL} into it, and no other braces"
+_HINT = f"write both {HEAD} and {TAIL} into it, and no other braces"
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ def _template_faults(number: int, relation: str, template: str) -> Iterable[Faul
         yield Fault(number, "an empty relation", "every template needs one")
     lacking = [mark for mark in (HEAD, TAIL) if mark not in template]
     if lacking:
-        yield Fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _MEND)
+        yield Fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _HINT)
     rest = template.replace(HEAD, "").replace(TAIL, "")
     if set(rest) & set("{}"):
-        yield Fault(number, f"template {template!r} has braces of another kind", _MEND)
+        yield Fault(number, f"template {template!r} has braces of another kind", _HINT)
 
 
 def read_names(path: str | PathLike[str]) -> Names:

@@ -1,8 +1,9 @@
 """Expectations over questions that differ in how many answers they have.
 
 The paper gives all questions N answers. Of a real question only the answers that somebody has
-recorded are seen, n of them: N is taken to be n / (1 - sparsity), and where that is no whole number
-the question counts in parts as one of the two whole numbers beside it, so that the mean is kept.
+recorded are seen, n of them: N is taken to be n / (1 - sparsity), and where that is not a whole
+number the question counts in parts as one of the two whole numbers beside it, so that the mean is
+kept.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def sparsity_of_density(density: float, train_share: float) -> float:
         A share out of range.
     """
     if not 0 < density <= 1:
-        raise UsageError(f"density={density} is no share of facts; give one above 0, up to 1")
+        raise UsageError(f"density={density} is not a share of facts; give one above 0, up to 1")
     if not 0 <= train_share < 1:
         raise UsageError(f"train_share={train_share}; give a share from 0, below 1")
     return 1.0 - density * (1.0 - train_share) / (1.0 - density * train_share)
@@ -142,10 +142,10 @@ def checked_strength(strength: ArrayLike, beta: float) -> Floats:
     """The strength as float64; UsageError unless it is a probability and beta a sparsity."""
     values = np.asarray(strength, np.float64)
     if not np.all((values >= 0) & (values <= 1)):
-        raise UsageError(f"strength={strength!r} is no probability; give numbers from 0 to 1")
+        raise UsageError(f"strength={strength!r} is not a probability; give numbers from 0 to 1")
     if not 0 <= beta < 1:
         raise UsageError(
-            f"sparsity beta={beta} is no share of missing answers; give a number from 0, below 1"
+            f"sparsity beta={beta} is not a share of missing answers; give a number from 0, below 1"
         )
     return values
 

@@ -202,7 +202,7 @@ _LEGEND = """\
 sparsity     share of the test answers that the sparse graph lacks
 range        highest less lowest sparse value: the range that tells models apart
 slope ratio  steepness of sparse over full in the upper half of the full values,
-             over that in the lower: 1 is no degradation, 0 says nothing
+             over that in the lower: 1 is not a degradation, 0 says nothing
 misordered   share of pairs of checkpoints, of different models, that the sparse
              values put the other way round than the full ones"""
 

@@ -114,23 +114,23 @@ def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tu
         Missing, empty, malformed, with a relation that the graph lacks or that comes twice: the
         line is named.
     """
-    mend = "write relation<TAB>type of its heads<TAB>type of its tails"
+    hint = "write relation<TAB>type of its heads<TAB>type of its tails"
     lines, rows = [], []
     for number, raw in lines_of(path):
         cells = text_of(raw).split("\t")
         if len(cells) != 3 or not all(cell.strip() for cell in cells):
-            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", mend=mend)
+            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
         lines.append(number)
         rows.append(cells)
     if not lines:
-        raise FileError(path, found="no relation: the file is empty", mend=mend)
+        raise FileError(path, found="no relation: the file is empty", hint=hint)
     ids = label_ids(path, graph.relations, "relation", lines, [row[0] for row in rows])
     types: dict[int, tuple[str, str]] = {}
     at: dict[int, int] = {}
     for line, relation, (name, head, tail) in zip(lines, ids.tolist(), rows, strict=True):
         if relation in types:
             found = f"relation {name!r} again (line {at[relation]} has it)"
-            raise FileError(path, line, found=found, mend="give each relation one line")
+            raise FileError(path, line, found=found, hint="give each relation one line")
         types[relation], at[relation] = (head.strip(), tail.strip()), line
     return types
 

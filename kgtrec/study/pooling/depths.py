@@ -86,7 +86,7 @@ def curves_of_runs(
     from kgtrec.trec import read_qrels, read_run
 
     if len(runs) < 3:
-        raise UsageError(f"{len(runs)} runs have no ranking to speak of; give 3 or more")
+        raise UsageError(f"{len(runs)} runs are too few to rank; give 3 or more")
     judged = qrels if isinstance(qrels, Mapping) else read_qrels(qrels)
     shared = sum(d in judged.get(query, {}) for query, row in depth_of.items() for d in row)
     if not shared:

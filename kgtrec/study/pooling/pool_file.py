@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
 ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
-_MEND = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
+_HINT = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
 
 
 _DRAWN = ("out", "in")
@@ -110,7 +110,7 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
         line = lines[int(repeats[0])]
         before = lines[int(first[again.reshape(-1)[repeats[0]]])].number
         found = f"{' '.join(line.cells[:3])!r} again (line {before} has it)"
-        raise FileError(path, line.number, found=found, mend="keep one of the lines")
+        raise FileError(path, line.number, found=found, hint="keep one of the lines")
     systems = sorted({name for line in lines for name in line.places})
     places = np.zeros((len(lines), len(systems)), np.int64)
     for row, line in enumerate(lines):
@@ -152,11 +152,11 @@ def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
             if tuple(cells[: width - (draw is not None)]) != COLUMNS:
                 shown = text_of(raw)[:120]
                 wanted = f"the first line must be {'<TAB>'.join(COLUMNS)}"
-                raise FileError(path, number, found=f"header {shown!r}", mend=f"{wanted}; {_MEND}")
+                raise FileError(path, number, found=f"header {shown!r}", hint=f"{wanted}; {_HINT}")
             continue
         lines.append(_Line(number, cells, _checked(path, number, cells, width)))
     if not lines:
-        raise FileError(path, found="no pooled triple", mend=_MEND)
+        raise FileError(path, found="no pooled triple", hint=_HINT)
     return draw, lines
 
 
@@ -167,28 +167,28 @@ def _check_drawn(path: Path, draw: Draw | None, lines: Sequence[_Line]) -> None:
     for line, drawn in zip(lines, takes.tolist(), strict=True):
         if line.cells[8] != _DRAWN[drawn]:
             found = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
-            raise FileError(path, line.number, found=found, mend=_MEND)
+            raise FileError(path, line.number, found=found, hint=_HINT)
 
 
 def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str, int]:
     """Places by system, after checking the line."""
     if len(cells) != width:
         found = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
-        raise FileError(path, number, found=found, mend=_MEND)
+        raise FileError(path, number, found=found, hint=_HINT)
     if cells[3] not in ASKED:
         found = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
-        raise FileError(path, number, found=found, mend=_MEND)
+        raise FileError(path, number, found=found, hint=_HINT)
     if cells[4].count(",") != 1 and (cells[4].count(",") or cells[3] == "both"):
         found = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
-        raise FileError(path, number, found=found, mend=_MEND)
+        raise FileError(path, number, found=found, hint=_HINT)
     places: dict[str, int] = {}
     for part in cells[6].split(","):
         name, _, digits = part.rpartition(":")
         if not name or not digits.isascii() or not digits.isdigit() or name in places:
             found = f"systems {cells[6]!r}, where name:place,name:place belongs"
-            raise FileError(path, number, found=found, mend=_MEND)
+            raise FileError(path, number, found=found, hint=_HINT)
         places[name] = int(digits)
     if min(places.values()) < 1 or cells[5] != str(min(places.values())):
         found = f"depth {cells[5]!r} beside systems {cells[6]!r}, whose smallest place it must be"
-        raise FileError(path, number, found=found, mend=_MEND)
+        raise FileError(path, number, found=found, hint=_HINT)
     return places

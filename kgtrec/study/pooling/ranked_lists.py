@@ -152,7 +152,7 @@ def run_lists(
     FileError
         The file is missing or malformed.
     InputError
-        A candidate that is no entity of the graph, or not one seed question is in the run.
+        A candidate that is not an entity of the graph, or no seed question is in the run.
     UsageError
         An unknown kind of places.
     """
@@ -213,7 +213,7 @@ def _entries(
             raise FileError(
                 run,
                 found="scores or ranks, where a TREC run belongs",
-                mend="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --run RUN",
+                hint="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --run RUN",
             )
         columns = read_run_columns(run, threads=threads)
         queries, offsets = columns.queries, columns.offsets
@@ -245,7 +245,7 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike
             where,
             found=f"{int((ids < 0).sum()):,} candidates are no entities of the graph, the first is "
             f"{text_of(first)!r}",
-            mend="give the graph that the run was made on",
+            hint="give the graph that the run was made on",
         )
     return ids
 

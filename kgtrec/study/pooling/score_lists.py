@@ -112,7 +112,7 @@ def _rows(
         path,
         found=f"{given:,} rows of scores, where the split {seeds.split!r} has {total:,} {rows}, "
         f"and the seeds {len(seeds):,} questions{hint}",
-        mend="give the scores of all questions of the split (kgtrec convert --questions lists "
+        hint="give the scores of all questions of the split (kgtrec convert --questions lists "
         "them), or of the seeds' questions alone",
     )
 

@@ -167,16 +167,16 @@ def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]
         Missing, empty, malformed, a label that the graph lacks, or a name or question twice: the
         line is named.
     """
-    mend = "write name<TAB>entity<TAB>relation, the name headN or tailN, as `kgtrec convert` does"
+    hint = "write name<TAB>entity<TAB>relation, the name headN or tailN, as `kgtrec convert` does"
     lines, cells = [], []
     for number, raw in lines_of(path):
         row = text_of(raw).split("\t")
         if len(row) != 3 or row[0][:4] not in ("head", "tail"):
-            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", mend=mend)
+            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
         lines.append(number)
         cells.append(row)
     if not lines:
-        raise FileError(path, found="no question: the file is empty", mend=mend)
+        raise FileError(path, found="no question: the file is empty", hint=hint)
     entities, relations = (
         label_ids(path, labels.docnos, what, lines, [row[column] for row in cells]).tolist()
         for column, what, labels in (
@@ -192,6 +192,6 @@ def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]
             if at.setdefault(one, line) != line:
                 shown = repr(name) if one == name else question_text(graph, key)
                 found = f"{shown} again (line {at[one]} has it)"
-                raise FileError(path, line, found=found, mend="give each question one line")
+                raise FileError(path, line, found=found, hint="give each question one line")
         names[key] = name
     return names

@@ -117,11 +117,11 @@ def sample_seeds(
     ------
     UsageError
         Both a share and a size; one out of range, or so small that nothing is drawn; a seed that
-        is no whole number; a split that the graph lacks.
+        is not a whole number; a split that the graph lacks.
     """
     triples = graph.split(split)
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise UsageError(f"seed {seed!r} is no whole number; 42 is the published one")
+        raise UsageError(f"seed {seed!r} is not a whole number; 42 is the published one")
     wanted = _size(share, size, len(triples), split)
     source = random.Random(operator.index(seed))
     if by_relation:

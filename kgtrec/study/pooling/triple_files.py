@@ -186,7 +186,7 @@ def label_ids(
             path,
             lines[first],
             found=f"{what} {names[first]!r} is not in the graph{more}",
-            mend="labels must match the graph's byte for byte",
+            hint="labels must match the graph's byte for byte",
         )
     return ids
 
@@ -252,8 +252,8 @@ def _checked_rows(path: Path, blank: str) -> tuple[list[Row], int]:
     read = _labelled_rows(path)
     empty = [row for row in read if not row.label]
     if empty and blank == "error":
-        mend = f"{_WANTED}; or say what a blank means: blank='N' or '?' (--blank)"
-        raise _fault(path, empty, "an empty label", mend)
+        hint = f"{_WANTED}; or say what a blank means: blank='N' or '?' (--blank)"
+        raise _fault(path, empty, "an empty label", hint)
     read = [row if row.label else row._replace(label=blank) for row in read]
     wrong = [row for row in read if row.label not in LABELS]
     if wrong:
@@ -268,12 +268,12 @@ def _contradiction(path: Path, clashes: list[tuple[Row, str]]) -> FileError:
     return _fault(path, rows, found, "let an adjudicator decide, and keep one label per triple")
 
 
-def _fault(path: Path, rows: Sequence[Row], found: str, mend: str) -> FileError:
+def _fault(path: Path, rows: Sequence[Row], found: str, hint: str) -> FileError:
     """A FileError of the first row, which says in how many more lines the same is wrong."""
     if len(rows) > 1:
         others = ", ".join(str(row.line) for row in rows[1:6]) + ", ..." * (len(rows) > 6)
         found += f" (and {len(rows) - 1:,} more such lines: {others})"
-    return FileError(path, rows[0].line, found=found, mend=mend)
+    return FileError(path, rows[0].line, found=found, hint=hint)
 
 
 def _labelled_rows(path: Path) -> list[Row]:
@@ -291,14 +291,14 @@ def _labelled_rows(path: Path) -> list[Row]:
             places = [0, 1, 2, 3]
         if len(cells) != width:
             found = f"{len(cells)} columns in place of {width}: {text_of(raw)[:120]!r}"
-            raise FileError(path, number, found=found, mend=_WANTED)
+            raise FileError(path, number, found=found, hint=_WANTED)
         texts = list(map(text_of_cell, cells)) if sheet else cells
         head, relation, tail, label = (texts[place] for place in places)
         if not (head and relation and tail):
-            raise FileError(path, number, found=f"an empty name in {text_of(raw)!r}", mend=_WANTED)
+            raise FileError(path, number, found=f"an empty name in {text_of(raw)!r}", hint=_WANTED)
         rows.append(Row(number, (head, relation, tail), label.strip()))
     if not rows:
-        raise FileError(path, found="no judgement: the file is empty", mend=_WANTED)
+        raise FileError(path, found="no judgement: the file is empty", hint=_WANTED)
     return rows
 
 
@@ -311,5 +311,5 @@ def _header(path: Path, cells: list[str]) -> list[int] | None:
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
         found = f"the header names {twice[0]!r} more than once"
-        raise FileError(path, 1, found=found, mend="name head, relation, tail and label once each")
+        raise FileError(path, 1, found=found, hint="name head, relation, tail and label once each")
     return [names.index(name) for name in wanted]

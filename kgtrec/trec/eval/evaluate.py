@@ -187,12 +187,12 @@ def _columns(names: Sequence[str], summary: bool, compat: int, qrels_format: str
     kept = [c for c in columns if not (c.is_query_only if summary else c.family == "runid")]
     if not kept:
         asked = ", ".join(column.name for column in columns)
-        found, mend = (
+        found, hint = (
             ("no value over all queries", "leave summary=True out")
             if summary
             else ("no value for a query", "ask with summary=True")
         )
-        raise UsageError(f"{asked} has {found}; {mend}")
+        raise UsageError(f"{asked} has {found}; {hint}")
     return kept
 
 

@@ -55,19 +55,19 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
         fields = line.split()
         if len(fields) != 4:
             found = f"{len(fields)} columns in {_text(line)!r}" if fields else "a blank line"
-            raise FileError(path, number, found=found, mend=f"a line has 4: {_WANTED}")
+            raise FileError(path, number, found=found, hint=f"a line has 4: {_WANTED}")
         query, measure = _text(fields[0]), _text(fields[1])
         mean, deviation = (_number(path, number, text) for text in fields[2:])
         if deviation < 0:
-            mend = "the fourth column must be 0 or more"
-            raise FileError(path, number, found=f"deviation {_text(fields[3])!r}", mend=mend)
+            hint = "the fourth column must be 0 or more"
+            raise FileError(path, number, found=f"deviation {_text(fields[3])!r}", hint=hint)
         measures = reference.setdefault(query, {})
         if measure in measures:
             found = f"measure {measure!r} comes a second time under query {query!r}"
-            raise FileError(path, number, found=found, mend="keep one of the two lines")
+            raise FileError(path, number, found=found, hint="keep one of the two lines")
         measures[measure] = mean, deviation
     if not reference:
-        raise FileError(path, found="this file holds no line", mend=f"lines are {_WANTED!r}")
+        raise FileError(path, found="this file holds no line", hint=f"lines are {_WANTED!r}")
     return reference
 
 
@@ -120,7 +120,7 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         found = f"cannot be read ({error.strerror or error})"
-        raise FileError(path, found=found, mend="check the name and its permissions") from None
+        raise FileError(path, found=found, hint="check the name and its permissions") from None
 
 
 def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
@@ -129,8 +129,8 @@ def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
     except ValueError:
         value = math.inf
     if math.isinf(value) or b"_" in text:
-        mend = "the third and fourth columns must be decimal numbers, or nan"
-        raise FileError(path, line, found=f"{_text(text)!r} for a number", mend=mend)
+        hint = "the third and fourth columns must be decimal numbers, or nan"
+        raise FileError(path, line, found=f"{_text(text)!r} for a number", hint=hint)
     return value
 
 

@@ -122,7 +122,7 @@ def qrels_of_frame(frame: Any) -> QrelsColumns:
     Raises
     ------
     InputError
-        As for `run_of_frame`; a relevance that is no whole number within 64 bits.
+        As for `run_of_frame`; a relevance that is not a whole number within 64 bits.
     """
     relevance = _column(frame, _RELEVANCE)
     _check_numbers(frame, relevance, "iub", "whole numbers", "int")
@@ -157,8 +157,8 @@ def _check_numbers(frame: Any, column: Any, kinds: str, what: str, into: str) ->
         )
     kind = getattr(column.dtype, "kind", "O")
     if len(column) and kind not in kinds:
-        mend = f"make them {what}: frame.astype({{{column.name!r}: {into}}})"
-        raise InputError(f"column {column.name!r} is of type {column.dtype}; {mend}")
+        hint = f"make them {what}: frame.astype({{{column.name!r}: {into}}})"
+        raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
 
 
 def _grouped(frame: Any, values: NDArray[Any]) -> Grouped:
@@ -180,7 +180,7 @@ def _grouped(frame: Any, values: NDArray[Any]) -> Grouped:
 
 
 def _texts(column: Any) -> Any:
-    """Ids as one large_binary array; InputError for one that is no text."""
+    """Ids as one large_binary array; InputError for one that is not a text."""
     import pyarrow as pa
 
     try:
@@ -209,8 +209,10 @@ def _id_bytes(column: Any, name: object, row: int) -> bytes:
 
 def _no_text(column: Any, name: object) -> InputError:
     name = name.item() if isinstance(name, np.generic) else name
-    mend = f"frame.astype({{{column.name!r}: str}})"
-    return InputError(f"column {column.name!r} holds {name!r}, which is no text; ids are: {mend}")
+    hint = f"frame.astype({{{column.name!r}: str}})"
+    return InputError(
+        f"column {column.name!r} holds {name!r}, which is not a text; ids are: {hint}"
+    )
 
 
 def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:

@@ -143,7 +143,7 @@ def _columns_of_file(
     line, tokens = _fields(read.path, form, text)
     if not tokens:
         found = f"this {form} file holds no line"
-        raise FileError(read.path, found=found, mend=f"lines are {COLUMNS[form]!r}")
+        raise FileError(read.path, found=found, hint=f"lines are {COLUMNS[form]!r}")
     width = len(COLUMNS[form].split())
     columns = [tokens[place::width] for place in range(width)]
     level = _levels(read.path, form, columns.pop(), line)
@@ -175,10 +175,10 @@ def _fields(path: PathName, form: str, text: bytes) -> tuple[Ints, list[bytes]]:
 def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> FileError:
     columns = COLUMNS[form]
     if not fields:
-        return FileError(path, line, found="a blank line", mend="remove it")
+        return FileError(path, line, found="a blank line", hint="remove it")
     found = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
-    mend = f"a line of -R {form} has {len(columns.split())}: {columns}"
-    return FileError(path, line, found=found, mend=mend)
+    hint = f"a line of -R {form} has {len(columns.split())}: {columns}"
+    return FileError(path, line, found=found, hint=hint)
 
 
 def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArray[Any]:
@@ -193,7 +193,7 @@ def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArr
     at = next(i for i, token in enumerate(tokens) if not _is_level(token, whole))
     what = "whole number within 64 bits" if whole else "finite decimal number"
     found = f"{COLUMNS[form].split()[-1]} {decoded(tokens[at])!r}"
-    raise FileError(path, int(line[at]), found=found, mend=f"the last column must be a {what}")
+    raise FileError(path, int(line[at]), found=found, hint=f"the last column must be a {what}")
 
 
 def _is_level(token: bytes, whole: bool) -> bool:
@@ -214,7 +214,7 @@ def _refuse_duplicates(lines: GroupLines) -> None:
         if lines.line is None:
             raise InputError(f"{found}; keep one")
         number = int(max(lines.line[at - 1 : at + 1]))
-        raise FileError(lines.path, number, found=found, mend="keep one of the two lines")
+        raise FileError(lines.path, number, found=found, hint="keep one of the two lines")
 
 
 # -- From memory ---------------------------------------------------------------------------------

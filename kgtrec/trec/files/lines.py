@@ -29,11 +29,11 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
     raw = [text.encode("utf-8", "surrogateescape") for text in ids]
     for text, each in zip(ids, raw, strict=True):
         if each.split() != [each]:
-            mend = "use a name without white space"
-            raise UsageError(f"{text!r} cannot stand in a TREC file; {mend}")
+            hint = "use a name without white space"
+            raise UsageError(f"{text!r} cannot stand in a TREC file; {hint}")
         if first and each.startswith((_COMMENT, _BYTE_ORDER_MARK)):
-            mend = "readers skip what begins like a comment or a byte order mark: rename it"
-            raise UsageError(f"query {text!r} cannot begin a line of a TREC file; {mend}")
+            hint = "readers skip what begins like a comment or a byte order mark: rename it"
+            raise UsageError(f"query {text!r} cannot begin a line of a TREC file; {hint}")
     return raw
 
 

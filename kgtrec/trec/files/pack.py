@@ -71,7 +71,7 @@ def pack_run(run: RunData, *, in_order: bool = True) -> Packed:
     Raises
     ------
     InputError
-        A NaN or something that is no number among the scores, a name that is no str.
+        A NaN or something that is not a number among the scores, a name that is not a str.
     """
     if isinstance(run, RunColumns):
         return _pack_columns(run, run.scores, in_order)
@@ -86,7 +86,7 @@ def pack_qrels(qrels: QrelsData, *, in_order: bool = True) -> Packed:
     Raises
     ------
     InputError
-        A relevance that is no whole number within 64 bits, a name that is no str.
+        A relevance that is not a whole number within 64 bits, a name that is not a str.
     """
     if isinstance(qrels, QrelsColumns):
         return _pack_columns(qrels, qrels.relevance, in_order)
@@ -126,13 +126,13 @@ def _queries(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: 
 
 
 def name_bytes(name: str, what: str) -> bytes:
-    """Bytes of a name, lone surrogates and all; InputError if it is no str."""
+    """Bytes of a name, lone surrogates and all; InputError if it is not a str."""
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return name.encode("utf-8", "surrogatepass")
     except AttributeError:
-        raise InputError(f"{what} {name!r} is no text; names must be str") from None
+        raise InputError(f"{what} {name!r} is not a text; names must be str") from None
 
 
 def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], values: NDArray[Any]) -> Packed:
@@ -160,7 +160,7 @@ def _joined(names: Mapping[str, Any]) -> str:
         return "".join(names)
     except TypeError:
         bad = next(name for name in names if not isinstance(name, str))
-        raise InputError(f"document {bad!r} is no text; names must be str") from None
+        raise InputError(f"document {bad!r} is not a text; names must be str") from None
 
 
 def _scores(query: str, scores: Mapping[str, float]) -> NDArray[np.float64]:

@@ -65,8 +65,8 @@ def read_run(path: PathName, as_: Form = "dict") -> Any:
     Raises
     ------
     FileError
-        Naming the line: missing or surplus columns, a score that is no number or NaN; or the file
-        cannot be read or holds nothing. `DuplicateDocument` for a document that comes twice.
+        Naming the line: missing or surplus columns, a score that is not a number or NaN; or the
+        file cannot be read or holds nothing. `DuplicateDocument` for a document that comes twice.
     UsageError
         If `as_` is none of the three.
     """
@@ -103,7 +103,7 @@ def read_qrels(path: PathName, as_: Form = "dict") -> Any:
     Raises
     ------
     FileError
-        Naming the line: missing or surplus columns, a blank line, a relevance that is no whole
+        Naming the line: missing or surplus columns, a blank line, a relevance that is not a whole
         number within 64 bits; or the file cannot be read or holds nothing. `DuplicateDocument`
         for a document that comes twice.
     UsageError
@@ -152,7 +152,7 @@ def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsCo
 
 def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
     if not is_path(path):
-        raise UsageError(f"{path!r} is no path; name a file")
+        raise UsageError(f"{path!r} is not a path; name a file")
     text = read_text(path, is_run)
     groups = find_groups(text, threads)
     found = read_documents(groups, np.arange(len(groups.names)), threads)

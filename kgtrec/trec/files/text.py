@@ -77,7 +77,7 @@ class Text:
         """What to raise if it holds no line but comments and blank ones."""
         kind = "run" if self.is_run else "qrels"
         found = f"this {kind} file holds no line"
-        return FileError(self.path, found=found, mend=f"lines are {self.columns!r}")
+        return FileError(self.path, found=found, hint=f"lines are {self.columns!r}")
 
 
 def read_text(path: PathName, is_run: bool) -> Text:
@@ -93,7 +93,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
     if name == "-":
         path = "standard input"
         if sys.stdin is None:
-            raise FileError(path, found="it is closed", mend="pipe a file into it, or name one")
+            raise FileError(path, found="it is closed", hint="pipe a file into it, or name one")
         with _explained(path):
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
@@ -118,20 +118,20 @@ def _explained(path: PathName) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        mend = "check the name and the working folder"
-        raise FileError(path, found="there is no such file", mend=mend) from None
+        hint = "check the name and the working folder"
+        raise FileError(path, found="there is no such file", hint=hint) from None
     except IsADirectoryError:
-        raise FileError(path, found="this is a folder", mend="name a file in it") from None
+        raise FileError(path, found="this is a folder", hint="name a file in it") from None
     except OSError as error:
         found = f"cannot be read ({error.strerror or error})"
-        raise FileError(path, found=found, mend="check its permissions and the disk") from None
+        raise FileError(path, found=found, hint="check its permissions and the disk") from None
 
 
-def _refuse_packed(path: PathName, head: bytes, mend: str) -> None:
+def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
     for magic, names in _MAGIC.items():
         if head.startswith(magic):
             found = f"the content is {names[0]} data"
-            raise FileError(path, found=found, mend=mend.format(*names))
+            raise FileError(path, found=found, hint=hint.format(*names))
 
 
 def _read(raw: BinaryIO) -> bytearray:
@@ -193,7 +193,7 @@ def _unzstd(path: PathName, raw: BinaryIO) -> bytearray:
 
 def _damaged(path: PathName, kind: str, error: Any) -> FileError:
     found = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
-    return FileError(path, found=found, mend="copy or compress the file again")
+    return FileError(path, found=found, hint="copy or compress the file again")
 
 
 def decoded(raw: bytes) -> str:
@@ -211,9 +211,9 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
         found = (
             f"document {_quoted(fields[2])} comes a second time under query {_quoted(fields[0])}"
         )
-        mend = "keep one of the two lines"
-        return DuplicateDocument(text.path, line, found=found, mend=mend)
-    found, mend = {
+        hint = "keep one of the two lines"
+        return DuplicateDocument(text.path, line, found=found, hint=hint)
+    found, hint = {
         "blank": lambda: ("a blank line", "remove it"),
         "score": lambda: (
             f"score {_quoted(fields[4])}",
@@ -226,18 +226,18 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
         ),
         "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
     }[kind]()
-    return FileError(text.path, line, found=found, mend=mend)
+    return FileError(text.path, line, found=found, hint=hint)
 
 
 def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
     columns = len(text.columns.split())
     found = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
-    mend = f"a line has {columns}: {text.columns}"
+    hint = f"a line has {columns}: {text.columns}"
     if (text.is_run, len(fields)) in ((True, 4), (False, 6)):
-        mend += f" (is this {'qrels' if text.is_run else 'a run'}? the qrels come first)"
+        hint += f" (is this {'qrels' if text.is_run else 'a run'}? the qrels come first)"
     elif len(fields) > columns:
-        mend += " (white space inside an id must be written as %20)"
-    return FileError(text.path, line, found=found, mend=mend)
+        hint += " (white space inside an id must be written as %20)"
+    return FileError(text.path, line, found=found, hint=hint)
 
 
 def _quoted(raw: bytes, most: int = 60) -> str:

@@ -56,7 +56,7 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     Raises
     ------
     InputError
-        An id that is empty, has white space, or is no str; a query that readers would take for a
+        An id that is empty, has white space, or is not a str; a query that readers would take for a
         comment; a score that is NaN or no number; a document twice under a query; no document at
         all.
     UsageError
@@ -102,8 +102,8 @@ def write_qrels(qrels: Any, path: PathName) -> None:
     Raises
     ------
     InputError
-        An id that is empty, has white space, or is no str; a query that readers would take for a
-        comment; a relevance that is no whole number within 64 bits; a document twice under a
+        An id that is empty, has white space, or is not a str; a query that readers would take for a
+        comment; a relevance that is not a whole number within 64 bits; a document twice under a
         query; no judgement at all.
     UsageError
         Qrels of another kind.

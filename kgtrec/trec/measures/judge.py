@@ -102,11 +102,11 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
     Raises
     ------
     FileError
-        Naming the first line that is wrong: columns, a blank line, a relevance that is no whole
+        Naming the first line that is wrong: columns, a blank line, a relevance that is not a whole
         number; or the file cannot be read or holds nothing. `DuplicateDocument` for a document
         that a query has twice.
     InputError
-        In memory: a relevance that is no whole number within 64 bits, a name that is no str.
+        In memory: a relevance that is not a whole number within 64 bits, a name that is not a str.
     """
     places: tuple[Any, Ints, Ints, Any]
     if not isinstance(qrels, (str, os.PathLike)):
@@ -191,12 +191,12 @@ def read_lists(
     Raises
     ------
     FileError
-        Naming the first line that is wrong: columns, a score that is no decimal number or
+        Naming the first line that is wrong: columns, a score that is not a decimal number or
         infinity; or a file cannot be read or holds nothing. `DuplicateDocument` for a document
         that a query has twice.
     InputError
-        In memory: a NaN or something that is no number among the scores, a name that is no str, a
-        document that columns have twice under a query.
+        In memory: a NaN or something that is not a number among the scores, a name that is not a
+        str, a document that columns have twice under a query.
     UsageError
         Standard input for both files, or a negative depth.
     """

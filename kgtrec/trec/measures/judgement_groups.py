@@ -139,7 +139,7 @@ class GroupView:
         if self.groups.lines.line is None:
             return InputError(f"{found}; {hint}")
         at = max(self.groups.lines.at(row) or 0 for row in rows)
-        return Contradiction(self.groups.path, at, found=found, mend=hint)
+        return Contradiction(self.groups.path, at, found=found, hint=hint)
 
     def name(self, line: int) -> str:
         """The document of a line, for messages."""

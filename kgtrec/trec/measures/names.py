@@ -212,8 +212,8 @@ def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list
 def canonical(name: str) -> str | None:
     """trec_eval's name of the one measure that a result key names, whatever its spelling.
 
-    ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for what is no measure,
-    or several, and for strings, which have no mean.
+    ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for what is not a
+    measure, or several, and for strings, which have no mean.
     """
     found = key_column(name)
     return None if found is None else found.name

@@ -44,7 +44,7 @@ class EvalOptions:
     Raises
     ------
     UsageError
-        A level or a number of documents below 0 or that is no whole number within 64 bits, or a
+        A level or a number of documents below 0 or that is not a whole number within 64 bits, or a
         version other than 9 and 10.
     """
 
@@ -60,7 +60,7 @@ class EvalOptions:
         for name in ("level", "collection", "most", "compat"):
             value = getattr(self, name)
             if not (is_whole(value) or (name == "most" and value is None)):
-                raise UsageError(f"{name}={value!r} is no whole number within 64 bits; give one")
+                raise UsageError(f"{name}={value!r} is not a whole number within 64 bits; give one")
         if self.level < 0:
             raise UsageError(
                 f"the level of relevance (-l) is {self.level}; it must be 0 or more, because "

@@ -348,7 +348,7 @@ def test_other_questions_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "mend"),
+    ("key", "hint"),
     [
         ("both.realistic.micro.amri", "both.realistic.micro.mr"),
         ("both.realistic.micro.adjusted_hits@10", "both.realistic.micro.hits@10"),
@@ -358,10 +358,10 @@ def test_other_questions_are_refused() -> None:
         ("both.macro.bpref", "--qrels"),
     ],
 )
-def test_measures_without_items_name_one_that_has(key: str, mend: str) -> None:
+def test_measures_without_items_name_one_that_has(key: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         samples_of_ranks(systems(2), [key])
-    assert mend in str(caught.value)
+    assert hint in str(caught.value)
 
 
 def test_runs(tmp_path) -> None:

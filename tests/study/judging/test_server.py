@@ -162,9 +162,9 @@ def test_a_full_disk_takes_nothing_and_spoils_nothing(tmp_path: Path, monkeypatc
         ((-1, "Y"), "row -1"),
         ((True, "Y"), "row True"),
         ((0, "y"), "label 'y' is none"),
-        ((0, "Y", "a\tb"), "evidence is no text"),
-        ((0, "Y", "", "x" * 2001), "note is no text of at most 2,000"),
-        ((0, "Y", "\ud800"), "evidence is no text"),
+        ((0, "Y", "a\tb"), "evidence is not a text"),
+        ((0, "Y", "", "x" * 2001), "note is not a text of at most 2,000"),
+        ((0, "Y", "\ud800"), "evidence is not a text"),
     ],
 )
 def test_answers_that_no_sheet_can_hold_are_refused(tmp_path: Path, entry: tuple, words: str):
@@ -360,7 +360,7 @@ def test_other_sites_are_refused(server: Running):
         ({"row": 99, "label": "Y", "evidence": "", "note": ""}, 400, "row 99 is none"),
         ({"row": 1, "label": "Yes", "evidence": "", "note": ""}, 400, "label 'Yes'"),
         ({"row": 1, "label": "Y", "evidence": None, "note": ""}, 400, "must be texts"),
-        ({"row": 1, "label": "Y", "evidence": "a\nb", "note": ""}, 400, "evidence is no text"),
+        ({"row": 1, "label": "Y", "evidence": "a\nb", "note": ""}, 400, "evidence is not a text"),
         ({"row": 1, "label": "Y", "evidence": "x" * 70000, "note": ""}, 413, "too much"),
     ],
 )  # fmt: skip

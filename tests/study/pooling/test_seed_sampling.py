@@ -118,7 +118,7 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
         ({"size": 0}, "give 1 to 10"),
         ({"size": 11}, "give 1 to 10"),
         ({"share": 0.5, "size": 3}, "give one of them"),
-        ({"size": 1, "seed": "x"}, "seed 'x' is no whole number"),
+        ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
         ({"size": 1, "split": "dev"}, "no split 'dev'"),
     ],
 )
