@@ -71,8 +71,7 @@ def command(
     measure that is for other judgements than those of -R; 7 no query in both files.
     """
     with without_collector():
-        if given["ci"] is None:
-            _load_numpy_alone()
+        _load_numpy_alone()
         _evaluate(qrels, runs, form, show_engines, given)
 
 
