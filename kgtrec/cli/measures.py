@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.cli import _options as shared
 from kgtrec.errors import UsageError
 
 
 @click.command(short_help="What can be measured: the list, or one measure explained.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="json has the same fields.",
-)  # fmt: skip
+@shared.form("text", "json", text="json has the same fields.")
 def command(names: tuple[str, ...], form: str) -> None:
     """List every measure, or explain some: formula, range, direction, caveats, keys and aliases.
 

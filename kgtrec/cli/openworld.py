@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,15 +60,11 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="No models of yours: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
-    help="Of --study.",
-)  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text",
-    show_default=True, help="csv: one row for each sparsity, or checkpoint of the study.",
-)  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+@shared.seed("Of --study.")
+@shared.form(
+    "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
+)
+@shared.PLOT
 def command(
     files: tuple[str, ...],
     sparsities: tuple[float, ...],
@@ -209,7 +207,7 @@ def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
         _save(sparse_full(found.panels), plot)
     table = found.points() if form == "csv" else found.table()
     texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(found)}
-    click.echo(texts[form]().rstrip("\n"))
+    echo(texts[form]())
 
 
 def _show(found: Comparison, form: str, plot: str | None) -> None:
@@ -225,7 +223,7 @@ def _show(found: Comparison, form: str, plot: str | None) -> None:
         "json": lambda: dump_json(found.to_dict()),
         "text": lambda: str(found),
     }
-    click.echo(texts[form]().rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(texts[form]())
 
 
 def _save(figure: Figure, path: str) -> None:

@@ -97,8 +97,8 @@ def test_per_query_lines_then_summary_in_table_order(invoke: Invoke, files) -> N
         + line("P_2", "all", "0.5000") + line("map_cut_20", "all", "0.6250")
     )  # fmt: skip
     assert result.stderr == (
-        "kgtrec eval: 1 of 3 queries of the qrels are not in the run; they are left out\n"
-        "kgtrec eval: 1 of 3 queries of the run are not in the qrels; they are left out\n"
+        "kgtrec: 1 of 3 queries of the qrels are not in the run; they are left out\n"
+        "kgtrec: 1 of 3 queries of the run are not in the qrels; they are left out\n"
     )
 
 

@@ -210,7 +210,7 @@ def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
 
 def test_ties_go_by_name_and_are_said(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, "g a 1, g b 0", "a", "b", score=1.0)
-    note = "kgtrec eval: 1 of 1 queries have ties that could change the asked measures\n"
+    note = "kgtrec: 1 of 1 queries have ties that could change the asked measures\n"
     for form, measure, value in (
         ("qrels_prefs", "prefs_simp", "1.0000"), ("qrels_jg", "map_avgjg", "0.5000")
     ):  # fmt: skip
