@@ -141,7 +141,7 @@ def sheets(
         by_relation=by_relation,
     )  # fmt: skip
     for path in write_new_sheets(output, {one.file_name: one.items for one in made}):
-        click.echo(path)
+        echo(str(path))
     left = len(pooled) - len(asked)
     note(
         f"{len(asked):,} triples to judge, {left:,} left out (rule, sample, depth, judged before); "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
 from kgtrec.errors import UsageError
 
 
@@ -28,7 +29,7 @@ def command(names: tuple[str, ...], form: str) -> None:
     from kgtrec.measures.help import describe, explained, listed, overview
 
     if not names:
-        click.echo(dump_json(overview()) if form == "json" else listed())
+        echo(dump_json(overview()) if form == "json" else listed())
         return
     found, problems = [], []
     for name in names:
@@ -39,6 +40,6 @@ def command(names: tuple[str, ...], form: str) -> None:
     if problems:
         raise UsageError("; ".join(problems))
     if form == "json":
-        click.echo(dump_json(found[0] if len(found) == 1 else found))
+        echo(dump_json(found[0] if len(found) == 1 else found))
     else:
-        click.echo("\n\n".join(map(str, found)))
+        echo("\n\n".join(map(str, found)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import note
+from kgtrec.cli._output import echo, note
 
 
 @click.command(short_help="Draw seed triples from a test split.")
@@ -53,6 +53,6 @@ def command(
         read_graph(graph), share, size=size, seed=seed, split=split, by_relation=by_relation
     )
     sample.write(output)
-    click.echo(sample.table().to_text())
-    click.echo(f"\nKL({split} || sample) of the relation distributions: {sample.divergence:.4f}")
+    echo(sample.table().to_text())
+    echo(f"\nKL({split} || sample) of the relation distributions: {sample.divergence:.4f}")
     note(f"{len(sample):,} seed triples written to {output}")
