@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def command(
     kgtrec openworld --study small --plot curves.pdf
     """
     if study is not None:
-        _keep_blas_single()
+        keep_blas_single()
     if plot is not None:
         from kgtrec.plots.style import check_plot
 
@@ -183,13 +183,6 @@ def _sparsities(
     if train_share is None:
         raise UsageError("--density needs --train-share here: the share of facts outside the test")
     return tuple(sparsity_of_density(density, train_share) for density in densities)
-
-
-def _keep_blas_single() -> None:
-    # The study's products are small: threads of the BLAS cost more than they give, and on a busy
-    # machine wait for one another. It reads this when numpy is loaded, which is later.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
 
 
 def _run_study(size: str, seed: int) -> FamilyStudy:

@@ -10,6 +10,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
     _check_options(given, figures, len(files) < 3)
     _check_figures(files, given, figures)
-    _keep_blas_single()
+    keep_blas_single()
     from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
@@ -263,9 +264,3 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
                     f"{file!r} is not a file of ranks, as `kgtrec rank -o` writes them; if it is a "
                     "TREC run, add --qrels QRELS"
                 )
-
-
-def _keep_blas_single() -> None:
-    # Products here are small, and the threads are ours: those of the BLAS would be in their way.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")

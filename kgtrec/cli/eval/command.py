@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli._output import echo, note
-from kgtrec.cli._process import without_collector
+from kgtrec.cli._process import keep_blas_single, without_collector
 from kgtrec.cli.eval import options
 from kgtrec.errors import UsageError
 
@@ -72,7 +70,7 @@ def command(
     measure that is for other judgements than those of -R; 7 no query in both files.
     """
     with without_collector():
-        _load_numpy_alone()
+        keep_blas_single()
         _evaluate(qrels, runs, form, show_engines, given)
 
 
@@ -94,17 +92,6 @@ def _evaluate(
         for text in _notes(run, request) + [_engines(run)] * engines:
             note(start + text)
     _say_ignored([name for name in request.measures or () if not name.startswith("kg_")])
-
-
-def _load_numpy_alone() -> None:
-    """Without the threads of its linear algebra, which cost more than reading a small run."""
-    name = "OPENBLAS_NUM_THREADS"
-    if name not in os.environ and "numpy" not in sys.modules:
-        os.environ[name] = "1"
-        try:
-            import numpy  # noqa: F401
-        finally:
-            del os.environ[name]
 
 
 def _print(scored: Sequence[Scored], request: Request, form: str) -> None:
