@@ -303,7 +303,8 @@ OWN = {
     "trec_list.c": {"trec_file.h"},
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
-    f"isa_{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
+    f"isa_{part}_body.h"
+    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")
