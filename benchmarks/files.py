@@ -1,4 +1,4 @@
-"""P1: files written and read, against the plainest program that does as much."""
+"""P1 and P3: files written and read, against the plainest program that does as much."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from bandwidth import NoCompiler, compiled_library
-from data import N_ENTITIES, SEED
+from data import N_ENTITIES, SEED, fb15k_237
 from rows import Row, Settings, at_most, require
-from timing import Contestant, compete
+from timing import Contestant, Timings, compete
 
 import kgtrec
 from kgtrec.graph.labels import Labels
@@ -125,4 +125,47 @@ def _write_peak(n_queries: int, path: Path) -> int:
     return int(done.stdout)
 
 
-BARS = {"P1": _p1}
+# ---- ranks ----
+
+
+def _p3(settings: Settings) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    graph = fb15k_237().graph
+    questions = graph.questions("test")
+    rng = np.random.default_rng(SEED)
+    entities, queries = (
+        rng.normal(size=(n, 16)).astype(np.float32) for n in (graph.n_entities, len(questions))
+    )
+    ranks = kgtrec.evaluate(kgtrec.Factors(queries, entities), questions).ranks
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder, "ours"), Path(folder, "theirs")
+        ranks.save(ours)
+        table = pq.read_table(ours)
+        options = {"compression": "zstd", "write_page_checksum": True}
+        timings = compete(
+            {
+                "save": Contestant(lambda _: ranks.save(ours)),
+                "write": Contestant(lambda _: pq.write_table(table, theirs, **options)),
+                "load": Contestant(lambda _: kgtrec.Ranks.load(ours)),
+                "read": Contestant(lambda _: pq.read_table(ours, page_checksum_verification=True)),
+            },
+            rounds=3 if settings.quick else 15,
+        )
+        require(ours.read_bytes() == theirs.read_bytes(), "the files differ")
+    return [
+        _by_cpu("P3", f"Ranks.save, {len(ranks):,} instances", timings, "save", "write", 2),
+        _by_cpu("P3", "Ranks.load of them", timings, "load", "read", 2),
+    ]
+
+
+def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, bar: float) -> Row:
+    """The least CPU time of each: what else the machine does only adds to it."""
+    milliseconds = {name: 1e3 * min(timings.cpu[name]) for name in (ours, theirs)}
+    return at_most(
+        bar_id, what, f"{milliseconds[ours]:.1f} ms", f"{milliseconds[theirs]:.1f} ms",
+        milliseconds[ours] / milliseconds[theirs], bar, **timings.detail(ours, theirs),
+    )  # fmt: skip
+
+
+BARS = {"P1": _p1, "P3": _p3}

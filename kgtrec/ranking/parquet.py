@@ -4,8 +4,9 @@ metadata."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError
+from kgtrec.graph.labels import Labels
 
-__all__ = ["first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
+__all__ = ["encoded_labels", "first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
@@ -36,7 +38,7 @@ def write_ranks(
     import pyarrow.parquet as pq
 
     table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
-    table["side"] = _dictionary(columns["side"], ["head", "tail"])
+    table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
     if entity_labels is not None:
@@ -53,11 +55,11 @@ def write_ranks(
         )
 
 
-def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
+def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
+    """A column of the values, which are a pyarrow array of bytes, large or not, or of text."""
     import pyarrow as pa
 
-    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
-    values = pa.array(encoded, type=pa.binary())
+    values = values.cast(pa.binary())
     with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
         values = values.cast(pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
@@ -66,7 +68,20 @@ def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
 def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
     """A column of labels that holds only those in use."""
     used, codes = np.unique(ids, return_inverse=True)
-    return _dictionary(codes, [labels[int(i)] for i in used])
+    return _dictionary(codes, encoded_labels(labels, used))
+
+
+def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
+    """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
+    if isinstance(labels, (Labels, _EntityLabels)):
+        return labels.arrow_of(ids)
+    return _encoded(labels[i] for i in ids.tolist())
+
+
+def _encoded(labels: Iterable[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([label.encode("utf-8", "surrogateescape") for label in labels], pa.binary())
 
 
 def read_ranks(
@@ -106,6 +121,7 @@ def _read_table(path: str | PathLike[str]) -> Any:
 
 def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if len(set(table.column_names)) < table.num_columns:
         raise InputError("a column stands twice")
@@ -115,8 +131,8 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":
-            codes = column.cast(pa.string()).to_numpy(zero_copy_only=False)
-            columns["side"] = (codes == "tail").astype(np.int64)
+            tails = pc.equal(column.cast(pa.string()), "tail").fill_null(False)
+            columns["side"] = tails.to_numpy(zero_copy_only=False).astype(np.int64)
         elif column.null_count or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
         else:
@@ -146,25 +162,72 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     return header
 
 
-class _EntityLabels(dict[int, str]):
-    """Labels of the entities that stand in a ranks file, by id."""
+class _EntityLabels(Mapping[int, str]):
+    """Labels of the entities that stand in a ranks file, by id.
+
+    There are tens of thousands of them and few readers want any: they stay in their columns until
+    one is asked for.
+    """
+
+    def __init__(self, columns: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> None:
+        """Pairs of ids and labels, row by row; an id of several has the label of the first."""
+        self._columns = columns
+
+    @cached_property
+    def _distinct(self) -> tuple[npt.NDArray[np.int64], Any]:
+        """Ids, ascending, and a pyarrow array of their labels as bytes."""
+        import pyarrow as pa
+
+        ids, labels = [], []
+        for all_ids, column in self._columns:
+            first = np.unique(all_ids, return_index=True)[1]
+            ids.append(all_ids[first])
+            labels.append(_plain(column.take(pa.array(first))))
+        known, place = np.unique(np.concatenate(ids), return_index=True)
+        return known, pa.concat_arrays(labels).take(pa.array(place))
+
+    def arrow_of(self, ids: npt.NDArray[np.int64]) -> Any:
+        """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
+        import pyarrow as pa
+
+        known, labels = self._distinct
+        places = np.searchsorted(known, ids)
+        strangers = places == len(known)
+        strangers[~strangers] = known[places[~strangers]] != ids[~strangers]
+        if strangers.any():
+            raise KeyError(int(ids[np.argmax(strangers)]))
+        return labels.take(pa.array(places))
+
+    def __getitem__(self, number: int) -> str:
+        label: bytes = self.arrow_of(np.array([number]))[0].as_py()
+        return label.decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._distinct[0].tolist())
+
+    def __len__(self) -> int:
+        return len(self._distinct[0])
 
 
-def _entities(table: Any) -> Any:
+def _entities(table: Any) -> _EntityLabels | None:
     if "answer_label" not in table.column_names:
         return None
-    labels = _EntityLabels()
     missing = {"given", "answer", "given_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in ("given", "answer"):
-        _check_labels(table, f"{name}_label")
-        ids = table[name].to_numpy()
-        first = np.unique(ids, return_index=True)[1]
-        texts = table[f"{name}_label"].take(first).to_pylist()
-        decoded = (t if isinstance(t, str) else t.decode("utf-8", "surrogateescape") for t in texts)
-        labels.update(zip(ids[first].tolist(), decoded, strict=True))
-    return labels
+    for name in ("given_label", "answer_label"):
+        _check_labels(table, name)
+    names = ("answer", "given")
+    return _EntityLabels([(table[name].to_numpy(), table[f"{name}_label"]) for name in names])
+
+
+def _plain(column: Any) -> Any:
+    """A column of labels as one array of bytes."""
+    import pyarrow as pa
+
+    column = column.combine_chunks()
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return column.cast(pa.binary())
 
 
 def _check_labels(table: Any, name: str) -> None:
@@ -174,8 +237,7 @@ def _check_labels(table: Any, name: str) -> None:
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not any(check(plain) for check in (pa.types.is_string, pa.types.is_binary)):
         raise InputError(f"column {name!r} holds {plain}, where labels are text")
-    nulls = sum(value is None for value in table[name].unique().to_pylist())
-    if nulls:
+    if table[name].null_count:
         raise InputError(f"column {name!r} holds nulls, where labels are text")
 
 
