@@ -91,7 +91,8 @@ def read_ranks(
     table = _read_table(path)
     header = _header(path, table)
     try:
-        return _columns(table), header, _entities(table)
+        columns = _columns(table)
+        return columns, header, _entities(table, columns)
     except MemoryError:
         raise
     except Exception as error:  # pyarrow has errors of its own, and Python's
@@ -106,7 +107,7 @@ def _read_table(path: str | PathLike[str]) -> Any:
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
-            table = pq.read_table(file, page_checksum_verification=True)
+            table = pq.ParquetFile(file, page_checksum_verification=True).read()
         table.validate(full=True)  # what the file says of itself may lead out of its columns
         return table
     except MemoryError:
@@ -121,7 +122,6 @@ def _read_table(path: str | PathLike[str]) -> Any:
 
 def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if len(set(table.column_names)) < table.num_columns:
         raise InputError("a column stands twice")
@@ -131,13 +131,44 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":
-            tails = pc.equal(column.cast(pa.string()), "tail").fill_null(False)
-            columns["side"] = tails.to_numpy(zero_copy_only=False).astype(np.int64)
+            columns["side"] = _side_codes(column)
         elif column.null_count or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
         else:
-            columns[name] = column.to_numpy()
+            columns[name] = _numbers(column)
     return columns
+
+
+def _numbers(column: Any) -> npt.NDArray[Any]:
+    """A column of integers or truth values without nulls.
+
+    From its bytes: pyarrow's own `to_numpy` imports pandas, where it is installed.
+    """
+    import pyarrow as pa
+
+    parts = [np.zeros(0, np.dtype(str(column.type)))]
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        data = np.frombuffer(chunk.buffers()[1] or b"", np.uint8)
+        stop = chunk.offset + len(chunk)
+        if pa.types.is_boolean(chunk.type):
+            values = np.unpackbits(data, count=stop, bitorder="little").view(bool)
+        else:
+            values = data[: stop * parts[0].itemsize].view(parts[0].dtype)
+        parts.append(values[chunk.offset :])
+    return np.concatenate(parts)
+
+
+def _side_codes(column: Any) -> npt.NDArray[np.int64]:
+    """1 where the text is "tail", else 0; text by text in the few that a dictionary has."""
+    import pyarrow as pa
+
+    codes = [np.zeros(0, np.int64)]
+    for chunk in column.chunks:
+        texts, rows = chunk, np.arange(len(chunk))
+        if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
+            texts, rows = chunk.dictionary, _numbers(chunk.indices)
+        codes.append(np.array([text == "tail" for text in texts.to_pylist()], np.int64)[rows])
+    return np.concatenate(codes)
 
 
 def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
@@ -209,7 +240,7 @@ class _EntityLabels(Mapping[int, str]):
         return len(self._distinct[0])
 
 
-def _entities(table: Any) -> _EntityLabels | None:
+def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> _EntityLabels | None:
     if "answer_label" not in table.column_names:
         return None
     missing = {"given", "answer", "given_label"} - set(table.column_names)
@@ -218,7 +249,7 @@ def _entities(table: Any) -> _EntityLabels | None:
     for name in ("given_label", "answer_label"):
         _check_labels(table, name)
     names = ("answer", "given")
-    return _EntityLabels([(table[name].to_numpy(), table[f"{name}_label"]) for name in names])
+    return _EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
 
 
 def _plain(column: Any) -> Any:
