@@ -98,9 +98,11 @@ def _check_options(
     by: str | None, graph: str | None, labels: str | None, spread: bool, ratios: str | None
 ) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    from kgtrec.results.slices import parse_by
+    parts: tuple[str, ...] = ()
+    if by is not None:
+        from kgtrec.results.slices import parse_by
 
-    parts = parse_by(by) if by is not None else ()
+        parts = parse_by(by)
     wrong = [
         (labels is not None and "label" not in parts, "--labels goes with --by label"),
         (labels is None and "label" in parts, "--by label needs --labels FILE"),

@@ -238,6 +238,14 @@ class Labels(Sequence[str]):
         numbers = pa.array(np.arange(self._size, dtype=np.int64))
         return numbers.cast(pa.large_string()).cast(pa.large_binary())
 
+    def arrow_of(self, ids: npt.NDArray[Any]) -> Any:
+        """Labels of many ids as a pyarrow ``large_binary`` array; the ids must be in range."""
+        import pyarrow as pa
+
+        if self._array is not None:
+            return self._array.take(pa.array(ids))
+        return pa.array(ids).cast(pa.large_string()).cast(pa.large_binary())
+
     @cached_property
     def docnos(self) -> Labels:
         """Labels as they stand in TREC files (see `encode_docno`); self if all may stay."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
+from kgtrec.ranking.parquet import encoded_labels
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -121,8 +122,10 @@ def _labelled_triples(ranks: Ranks) -> list[Triple]:
     ends: list[NDArray[Any]] = [
         np.where(ranks.side == side, ranks.answer, ranks.given) for side in (0, 1)
     ]
-    used = np.unique(ends).tolist()
-    label = {number: str(entities[number]) for number in used}
+    used = np.unique(ends)
+    encoded = encoded_labels(entities, used).to_pylist()
+    names = (name.decode("utf-8", "surrogateescape") for name in encoded)
+    label = dict(zip(used.tolist(), names, strict=True))
     rows = zip(ends[0].tolist(), ranks.relation.tolist(), ends[1].tolist(), strict=True)
     return [(label[head], relations[relation], label[tail]) for head, relation, tail in rows]
 
