@@ -12,9 +12,10 @@ import numpy.typing as npt
 from kgtrec import _core
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
+from kgtrec.ranking.row_plan import Rows
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.row_plan import QuestionLists, Rows
+    from kgtrec.ranking.row_plan import QuestionLists
     from kgtrec.scores.factors import Factors
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 
 # Scratch for the best entities of the rows in flight, and rows per call, of a factorised model: a
 # call quantises the entities anew, which many rows share.
@@ -81,7 +83,7 @@ class NativeRanking:
             lists.removed.offsets,
             lists.removed.ids,
             position,
-            None if position is None else np.argsort(position).astype(np.int32),
+            lists.by_name,
             lists.n_entities,
             None if candidate_lists is None else candidate_lists.of[plan.question],
             None if candidate_lists is None else candidate_lists.lists.offsets,
@@ -102,6 +104,27 @@ class NativeRanking:
         self.counts[:, targets] = 0
         self.target_nan[targets] = False
         self.nan_count[start:stop] = 0
+
+    def selected(self, rows: Int64) -> tuple[NativeRanking, Int64]:
+        """Some rows, in an order of their own, as a ranking apart, and their questions."""
+        plan = self.plan.selected(rows)[0]
+        every = np.arange(len(rows))
+        own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
+        lists = self.lists.selected(plan.question)
+        depth = self.best_ids.shape[1]
+        return NativeRanking(lists, own, depth, self.dtype, self.threads), plan.question
+
+    def take_over(self, part: NativeRanking, rows: Int64) -> None:
+        """What a ranking of some rows has found (see `selected`)."""
+        plan, targets = self.plan.selected(rows)
+        self.counts[:, targets] = part.counts
+        self.target_nan[targets] = part.target_nan
+        self.nan_count[rows] = part.nan_count
+        listed = plan.slot >= 0
+        slots = plan.slot[listed]
+        self.best_ids[slots] = part.best_ids[listed]
+        self.best_scores[slots] = part.best_scores[listed]
+        self.best_length[slots] = part.best_length[listed]
 
     def rank_rows(
         self,
