@@ -226,7 +226,7 @@ WRONG = [
     ((RANKS[0], RANKS[0]), UsageError, "is named twice"),
     ((*RANKS, "-m", "both.micro.amri"), UsageError, "is not a mean over items"),
     ((*RANKS, "-m", "both.macro.bpref"), UsageError, "--qrels"),
-    ((*RANKS, "-m", "map"), UsageError, "no measure 'map'"),
+    ((*RANKS, "-m", "mapp"), UsageError, "no measure 'mapp'"),
     ((*RANKS, "--stability", "--discriminative"), UsageError, "ask for one"),
     ((*RANKS, "--stability", "--test", "t"), UsageError, "--test has no part"),
     ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
