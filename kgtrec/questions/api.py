@@ -79,6 +79,7 @@ class Graph(GraphData):
         unknown: str = "error",
         entities: npt.ArrayLike | None = None,
         relations: npt.ArrayLike | None = None,
+        columns: Any = None,
     ) -> Questions:
         """Questions that the triples of a split ask, with their answers and known entities.
 
@@ -107,13 +108,18 @@ class Graph(GraphData):
         entities, relations : sequence of int, optional
             Evaluate only triples with head and tail among these entities, and a relation among
             these; the entities are also the candidates (PyKEEN's restriction).
+        columns : sequence of str or of int, or mapping of str to int, optional
+            The model's own numbering: the label or id of the entity of each score column, or the
+            column of each label (`entity_to_id`). By default columns go by id. What is given is
+            then ``questions.column`` in the model's numbers. Every entity has one column.
 
         Raises
         ------
         UsageError
             On a split, filter or side that does not exist, or a split without triples.
         InputError
-            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple.
+            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple;
+            if `columns` name an entity twice, not at all, or one that the graph lacks.
 
         Warns
         -----
@@ -121,7 +127,7 @@ class Graph(GraphData):
             If a split is left out of a filter that is not empty.
         """
         how = Filter(filter, filter_splits, extra_known, known, unknown)
-        return build_questions(Questions, self, split, sides, how, entities, relations)
+        return build_questions(Questions, self, split, sides, how, entities, relations, columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,6 +175,8 @@ class Questions(QuestionData):
         among, its answer included; None if it was not.
     details : dict
         What else there is to tell of filter and restriction, in plain JSON types.
+    column_of : ndarray of int64, shape (n_entities,), or None
+        The column of each entity in rows of scores; None: columns go by id.
     """
 
     graph: Graph

@@ -104,6 +104,11 @@ def restrict(
             "restrict by entities, by heads and tails, by type_constraints, or by candidates: "
             "one of them"
         )
+    if columns == "candidates" and questions.column_of is not None:
+        raise UsageError(
+            "these questions declare the columns of all entities (columns=), and columns="
+            "'candidates' says that rows hold the candidates alone; leave one of them out"
+        )
     if columns == "candidates" and "candidates" not in asked:
         raise UsageError("columns='candidates' needs candidates: one list per question")
     if questions.candidate_lists is not None and questions.candidate_lists.kind != "entities":

@@ -69,6 +69,8 @@ class QuestionData:
         among, its answer included; None if it was not.
     details : dict
         What else there is to tell of filter and restriction, in plain JSON types.
+    column_of : ndarray of int64, shape (n_entities,), or None
+        The column of each entity in rows of scores; None: columns go by id.
     """
 
     graph: GraphData
@@ -90,6 +92,7 @@ class QuestionData:
     outside: npt.NDArray[np.bool_] | None = None
     full_candidates: Int64 | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    column_of: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.side)
@@ -105,6 +108,11 @@ class QuestionData:
     def n_entities(self) -> int:
         """Number of entities of the graph, which is the width of a score row."""
         return self.graph.n_entities
+
+    @property
+    def column(self) -> Int64:
+        """The given entity as the model numbers it, which is its column: int64, shape (Q,)."""
+        return self.entity if self.column_of is None else self.column_of[self.entity]
 
     @property
     def n_instances(self) -> int:

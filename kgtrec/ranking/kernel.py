@@ -36,6 +36,8 @@ Int64 = npt.NDArray[np.int64]
 # call quantises the entities anew, which many rows share.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
+# Score rows put into id order at a time by a thread: they are ranked while they are in its cache.
+_REORDERED_BYTES = 1 << 19
 _MOST_THREADS = 256  # systems refuse to start any number of them
 
 
@@ -136,17 +138,22 @@ class NativeRanking:
         target_scores: Float64 | None = None,
     ) -> None:
         """Rank a block of score rows, of all entities or of a range with given answer scores."""
+        column_of = self.lists.column_of
+        row_bytes = max(1, block.shape[1] * block.itemsize)
+        height = len(block) if column_of is None else max(1, _REORDERED_BYTES // row_bytes)
 
         def rank_part(low: int, high: int) -> None:
-            _core.rank_rows(
-                self._task,
-                block[low - start : high - start],
-                self.dtype,
-                low,
-                negate=negate,
-                first_entity=first_entity,
-                target_scores=target_scores,
-            )
+            for first in range(low, high, height):
+                rows = block[first - start : min(first + height, high) - start]
+                _core.rank_rows(
+                    self._task,
+                    rows if column_of is None else rows.take(column_of, axis=1),
+                    self.dtype,
+                    first,
+                    negate=negate,
+                    first_entity=first_entity,
+                    target_scores=target_scores,
+                )
 
         share_rows(rank_part, _even_parts(start, start + len(block), self.threads), self.threads)
 

@@ -36,6 +36,7 @@ def rank(
     rows: str = "questions",
     higher_is_better: bool = True,
     nan: str = "error",
+    columns: Any = None,
     progress: bool | None = None,
 ) -> tuple[Ranks, Run]:
     """Rank every answer of every question by a source of scores.
@@ -51,7 +52,7 @@ def rank(
         the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
         files or `Factors` may also have the rows of all questions of the split.
     questions : Questions
-    run_depth, threads, rows, higher_is_better, nan
+    run_depth, threads, rows, higher_is_better, nan, columns
         As for `Ranker`.
     progress : bool, optional
         A progress bar on standard error: None shows one on a terminal, for work that takes a while.
@@ -74,7 +75,13 @@ def rank(
     if isinstance(source, Mapping):
         rows = "instances"  # a matrix per side has a row per triple
     ranker = Ranker(
-        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
+        questions,
+        run_depth,
+        threads,
+        rows=rows,
+        higher_is_better=higher_is_better,
+        nan=nan,
+        columns=columns,
     )
     found = as_source(source, questions, ranker.batches, ranker.n_rows)
     found = _wanted_rows(found, ranker)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.columns import column_of_entity
 from kgtrec.questions.questions import describe_question, places_of
 from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
 from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
@@ -48,6 +49,9 @@ class Batch:
         1 = tail (entity, r, ?).
     question : ndarray of int64
         Index of each row's question.
+    column : ndarray of int64
+        The given entity as the model numbers it: its score column (``entity`` unless `columns`
+        declare another order).
     """
 
     start: int
@@ -56,6 +60,7 @@ class Batch:
     relation: Int64
     side: Int64
     question: Int64
+    column: Int64
     owner: Ranker = field(repr=False)
 
     def __len__(self) -> int:
@@ -88,6 +93,8 @@ class Ranker:
     duplicates : {"error", "ignore"}
         What a row is that comes a second time: an error, or passed over unread, as distributed
         samplers repeat rows to fill their last batches.
+    columns : sequence of str or of int, or mapping of str to int, optional
+        The model's own numbering, as for `Graph.questions`, if the questions do not declare it.
 
     Notes
     -----
@@ -113,6 +120,7 @@ class Ranker:
         higher_is_better: bool = True,
         nan: str = "error",
         duplicates: str = "error",
+        columns: Any = None,
     ) -> None:
         _check_questions(questions)
         if rows not in ("questions", "instances"):
@@ -124,7 +132,9 @@ class Ranker:
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self._lists, self._plan = QuestionLists.of(questions), plan_rows(questions, rows)
+        self._column_of = _declared_columns(questions, columns)
+        self._lists = QuestionLists.of(questions, self._column_of)
+        self._plan = plan_rows(questions, rows)
         self._claims = RowClaims(self._plan.n_rows, duplicates, self._describe_row)
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # of the kernels of rows that were merged
@@ -154,13 +164,15 @@ class Ranker:
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
         questions, question = self.questions, self._plan.question[start:stop]
+        entity = questions.entity[question]
         return Batch(
             start,
             stop,
-            entity=questions.entity[question],
+            entity=entity,
             relation=questions.relation[question],
             side=questions.side[question],
             question=question,
+            column=entity if self._column_of is None else self._column_of[entity],
             owner=self,
         )
 
@@ -297,6 +309,8 @@ class Ranker:
                 f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
+        if self._column_of is not None:
+            factors = factors.reordered(self._column_of)
         claim = object()
         try:
             rows = np.arange(self.n_rows)
@@ -416,3 +430,19 @@ def _check_questions(questions: Any) -> None:
             f"questions are of type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
+
+
+def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
+    """The score column of each entity, if it is declared by the questions or for this ranking."""
+    if columns is None:
+        return questions.column_of
+    if questions.column_of is not None:
+        raise UsageError("the questions declare columns= already; declare them once")
+    if questions.n_columns != questions.n_entities or (
+        questions.candidate_lists is not None and questions.candidate_lists.columns is not None
+    ):
+        raise UsageError(
+            "rows of these questions hold their candidates alone (columns='candidates'); "
+            "columns= is the order of all entities"
+        )
+    return column_of_entity(columns, questions.graph.entities)

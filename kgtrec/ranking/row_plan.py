@@ -34,6 +34,8 @@ class QuestionLists:
         Place of an entity's name in byte order; None: ids are in that order.
     by_name : ndarray of int32, shape (n_entities,), or None
         The entities in that order; made from `trec_order` if it is not at hand.
+    column_of : ndarray of int64, shape (n_entities,), or None
+        The score column of each entity; None: columns go by id.
     """
 
     n_entities: int
@@ -42,6 +44,7 @@ class QuestionLists:
     candidate_lists: CandidateLists | None = None
     trec_order: npt.NDArray[np.int32] | None = None
     by_name: npt.NDArray[np.int32] | None = None
+    column_of: Int64 | None = None
 
     def __post_init__(self) -> None:
         if self.trec_order is not None and self.by_name is None:
@@ -51,7 +54,7 @@ class QuestionLists:
         return len(self.known)
 
     @classmethod
-    def of(cls, questions: Questions) -> QuestionLists:
+    def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
         """Those of all questions."""
         order = questions.graph.entities.trec_order
         return cls(
@@ -60,6 +63,7 @@ class QuestionLists:
             questions.removed,
             questions.candidate_lists,
             order,
+            column_of=column_of,
         )
 
     def selected(self, questions: Int64) -> QuestionLists:
@@ -75,7 +79,9 @@ class QuestionLists:
         )
 
     def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A row's scores in id order, where its columns are the question's candidates."""
+        """A row's scores in id order, whatever its columns stand for."""
+        if self.column_of is not None:
+            return scores[self.column_of]
         candidate_lists = self.candidate_lists
         if candidate_lists is None or candidate_lists.columns is None:
             return scores

@@ -33,6 +33,7 @@ def evaluate(
     rows: str = "questions",
     higher_is_better: bool = True,
     nan: str = "error",
+    columns: Any = None,
     progress: bool | None = None,
 ) -> Result:
     """Rank every answer and average.
@@ -57,6 +58,8 @@ def evaluate(
     higher_is_better : bool, default True
     nan : {"error", "worst"}
         What a NaN score does.
+    columns : sequence or mapping, optional
+        The model's own numbering of entities, as for `kgtrec.Ranker`.
     progress : bool, optional
         Progress bar on stderr; by default only on a terminal.
 
@@ -93,6 +96,7 @@ def evaluate(
         rows=rows,
         higher_is_better=higher_is_better,
         nan=nan,
+        columns=columns,
         progress=progress,
     )
     return checked_result(ranks, run, questions, asked)

@@ -30,6 +30,9 @@ class Factors:
         One vector per entity, in id order.
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
+    columns : sequence of int, optional
+        The model's own numbering: the id of the entity that each row of `entities` (and each bias)
+        belongs to; ``graph.entities.ids(labels)`` gives those of labels. By default, id order.
     metric : {"dot", "l2", "l1"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
         ``l1``: bias - (|q1 - x1| + |q2 - x2| + ...).
@@ -49,7 +52,15 @@ class Factors:
         Shapes or dtypes do not fit together.
     """
 
-    def __init__(self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot") -> None:
+    def __init__(
+        self,
+        queries: Any,
+        entities: Any,
+        bias: Any = None,
+        metric: str = "dot",
+        *,
+        columns: Any = None,
+    ) -> None:
         if metric not in METRICS:
             raise UsageError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
         arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
@@ -64,6 +75,9 @@ class Factors:
             raise InputError(
                 f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one each"
             )
+        if columns is not None:
+            column_of = _inverse_of(columns, len(arrays[1]))
+            arrays[1:] = [array[column_of] for array in arrays[1:]]
         double = any(array.dtype == np.float64 for array in arrays)
         dtype = np.dtype(np.float64 if double else np.float32)
         half = arrays[1].dtype == np.float16 and not double
@@ -93,12 +107,42 @@ class Factors:
             f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
         )
 
+    def reordered(self, rows: npt.NDArray[np.int64]) -> Factors:
+        """The same model with these rows of entities (and biases), in their order."""
+        bias = None if self.bias is None else self.bias[rows]
+        return Factors(self.queries, self.entities[rows], bias, self.metric)
+
     def scores(self, start: int = 0, stop: int | None = None) -> Array:
         """The scores of some rows, shape (rows, n_entities), with the bits that ranking sees."""
         queries = self.queries[start:stop]
         out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
         _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
         return out
+
+
+def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:
+    """Where each entity's row stands; InputError unless `columns` holds every id once."""
+    ids = np.asarray(columns)
+    if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):
+        raise InputError(
+            "columns of Factors are ids; graph.entities.ids(labels) gives those of labels, or "
+            "declare labels where they are ranked: rank(..., columns=labels)"
+        )
+    if ids.shape != (n,) or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"columns have shape {ids.shape} and dtype {ids.dtype}; give the id of the entity of "
+            f"each of the {n} rows of entities"
+        )
+    wrong = np.flatnonzero((ids < 0) | (ids >= n))
+    if len(wrong):
+        raise InputError(f"columns hold {ids[wrong[0]]}, which is not an id below {n}")
+    counts = np.bincount(ids, minlength=n)
+    if counts.max(initial=1) > 1:
+        twice, missing = np.flatnonzero(counts > 1)[0], np.flatnonzero(counts == 0)[0]
+        raise InputError(
+            f"columns hold {twice} twice and {missing} not at all; every entity has one row"
+        )
+    return np.argsort(ids)
 
 
 def _vectors(name: str, array: Any, ndim: int) -> Array:
