@@ -22,7 +22,8 @@ from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
 from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.row_claims import RowClaims, checked_rows, is_run
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
-from kgtrec.scores.arrays import as_array, score_dtype
+from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class Ranker:
             raise UsageError(
                 f"side={side!r} is not asked; these questions ask {self.questions.sides!r}"
             )
-        place = places_of(self.questions, as_array(triples, "triples"))
+        place = places_of(self.questions, as_array(to_host(triples), "triples"))
         if side == "tail" and self.questions.sides == "both":
             place = place + len(self.questions.triples)
         if self.rows == "instances":
@@ -218,7 +219,8 @@ class Ranker:
             From `batches` of this ranker; or the ids of any rows, in any order (`rows_of`).
         scores : array, shape (len(rows), n_entities)
             Rows as in `rows`, columns in entity-id order; float16, bfloat16, float32 or float64,
-            any strides, numpy or anything with DLPack or ``__array__``. They are read where they
+            any strides, numpy or anything with DLPack or ``__array__``. A torch tensor on a device
+            is copied piece by piece while the piece before is ranked; others are read where they
             stand: what is written to them before the call returns may or may not be ranked.
 
         Raises
@@ -235,19 +237,19 @@ class Ranker:
         kept, and it may be given again.
         """
         ids = self._row_ids(rows)
-        block = as_array(scores)
+        block = as_block(scores)
         expected = (len(ids), self.questions.n_columns)
-        if block.shape != expected:
+        if tuple(block.shape) != expected:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
             raise InputError(
-                f"scores have shape {block.shape} for {named}; expected {expected}: "
+                f"scores have shape {tuple(block.shape)} for {named}; expected {expected}: "
                 "a row per row of the batch, a column per entity (or per listed candidate)"
             )
-        dtype, claim = score_dtype(block), object()
+        dtype, claim = block_dtype(block), object()
         try:
             new = self._claims.take(claim, ids)
             if not new.all():
-                ids, block = ids[new], block[new]
+                ids, block = ids[new], block[np.flatnonzero(new).tolist()]
             if len(ids):
                 self._rank(ids, block, self._open(dtype))
                 self._claims.scored[ids] = True
@@ -262,17 +264,20 @@ class Ranker:
             raise UsageError("update needs a batch that came from this ranker's batches()")
         return np.arange(rows.start, rows.stop)
 
-    def _rank(self, ids: Int64, block: Array, state: NativeRanking) -> None:
+    def _rank(self, ids: Int64, block: Any, state: NativeRanking) -> None:
         """Rank rows that are claimed: where they stand, or apart if they are out of order."""
         settings: dict[str, Any] = {"higher_is_better": self.higher_is_better}
         if is_run(ids):
-            state.reset(int(ids[0]), int(ids[-1]) + 1)
-            rank_block(state, block, int(ids[0]), self._refuse, **settings)
+            first = int(ids[0])
+            state.reset(first, first + len(ids))
+            for start, piece in host_blocks(block):
+                rank_block(state, piece, first + start, self._refuse, **settings)
             return
         part, questions = state.selected(ids)
         refuse, own = self._refuse, questions.tolist()
         named = refuse and (lambda question, entity, more: refuse(own[question], entity, more))
-        rank_block(part, block, 0, named, **settings)
+        for start, piece in host_blocks(block):
+            rank_block(part, piece, start, named, **settings)
         state.take_over(part, ids)
 
     def _describe_row(self, row: int) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import to_host
 
 __all__ = ["RowClaims", "checked_rows", "is_run", "name_rows"]
 
@@ -111,6 +112,7 @@ class RowClaims:
 
 def checked_rows(rows: Any, n_rows: int) -> Int64:
     """Ids of rows, shape (n,); InputError if they are something else."""
+    rows = to_host(rows)
     ids = as_array(rows, "rows") if hasattr(rows, "__dlpack__") else np.asarray(rows)
     if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
         raise InputError(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import to_host
 
 __all__ = ["METRICS", "Factors"]
 
@@ -146,7 +147,7 @@ def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:
 
 
 def _vectors(name: str, array: Any, ndim: int) -> Array:
-    values = as_array(array, name)
+    values = as_array(to_host(array), name)
     if values.ndim != ndim or values.dtype.name not in ("float16", "float32", "float64"):
         raise InputError(
             f"{name} has shape {values.shape} and dtype {values.dtype}; "
