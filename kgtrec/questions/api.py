@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from kgtrec.errors import FilterWarning, UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.questions import candidates as lists
 from kgtrec.questions.filters import Filter, build_questions
@@ -128,6 +130,49 @@ class Graph(GraphData):
         """
         how = Filter(filter, filter_splits, extra_known, known, unknown)
         return build_questions(Questions, self, split, sides, how, entities, relations, columns)
+
+    def questions_by_filter(
+        self,
+        filters: Sequence[str | Iterable[str]] = ("raw", "valid", "test"),
+        split: str = "test",
+        **asked: Any,
+    ) -> dict[str, Questions]:
+        """The same questions under several filters, which one pass over the scores ranks.
+
+        Parameters
+        ----------
+        filters : sequence of str or of iterables of str
+            Each as `filter` of `questions`: a protocol or a split, or the names of splits.
+        split : str
+        **asked
+            As for `questions`.
+
+        Returns
+        -------
+        dict of str to Questions
+            By the name of the filter; of splits, their names with "+" between them. `kgtrec.rank`
+            and `kgtrec.evaluate` take it in place of questions.
+
+        Raises
+        ------
+        UsageError
+            No filter, one that stands twice, or what `questions` refuses.
+        """
+        if isinstance(filters, str):
+            filters = [filters]
+        found: dict[str, Questions] = {}
+        for each in filters:
+            chosen = each if isinstance(each, str) else tuple(each)
+            name = chosen if isinstance(chosen, str) else "+".join(chosen)
+            if name in found:
+                raise UsageError(f"filter {name!r} stands twice in filters; name each once")
+            with warnings.catch_warnings():
+                # Side by side and by name, nobody takes one filter for another.
+                warnings.simplefilter("ignore", FilterWarning)
+                found[name] = self.questions(split, filter=chosen, **asked)
+        if not found:
+            raise UsageError("filters names no filter; give some of 'raw', 'valid', 'test'")
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
