@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,10 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.devices import to_host
+from kgtrec.scores.formulas import Asked, Parts, build
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import QuestionData
 
 __all__ = ["METRICS", "Factors"]
 
@@ -91,6 +95,71 @@ class Factors:
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
 
+    @classmethod
+    def from_embeddings(
+        cls,
+        questions: QuestionData,
+        model: str,
+        *,
+        entity: Any,
+        relation: Any,
+        norm: str = "l2",
+        inverse: str = "none",
+        rows: str = "questions",
+        columns: Any = None,
+        bias: Any = None,
+        **more: Any,
+    ) -> Factors:
+        """A known embedding model over the questions that it is to be ranked for.
+
+        Parameters
+        ----------
+        questions : Questions
+        model : str
+            ``distmult``, ``complex``, ``transe``, ``rotate``, ``rescal``, ``cp``, ``simple``,
+            ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with its paper.
+        entity, relation : array, shape (n, dim)
+            Vectors of entities and relations, by id. Of complex models complex numbers, or all
+            real parts followed by all imaginary ones; of RotatE's relations also phases in
+            radians. RESCAL has a matrix per relation, QuatE all four parts one after another.
+        norm : {"l2", "l1"}
+            Of TransE's distance. Ranks by l2 and by its square are the same.
+        inverse : {"none", "offset", "interleaved"}
+            How head questions are answered: by the formula; or as tail questions of the inverse
+            relation, which is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` beside
+            ``2 r`` (PyKEEN).
+        rows : {"questions", "instances"}
+            What a query stands for, as for `Ranker`.
+        columns : sequence of int, optional
+            The id of the entity of each row of `entity`, if these are not by id.
+        bias : array, shape (n_entities,), optional
+            Added to every score of an entity.
+        **more : array
+            ``entity_tail`` of cp and simple: entities' vectors as tails; ``relation_inverse`` of
+            simple; ``core`` of tucker, shape (dim, relation dim, dim).
+
+        Raises
+        ------
+        UsageError
+            A model that is not known, or no product or distance of two vectors (TransH, ConvE and
+            others), with the reason; arrays that are missing or too many.
+        InputError
+            Shapes that do not fit the questions or one another.
+        """
+        arrays = {name: _embedding(name, array) for name, array in more.items()}
+        parts = Parts(_embedding("entity", entity), _embedding("relation", relation), arrays, norm)
+        dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
+        if columns is not None:
+            by_id = _inverse_of(columns, len(parts.entity))
+            own = {name: array[by_id] if name == "entity_tail" else array
+                   for name, array in arrays.items()}  # fmt: skip
+            parts = Parts(parts.entity[by_id], parts.relation, own, norm)
+        asked = _asked(questions, rows, inverse, parts)
+        if dtype != np.float64:
+            dtype = np.dtype(np.float32)
+        queries, table, metric = build(model, parts, asked)
+        return cls(queries.astype(dtype), table.astype(dtype), bias, metric)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """Computing type: float32 or float64."""
@@ -119,6 +188,45 @@ class Factors:
         out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
         _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
         return out
+
+
+def _embedding(name: str, array: Any) -> Array:
+    """An array of a model; InputError unless it is one."""
+    values = as_array(to_host(array), name)
+    if values.ndim < 2 or values.dtype.kind not in "fc":
+        raise InputError(
+            f"{name} has shape {values.shape} and dtype {values.dtype}; it must hold a vector (or "
+            "matrix) of floats or complex numbers per row"
+        )
+    return values
+
+
+def _asked(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> Asked:
+    """What each row asks of the model, with inverse relations as it has them."""
+    if rows not in ("questions", "instances"):
+        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
+    if inverse not in ("none", "offset", "interleaved"):
+        raise UsageError(
+            f"inverse={inverse!r} is unknown; choose 'none', 'offset' (r + n_relations) or "
+            "'interleaved' (2 r + 1)"
+        )
+    n_relations = questions.graph.n_relations
+    due = n_relations if inverse == "none" else 2 * n_relations
+    if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
+        raise InputError(
+            f"there are vectors of {len(parts.entity)} entities and {len(parts.relation)} "
+            f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
+            f"inverse={inverse!r} needs {due} relations"
+        )
+    number = np.arange(len(questions))
+    if rows == "instances":
+        number = questions.instance_question[questions.triple_rows]
+    relation, is_tail = questions.relation[number], questions.side[number] == 1
+    if inverse != "none":
+        step = 2 if inverse == "interleaved" else 1
+        turned = n_relations if inverse == "offset" else 1
+        relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
+    return Asked(questions.entity[number], relation, is_tail)
 
 
 def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:
