@@ -141,9 +141,9 @@ def _hole(p: Parts, a: Asked) -> Built:
 
 
 def _tucker(p: Parts, a: Asked) -> Built:
-    """TuckER (Balazevic et al. 2019): the core times h, r, t; core of shape (dim, relation dim, dim).
+    """TuckER (Balazevic et al. 2019): the core times h, r, t, without batch normalisation.
 
-    Without its batch normalisation and dropout.
+    The core has shape (dim, relation dim, dim).
     """
     core, dim = p.more["core"], p.entity.shape[1]
     _shaped("core", core, (dim, p.relation.shape[1], dim))
