@@ -125,13 +125,13 @@ def _count(
     """Negatives above, and tied with, each answer."""
     answer = directed(comparable(as_array(to_host(positive)), dtype), dtype, True)
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
-    _refuse_nan(np.isnan(answer), "y_pred_pos", 0)
+    _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
     for start, rows in host_blocks(negative):
         rows = comparable(rows, dtype)
         for row in range(0, len(rows), 1024):
             scores = directed(rows[row : row + 1024], dtype, True)
             low, high = start + row, start + row + len(scores)
-            _refuse_nan(np.isnan(scores).any(axis=1), "y_pred_neg", low)
+            _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
             own = answer[low:high, None]
             mask = True if counted is None else counted[low:high]
             greater[low:high] = ((scores > own) & mask).sum(axis=1)
@@ -184,8 +184,9 @@ def _ranks(
     columns = counts | {f"macro_{name}": values for name, values in counts.items()}
     columns |= {"triple": number, "question": number}
     columns |= {"side": nothing + (side == "tail")}
-    for name in ("relation", "given", "answer", "answer_popularity", "relation_popularity"):
-        columns[name] = nothing
+    columns |= dict.fromkeys(("relation", "given", "answer"), nothing)
+    # Unknown here: all alike, so that weights by popularity are none.
+    columns |= dict.fromkeys(("answer_popularity", "relation_popularity"), nothing + 1)
     flags = dict.fromkeys(("answer_nan", "macro_answer_nan"), np.zeros(n, dtype=bool))
     manifest = {
         "questions": {"sampled": True, "sides": side, "n_questions": n, "n_instances": n,
