@@ -146,6 +146,11 @@ class Ranker:
         """Rows of scores wanted in all."""
         return self._plan.n_rows
 
+    @property
+    def n_scored(self) -> int:
+        """Rows that have their scores by now."""
+        return int(self._claims.scored.sum())
+
     def batches(self, size: int = 512) -> Iterator[Batch]:
         """All rows, in their order, in batches of up to ``size``, each of one side alone.
 
