@@ -1,4 +1,4 @@
-"""P1 and P3: files written and read, against the plainest program that does as much."""
+"""P1, P3 and P6: graphs and files, against the plainest program that does as much."""
 
 from __future__ import annotations
 
@@ -34,6 +34,30 @@ run.cut(1).write(sys.argv[2])  # what is imported is not what writing costs
 before = peak_bytes()
 run.write(sys.argv[2])
 print(peak_bytes() - before)
+"""
+
+
+GRAPH = f"""
+import sys, time
+import numpy as np
+sys.path.append({str(Path(__file__).parent)!r})
+from memory import peak_bytes
+import kgtrec
+n, n_entities, n_relations = map(int, sys.argv[1:4])
+rng = np.random.default_rng({SEED})
+triples = np.empty((n, 3), np.int32)
+for start in range(0, n, 1 << 20):
+    for column, size in enumerate((n_entities, n_relations, n_entities)):
+        part = triples[start : start + (1 << 20), column]
+        part[:] = rng.integers(0, size, len(part))
+repeated = int(n * float(sys.argv[4]))
+triples[n - repeated :] = triples[:repeated]
+sizes = dict(n_entities=n_entities, n_relations=n_relations)
+kgtrec.Graph.from_arrays(triples[:9], **sizes)
+before, started = peak_bytes(), time.process_time()
+graph = kgtrec.Graph.from_arrays(triples, **sizes)
+print(time.process_time() - started, peak_bytes() - before)
+assert graph.duplicates["train"] >= repeated
 """
 
 
@@ -168,4 +192,37 @@ def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, ba
     )  # fmt: skip
 
 
-BARS = {"P1": _p1, "P3": _p3}
+# ---- graphs ----
+
+
+def _p6(settings: Settings) -> list[Row]:
+    n = 1_000_000 if settings.quick else 20_000_000
+    sizes = {"small keys": (2_000_000, 1_000, 0.0), "Freebase86m": (86_000_000, 14_824, 0.0),
+             "1 % repeated": (86_000_000, 14_824, 0.01)}  # fmt: skip
+    found: dict[str, tuple[float, float]] = {}
+    for _ in range(1 if settings.quick else 3):
+        for name, size in sizes.items():
+            seconds, peak = _graph_of(n, *size)
+            found[name] = min(found.get(name, (seconds, peak)), (seconds, peak))
+    least = found["small keys"][0]
+    memory = [
+        at_most("P6", f"graph of {n:,} triples, {name}: bytes a triple above the input",
+                f"{peak / n:.1f} B", "", peak / n, 26)
+        for name, (_, peak) in found.items()
+    ]  # fmt: skip
+    cpu = at_most("P6", "the same of Freebase86m's sizes: CPU, against small keys",
+                  f"{found['Freebase86m'][0]:.2f} s", f"{least:.2f} s",
+                  found["Freebase86m"][0] / least, 1.3)  # fmt: skip
+    return [*memory, cpu]
+
+
+def _graph_of(n: int, n_entities: int, n_relations: int, repeated: float) -> tuple[float, float]:
+    """CPU seconds, and bytes at the peak, in a process of its own."""
+    command = [sys.executable, "-c", GRAPH, *map(str, (n, n_entities, n_relations, repeated))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    require(done.returncode == 0, f"the graph failed: {done.stderr[-500:]}")
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak
+
+
+BARS = {"P6": _p6, "P1": _p1, "P3": _p3}
