@@ -40,6 +40,7 @@ WRONGS = {
     "pair_l1": "pair_l1_f32",
     "widen_f16": "widen_f16",
     "sort_keys": "sort_keys",
+    "transpose": "transpose_f32",
     "count_f16": "count_f16",
     "maxima": "maxima_f32",
     "rows": "kgt_rank_rows",
