@@ -1,19 +1,21 @@
-"""P1, P3 and P6: graphs and files, against the plainest program that does as much."""
+"""P1 to P3, P5 and P6: graphs and files, against the plainest program that does as much."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bandwidth import NoCompiler, compiled_library
-from data import N_ENTITIES, SEED, fb15k_237
-from rows import Row, Settings, at_most, require
+from data import FOLDER, N_ENTITIES, SEED, STAND_IN, fb15k_237, graph_at_hand
+from rows import Row, Settings, at_most, not_run, require
 from timing import Contestant, Timings, compete
 
 import kgtrec
@@ -195,6 +197,55 @@ def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, ba
 # ---- graphs ----
 
 
+def _p2(settings: Settings) -> list[Row]:
+    n = 1_000_000 if settings.quick else 20_000_000
+    what = f"read_graph of {n:,} triples, CPU"
+    if find_spec("polars") is None:
+        return [not_run("P2", what, "install .[bench]")]
+    threads = str(len(os.sched_getaffinity(0)))
+    os.environ.setdefault("POLARS_MAX_THREADS", threads)  # before its import, which reads it once
+    import polars
+
+    columns = {f"column_{i}": polars.Categorical for i in (1, 2, 3)}
+    options = {"separator": "\t", "has_header": False, "quote_char": None}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.txt")
+        _write_triples(path, n)
+        timings = compete(
+            {
+                "ours": Contestant(lambda _: kgtrec.read_graph(folder, progress=False)),
+                "polars": Contestant(
+                    lambda _: polars.read_csv(path, schema_overrides=columns, **options)
+                ),
+            },
+            rounds=3,
+        )
+    return [_by_cpu("P2", what, timings, "ours", "polars", 1)]
+
+
+def _write_triples(path: Path, n: int) -> None:
+    """Labels like Freebase's; popular heads and any tails, or the reverse."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    rng = np.random.default_rng(SEED)
+    n_entities, n_relations = n // 8, 1_000
+    names = pa.array([f"/m/0{i:07x}" for i in rng.permutation(n_entities)])
+    relations = pa.array([f"/people/person/relation_{i}" for i in range(n_relations)])
+    schema = pa.schema([(name, pa.string()) for name in "hrt"])
+    how = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    with csv.CSVWriter(path, schema, write_options=how) as file:
+        for start in range(0, n, 1 << 20):
+            size = min(1 << 20, n - start)
+            popular = (n_entities ** rng.random(size)).astype(np.int64) - 1
+            ends = np.stack([popular, rng.integers(0, n_entities, size)])
+            head, tail = rng.permuted(ends, axis=0)
+            relation = (n_relations ** rng.random(size)).astype(np.int64) - 1
+            columns = [names.take(pa.array(head)), relations.take(pa.array(relation)),
+                       names.take(pa.array(tail))]  # fmt: skip
+            file.write(pa.table(columns, schema=schema))
+
+
 def _p6(settings: Settings) -> list[Row]:
     n = 1_000_000 if settings.quick else 20_000_000
     sizes = {"small keys": (2_000_000, 1_000, 0.0), "Freebase86m": (86_000_000, 14_824, 0.0),
@@ -225,4 +276,43 @@ def _graph_of(n: int, n_entities: int, n_relations: int, repeated: float) -> tup
     return seconds, peak
 
 
-BARS = {"P6": _p6, "P1": _p1, "P3": _p3}
+# ---- a whole ranking ----
+
+
+def _p5(settings: Settings) -> list[Row]:
+    what = "kgtrec rank of FB15k-237's matrix, 1 thread, ranks saved: CPU, against the kernel's"
+    if graph_at_hand() == STAND_IN:
+        return [not_run("P5", what, STAND_IN)]
+    questions = fb15k_237().graph.questions("test")
+    n = len(questions)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores.npy")
+        shape = (n, questions.n_entities)
+        scores = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        rng = np.random.default_rng(SEED)
+        noise = rng.standard_normal(1 << 22, dtype=np.float32)
+        for row, start in zip(scores, rng.integers(0, len(noise) - shape[1], n), strict=True):
+            row[:] = noise[start : start + shape[1]]
+        rank = ["rank", "--graph", str(FOLDER), "--scores", str(path), "--threads", "1", "-q"]
+        command = [sys.executable, "-c", "from kgtrec.cli import main; main()", *rank]
+        command += ["-o", f"{folder}/x.ranks.parquet"]
+        rows = [np.arange(n)[start : start + 1_024] for start in range(0, n, 1_024)]
+
+        def kernel(ranker: Any) -> None:
+            for some in rows:
+                ranker.update(some, scores[some[0] : some[-1] + 1])
+
+        def ranker() -> Any:
+            return kgtrec.Ranker(questions, run_depth=0, threads=1)
+
+        timings = compete(
+            {
+                "whole": Contestant(lambda _: subprocess.run(command, check=True)),
+                "kernel": Contestant(kernel, prepare=ranker),
+            },
+            rounds=2 if settings.quick else 7,
+        )
+    return [_by_cpu("P5", what, timings, "whole", "kernel", 3)]
+
+
+BARS = {"P2": _p2, "P5": _p5, "P6": _p6, "P1": _p1, "P3": _p3}
