@@ -26,51 +26,9 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuestionData:
-    """Aggregated questions of one split as data; `kgtrec.Questions` adds restrictions.
+    """Aggregated questions of one split as data.
 
-    Q questions: the head side first, then the tail side, each in order of first appearance in
-    the split. An instance is one answer of one question; instances stand in the order of
-    ``answers.ids`` ("instance order").
-
-    Attributes
-    ----------
-    graph : GraphData
-    split : str
-        The evaluated split.
-    sides : {"head", "tail", "both"}
-    filter_splits : tuple of str
-        Splits whose triples count as known.
-    n_extra_known : int
-        Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int64, shape (Q,)
-        0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
-    entity, relation : ndarray of int64, shape (Q,)
-        The given entity and the relation.
-    answers : Csr
-        Entities that answer the question in the evaluated split.
-    known : Csr
-        Entities that answer it in any filter split or further known triple (micro filtering).
-    removed : Csr
-        Entities that answer it in a filter split other than the evaluated one, or in a further
-        known triple, but not in the evaluated split (macro filtering).
-    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``.
-    triple_rows : ndarray of int64, shape (n_instances,)
-        Instance of each (side, triple): all kept triples in split order with the head asked, then
-        all with the tail asked (of a single side, those alone).
-    kept : ndarray of int64, shape (n,), or None
-        Rows of the split that are evaluated; None: all of them.
-    candidate_lists : CandidateLists or None
-        Candidate lists, if the candidates are restricted.
-    outside : ndarray of bool, shape (n_instances,), or None
-        Instances whose answer is not in its list; None if there is no such instance.
-    full_candidates : ndarray of int64, shape (n_instances,), or None
-        Micro candidates of each instance before it was given a list of its own to be ranked
-        among, its answer included; None if it was not.
-    details : dict
-        What else there is to tell of filter and restriction, in plain JSON types.
-    column_of : ndarray of int64, shape (n_entities,), or None
-        The column of each entity in rows of scores; None: columns go by id.
+    `kgtrec.Questions`, which adds restrictions, says what the attributes are.
     """
 
     graph: GraphData

@@ -237,7 +237,7 @@ def assemble(
     *,
     rows: str,
     higher_is_better: bool,
-    **more: Any,
+    entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the very ones of one pass, from parts with all entities.
 
@@ -251,8 +251,8 @@ def assemble(
     rows : {"questions", "instances"}
         What a row stands for.
     higher_is_better : bool
-    **more
-        Further facts about the scores, for the manifest.
+    entity_ranges : int, optional
+        Ranges of entities that the scores came in, for the manifest.
 
     Raises
     ------
@@ -272,9 +272,11 @@ def assemble(
         "nan_count": sum(part.nan_count for part in ordered),
         "kernel_path": join_paths(part.path for part in ordered),
     }
+    if entity_ranges is not None:
+        described["entity_ranges"] = entity_ranges
     counts = np.concatenate([part.counts for part in ordered], axis=1)
     unscored = np.concatenate([part.answer_nan for part in ordered])
-    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described | more)
+    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)
     offsets, documents, scores = _by_question(ordered, plan.slot)
     run = Run(
         query_ids=questions.ids,

@@ -308,9 +308,12 @@ OWN = {
     "trec_file.h": {"trec_fields.h", "trec.h"},
     "trec_file.c": {"trec_file.h", "trec_decimal.h"},
     "trec_list.c": {"trec_file.h"},
+    "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
+    "trec_write.c": {"trec.h", "trec_decimal.h"},
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
-    f"isa_{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
+    f"isa_{part}_body.h"
+    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")
