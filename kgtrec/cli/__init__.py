@@ -53,6 +53,7 @@ COMMANDS = {
     "complete": "Judgements of a pool to qrels and a complete test split.",
     "convert": "A graph's questions and answers as TREC files.",
     "eval": "trec_eval's measures of a run file.",
+    "formats": "Formats of graphs and predictions that are read.",
     "measures": "What can be measured: the list, or one measure explained.",
 }
 

@@ -37,6 +37,10 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
     for name, decides, tell in _FACTS:
         if decides(ours) != decides(theirs):
             reasons.append(f"{name}: {tell(ours)} against {tell(theirs)}")
+    for name, say in _SCORING:
+        mine, its = (say(ranks.manifest.get("scores") or {}) for ranks in (one, other))
+        if mine != its and mine and its:
+            reasons.append(f"{name}: {mine} against {its}")
     if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
         reasons.append("questions, answers or candidates differ (their hashes do)")
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
@@ -99,6 +103,18 @@ _FACTS = (
     ("evaluated", _kept, _kept),
     ("answers at the worst rank", _outside, _outside),
 )
+
+
+def _unlinkable(facts: Mapping[str, Any]) -> str | None:
+    lists = facts.get("predictions")
+    if not lists:
+        return None
+    fate = {"place": "take a place", "drop": "are dropped"}
+    return fate[lists["unlinkable"]] if lists["n_unlinkable"] else None
+
+
+# What is said of scores, and how; None: it makes no difference.
+_SCORING = (("predictions that name no entity", _unlinkable),)
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:

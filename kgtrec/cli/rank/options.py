@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Asked", "Scoring", "files_written", "how_asked", "how_scored", "in_parts"]
+__all__ = [
+    "Asked",
+    "Scoring",
+    "files_written",
+    "how_asked",
+    "how_scored",
+    "in_parts",
+    "of_predictions",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -105,6 +113,22 @@ _HOW_SCORED = (
     click.option("--threads", type=click.IntRange(1), help="Threads; every core by default."),
 )  # fmt: skip
 
+_OF_PREDICTIONS = (
+    click.option(
+        "--predictions", metavar="FILE",
+        help="Lists of the best candidates in place of scores: of rule learners, language models, "
+        "or any system's run. Ranks are filtered by the graph.",
+    ),
+    click.option(
+        "--format", metavar="NAME",
+        help="Of the predictions: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec formats`).",
+    ),
+    click.option(
+        "--unlinkable", type=click.Choice(["place", "drop"]), default="place", show_default=True,
+        help="A prediction that names no entity takes a place in its list, or is left out.",
+    ),
+)  # fmt: skip
+
 _IN_PARTS = (
     click.option(
         "--shard", metavar="I/N",
@@ -138,6 +162,7 @@ files_written = _all_of(_FILES_WRITTEN)
 how_asked = _all_of(_HOW_ASKED)
 how_scored = _all_of(_HOW_SCORED)
 in_parts = _all_of(_IN_PARTS)
+of_predictions = _all_of(_OF_PREDICTIONS)
 
 
 @dataclass(frozen=True)
