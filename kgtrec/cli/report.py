@@ -47,7 +47,7 @@ FORMATS = ("table", "json", "csv", "latex", "markdown")
 )  # fmt: skip
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
-    help="Only this measure, such as both.realistic.micro.hits@10; repeatable.",
+    help="Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
 )  # fmt: skip
 def command(
     files: tuple[str, ...],
@@ -65,12 +65,12 @@ def command(
     \b
     kgtrec report ranks.parquet
     kgtrec report a.parquet b.parquet --format json
-    kgtrec report ranks.parquet --by relation -m both.realistic.micro.amri
+    kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
     kgtrec report ranks.parquet --by label --labels types.tsv
-    kgtrec report ranks.parquet --by relation --spread -m both.realistic.micro.mrr
+    kgtrec report ranks.parquet --by relation --spread -m mrr
     kgtrec report ranks.parquet --ratios other-test.txt
-    kgtrec report ranks.parquet --rank-types -m both.micro.mrr -m both.micro.agmri
+    kgtrec report ranks.parquet --rank-types -m mrr -m agmri
     """
     from kgtrec.cli._warnings import warn
     from kgtrec.measures import parse_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgtrec._internal.formats import Format, Formats
 
-__all__ = ["PREDICTIONS"]
+__all__ = ["PREDICTIONS", "Format"]
 
 _HERE = "kgtrec.predictions"
 

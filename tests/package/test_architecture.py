@@ -41,6 +41,7 @@ LAYERS = (
     "plots",
     "cluster",
     "demo",
+    "guides",
     "cli",
     "__main__",
 )

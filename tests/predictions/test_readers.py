@@ -262,7 +262,7 @@ def test_formats_are_listed_and_others_register(
     )
     (home / "kgtrec_other_reader.py").write_text(
         "from pathlib import Path\n"
-        "from kgtrec._internal.formats import Format\n"
+        "from kgtrec.predictions.formats import Format\n"
         "from kgtrec.predictions.jsonl import lists_of_records\n"
         'ROW = Format("pairs", "Pairs", "head, relation, tail", "kgtrec_other_reader:read")\n'
         "def read(path, questions):\n"

@@ -25,8 +25,9 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option("--qrels", metavar="QRELS", help="The files are TREC runs, to be judged by these.")
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
-    help="both.realistic.micro.hits@10, both.macro.map_cut_20, ...; with --qrels map, P.10, AP@20, "
-    "kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+    help="hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels "
+    "map, P.10, AP@20, kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 "
+    "and nDCG@20.",
 )  # fmt: skip
 @click.option(
     "--test", type=click.Choice(TESTS), default=None,
@@ -118,11 +119,11 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
 
     \b
     kgtrec compare distmult.parquet complex.parquet
-    kgtrec compare *.parquet -m both.realistic.micro.hits@10 --correction bh
+    kgtrec compare *.parquet -m hits@10 --correction bh
     kgtrec compare *.parquet --format latex > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
     kgtrec compare *.parquet --stability --plot sensitivity.pdf
-    kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
+    kgtrec compare *.parquet --discriminative -m mrr -m map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
     kgtrec compare --qrels complete.qrels --reproduction ours.run theirs.run
