@@ -15,16 +15,21 @@ _INDENT = " " * 12
 
 @click.command(short_help="Formats of graphs and predictions that are read.")
 def command() -> None:
-    """Print the formats of predictions that kgtrec reads: those that --format takes.
+    """Print the formats that kgtrec reads: of graphs, as --graph takes them, and of predictions,
+    which --format names.
+
+    A graph's folder says what it is by its file names, or is named with its format before it:
+    --graph rotate:DIR, with an order of columns --graph dgl-ke,htr:DIR.
 
     Other packages add rows by an entry point in the group that is named above each table.
 
     \b
     kgtrec formats
     """
+    from kgtrec.graph.formats import GRAPHS
     from kgtrec.predictions.formats import PREDICTIONS
 
-    click.echo(_listed(PREDICTIONS))
+    click.echo("\n".join(map(_listed, (GRAPHS, PREDICTIONS))), nl=False)
 
 
 def _listed(formats: Formats) -> str:
