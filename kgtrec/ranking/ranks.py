@@ -362,7 +362,7 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
                 f"part {number} has {name} {theirs.get(name)!r}, part 0 has {ours.get(name)!r}; "
                 "only ranks of the same graph, split, sides and filter can be joined"
             )
-    for name in ("dtype", "higher_is_better", "nan"):
+    for name in ("dtype", "higher_is_better", "nan", "tie_tolerance"):
         mine, its = (part.manifest.get("scores", {}).get(name) for part in (first, other))
         if mine != its:
             raise UsageError(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["check_graph", "comparable"]
+__all__ = ["check_graph", "comparable", "tolerance_told"]
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
@@ -105,6 +105,12 @@ _FACTS = (
 )
 
 
+def tolerance_told(facts: Mapping[str, Any]) -> str:
+    """What ties with an answer, of the manifest's facts about scores."""
+    found = facts.get("tie_tolerance")
+    return f"within {found['atol']:g} + {found['rtol']:g} |score|" if found else "equal scores"
+
+
 def _unlinkable(facts: Mapping[str, Any]) -> str | None:
     lists = facts.get("predictions")
     if not lists:
@@ -114,7 +120,7 @@ def _unlinkable(facts: Mapping[str, Any]) -> str | None:
 
 
 # What is said of scores, and how; None: it makes no difference.
-_SCORING = (("predictions that name no entity", _unlinkable),)
+_SCORING = (("predictions that name no entity", _unlinkable), ("ties", tolerance_told))
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
+from kgtrec.results.comparability import tolerance_told
 from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
 
 if TYPE_CHECKING:
@@ -90,7 +91,17 @@ def _header(result: Result) -> str:
         lines.append(
             f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
         )
-    return _wrapped([*lines, *_restrictions(facts), *_predictions(result)])
+    return _wrapped([*lines, *_restrictions(facts), *_predictions(result), *_tolerance(result)])
+
+
+def _tolerance(result: Result) -> list[str]:
+    scores = result.ranks.manifest.get("scores", {})
+    if not scores.get("tie_tolerance"):
+        return []
+    return [
+        f"Micro ranks count scores {tolerance_told(scores)} of the answer's as ties; ordinal and "
+        "macro ranks count equal ones alone."
+    ]
 
 
 def _predictions(result: Result) -> list[str]:

@@ -138,7 +138,9 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
 
 
 def labelled(result: Result, table: Table) -> Table:
-    """A table that says so, in its first heading, if the result's candidates were sampled."""
+    """A table that says so, in its first heading, if candidates were sampled or ties are wider."""
+    if result.ranks.manifest.get("scores", {}).get("tie_tolerance"):
+        table = replace(table, titles=(f"tolerant {table.titles[0]}", *table.titles[1:]))
     if not result.ranks.sampled:
         return table
     titles = (f"sampled {table.titles[0]}", *table.titles[1:])

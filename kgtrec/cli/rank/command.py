@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @shared.ranking_files("Ranks, as Parquet; with --shard the folder of the shards.")
 @options.how_asked
 @shared.HOW_SCORED
+@options.tolerance
 @options.in_parts
 @shared.QUIET
 def command(**given: Any) -> None:
@@ -62,6 +63,8 @@ def command(**given: Any) -> None:
         _rank_predictions(asked, given)
         return
     if given["shard"] is not None:
+        if scoring.atol or scoring.rtol:
+            raise UsageError("--atol and --rtol need whole rows; leave them or --shard out")
         _rank_shard(asked, scoring, given)
         return
     if given["by"] or given["memory"] or given["plan"]:
@@ -75,7 +78,19 @@ def _check_source(given: dict[str, Any]) -> None:
     if lists == (given["scores"] is not None):
         raise UsageError("give the answers' scores (--scores PATH) or lists (--predictions FILE)")
     others = (
-        ("rows", "lower_is_better", "nan", "threads", "shard", "plan", "by", "memory", "columns")
+        (
+            "rows",
+            "lower_is_better",
+            "nan",
+            "atol",
+            "rtol",
+            "threads",
+            "shard",
+            "plan",
+            "by",
+            "memory",
+            "columns",
+        )
         if lists
         else ("format", "unlinkable")
     )
@@ -120,6 +135,8 @@ def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str,
         rows=scoring.rows,
         higher_is_better=not scoring.lower_is_better,
         nan=scoring.nan,
+        atol=scoring.atol,
+        rtol=scoring.rtol,
         progress=show,
     )
     written = write_result(
