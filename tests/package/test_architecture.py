@@ -30,6 +30,7 @@ LAYERS = (
     "questions",
     "scores",
     "trec.files",
+    "predictions",
     "ranking",
     "trec.measures",
     "measures",
