@@ -102,4 +102,14 @@ def _k6(settings: Settings) -> list[Row]:
     return rows
 
 
-BARS = {"K6": _k6}
+def _k8(settings: Settings) -> list[Row]:
+    rows = []
+    for n_answers, bar in ((64, 4), (1000, 15)):
+        for kind in ("random", "tied"):
+            block = make_block(_n_rows(settings), kind, n_answers)
+            what = f"{n_answers:,} answers a row, {kind} scores"
+            rows.append(_row("K8", what, block.questions, block.scores, bar, settings))
+    return rows
+
+
+BARS = {"K6": _k6, "K8": _k8}
