@@ -114,6 +114,7 @@ KGT_LEVELS(f64, double)
     typedef struct {                                                                               \
         const kgt_kernel *kernel;                                                                  \
         const kgt_task *task;                                                                      \
+        const int64_t *slot; /* as in kgt_best */                                                  \
         T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
         int32_t *selected, *held;                                                                  \
         /* Per target of the rows in flight: scores, and what the pass has counted. */             \
@@ -128,8 +129,9 @@ KGT_LEVELS(f64, double)
         kgt_top_##suffix *tops;                                                                    \
         kgt_key_##suffix *keys;                                                                    \
     } kgt_worker_##suffix;                                                                         \
+    /* best NULL: only target scores are wanted. */                                                \
     kgt_status kgt_worker_open_##suffix(kgt_worker_##suffix *worker, const kgt_task *task,         \
-                                        int64_t first_row, int64_t n_rows, int64_t depth,          \
+                                        int64_t first_row, int64_t n_rows, const kgt_best *best,   \
                                         int64_t n_tops);                                           \
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                   \
     /* The scores of those of its targets that a row holds, to their places in out. */             \

@@ -5,7 +5,8 @@
 #include "rank_levels_body.h"
 
 kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, int64_t first_row,
-                               int64_t n_rows, int64_t depth, int64_t n_tops) {
+                               int64_t n_rows, const kgt_best *best, int64_t n_tops) {
+    const int64_t depth = best ? best->depth : 0;
     int64_t targets = 1, known = 1;
     for (int64_t row = first_row; row < first_row + n_rows; row++) {
         const int64_t question = task->row_question[row];
@@ -18,8 +19,10 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     }
     const size_t n_targets = (size_t)targets, in_flight = n_targets * KGT_FLIGHT;
     const size_t stretch = KGT_STRETCH + KGT_SLACK, maxima = KGT_MAXIMA(KGT_STRETCH);
-    *worker =
-        (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task, .most_targets = targets};
+    *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(),
+                               .task = task,
+                               .slot = best ? best->slot : NULL,
+                               .most_targets = targets};
     worker->stretch = kgt_allocate(
         stretch + KGT_BLOCK + KGT_SLACK + 2 * maxima + (size_t)known + in_flight, sizeof(T));
     worker->selected = kgt_allocate(stretch + (size_t)known, sizeof(int32_t));
@@ -207,14 +210,43 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
 
 /* ---- the row ---- */
 
-static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span removed,
-                          int64_t task_row, const kgt_nans *nans) {
-    for (int64_t i = 0; i < row->n; i++) {
-        const T value = FN(value)(worker, row, i);
-        const int32_t id = (int32_t)kgt_row_id(row, i);
-        if (value == value || kgt_holds(removed, id)) continue;
-        if (nans->count[task_row]++ == 0) nans->first_entity[task_row] = id;
+/* The first NaN of a candidate among n scores from place `start` on; -1 if there is none. */
+static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int64_t n,
+                             kgt_span outside, kgt_span targets) {
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] == x[i]) continue;
+        const int32_t id = (int32_t)kgt_row_id(row, start + i);
+        if (!kgt_holds(outside, id) || kgt_holds(targets, id)) return id;
     }
+    return -1;
+}
+
+/* Counts the NaN of a row that holds some: what is not a number, less what is not a candidate. */
+static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
+                          const kgt_nans *nans) {
+    const kgt_task *task = worker->task;
+    const kgt_csr filter = worker->slot[task_row] >= 0 ? task->removed : task->known;
+    const kgt_span outside =
+        kgt_span_within(kgt_span_of(filter, task->row_question[task_row]), row);
+    const kgt_span targets = kgt_span_of(task->targets, task_row);
+    const T lowest = -INFINITY;
+    int64_t count = 0, first = -1, greater = 0;
+    for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
+        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
+        const T *x = FN(fetch)(worker, row, start, n, worker->stretch);
+        int64_t numbers = 0;
+        worker->kernel->OPS.count(x, (size_t)n, &lowest, 1, &greater, &numbers, NULL);
+        count += n - numbers;
+        if (numbers < n && first < 0 && nans->count[task_row] == 0)
+            first = FN(first_nan)(row, x, start, n, outside, targets);
+    }
+    for (int64_t i = 0; i < outside.n; i++) {
+        const int64_t place = kgt_row_place(row, outside.ids[i]);
+        const T value = place < 0 ? 0 : FN(value)(worker, row, place);
+        count -= value != value && !kgt_holds(targets, outside.ids[i]);
+    }
+    if (first >= 0) nans->first_entity[task_row] = (int32_t)first;
+    nans->count[task_row] += count;
 }
 
 /* Few answers, and scores that need not be copied: compared in a single pass. */
@@ -320,10 +352,7 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
     const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
     if (task->position != NULL) FN(find_behind)(&seat, row, targets);
-    if (nan) {
-        removed = kgt_span_of(task->removed, task->row_question[task_row]);
-        FN(note_nans)(&seat, row, removed, task_row, nans);
-    }
+    if (nan) FN(note_nans)(&seat, row, task_row, nans);
 }
 
 #include "rank_settle_body.h"

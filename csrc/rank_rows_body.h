@@ -3,7 +3,8 @@
 static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *task,
                                     int64_t first_row, double *out) {
     FN(kgt_worker) worker;
-    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, 0, 1);
+    const kgt_status status =
+        FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, NULL, 1);
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
         const kgt_row row = row_of(scores, task, i, first_row + i);
@@ -20,8 +21,7 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
                                 const double *target_scores, const kgt_counts *counts,
                                 const kgt_best *best, const kgt_nans *nans) {
     FN(kgt_worker) worker;
-    kgt_status status =
-        FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best->depth, 1);
+    kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best, 1);
     if (status != KGT_OK) return status;
     for (int64_t start = 0, n; start < scores->n_rows; start += n) {
         const int64_t left = scores->n_rows - start;

@@ -156,6 +156,35 @@ def test_nan_is_found_in_every_lane(length, dtype, path):
         assert len(run.documents) == length - 1
 
 
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [2, 17, 130, 2049, 4500])
+def test_nan_candidates_are_counted(length, dtype, rows, path):
+    """NaN of known entities do not count, unless these are the row's own answers."""
+    questions = asked(length)
+    question = np.arange(len(questions))
+    if rows == "instances":
+        question = questions.instance_question[questions.triple_rows]
+    first = np.isin(np.arange(len(question)), np.unique(question, return_index=True)[1])
+    rng = np.random.default_rng(length)
+    for share in (0.002, 0.3, 1.0):
+        scores = rng.normal(size=(len(question), length)).astype(dtype)
+        scores[rng.random(scores.shape) < share] = np.nan
+        due = 0
+        for row, scored in enumerate(scores):
+            among = np.ones(length, bool)
+            out = questions.removed if rows == "questions" or first[row] else questions.known
+            among[out[question[row]]] = False
+            if rows == "questions" or first[row]:
+                among[questions.answers[question[row]]] = True
+            else:
+                among[questions.answers.ids[questions.triple_rows[row]]] = True
+            due += int((among & np.isnan(scored)).sum())
+        for block in (scores, np.asfortranarray(scores)):
+            ranks, _ = kgtrec.rank(block, questions, nan="worst", rows=rows, threads=1)
+            assert ranks.manifest["scores"].get("nan_count", 0) == due
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
 def test_strided_rows(length, dtype, path):
