@@ -151,7 +151,7 @@ def test_values_that_are_nan_are_summed_and_what_was_checked_is_dropped() -> Non
         *(("questions", name) for name in (
             "graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash",
         )),
-        *(("scores", name) for name in ("dtype", "higher_is_better", "nan")),
+        *(("scores", name) for name in ("dtype", "higher_is_better", "nan", "tie_tolerance")),
     ],
 )  # fmt: skip
 def test_parts_of_different_evaluations(part: str, name: str) -> None:
