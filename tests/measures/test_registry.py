@@ -18,6 +18,7 @@ from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure
 from kgtrec.measures.help import describe, explained, listed, overview
 from kgtrec.measures.metric import Metric
+from kgtrec.measures.registry import find_metric
 from kgtrec.trec.measures.names import TABLE, resolve
 
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
@@ -318,3 +319,9 @@ def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
     assert report("--format", "csv").count("\n") == 6
     done = CliRunner().invoke(cli, ["report", str(file), "--rank-types", "--by", "side"])
     assert "a report of its own" in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["p_mrr@0", "p_mrr@0.0", "p_mrr@1", "p_mrr@1.0"])
+def test_exponents_lie_between_0_and_1_and_are_neither(name: str) -> None:
+    assert find_metric("p_mrr@0.5") is not None
+    assert find_metric(name) is None
