@@ -62,7 +62,7 @@ class GraphData:
     ) -> Self:
         splits, duplicates = {}, {}
         for name, rows in triples.items():
-            distinct = drop_duplicates(rows, len(entities), len(relations))
+            distinct = drop_duplicates(rows)
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
             duplicates[name] = len(rows) - len(distinct)
