@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,15 +60,11 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="No models of yours: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
-    help="Of --study.",
-)  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text",
-    show_default=True, help="csv: one row for each sparsity, or checkpoint of the study.",
-)  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+@shared.seed("Of --study.")
+@shared.form(
+    "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
+)
+@shared.PLOT
 def command(
     files: tuple[str, ...],
     sparsities: tuple[float, ...],
@@ -97,7 +95,7 @@ def command(
     kgtrec openworld --study small --plot curves.pdf
     """
     if study is not None:
-        _keep_blas_single()
+        keep_blas_single()
     if plot is not None:
         from kgtrec.plots.style import check_plot
 
@@ -187,13 +185,6 @@ def _sparsities(
     return tuple(sparsity_of_density(density, train_share) for density in densities)
 
 
-def _keep_blas_single() -> None:
-    # The study's products are small: threads of the BLAS cost more than they give, and on a busy
-    # machine wait for one another. It reads this when numpy is loaded, which is later.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-
-
 def _run_study(size: str, seed: int) -> FamilyStudy:
     from kgtrec.study.openworld.experiment import DENSITIES, family_study
 
@@ -209,7 +200,7 @@ def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
         _save(sparse_full(found.panels), plot)
     table = found.points() if form == "csv" else found.table()
     texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(found)}
-    click.echo(texts[form]().rstrip("\n"))
+    echo(texts[form]())
 
 
 def _show(found: Comparison, form: str, plot: str | None) -> None:
@@ -225,7 +216,7 @@ def _show(found: Comparison, form: str, plot: str | None) -> None:
         "json": lambda: dump_json(found.to_dict()),
         "text": lambda: str(found),
     }
-    click.echo(texts[form]().rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(texts[form]())
 
 
 def _save(figure: Figure, path: str) -> None:

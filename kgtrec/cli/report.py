@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import blocks, echo, note, of_files, rendered
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,9 +25,7 @@ FORMATS = ("table", "json", "csv", "latex", "markdown")
     help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
     "popularity, Q1 the rarest), label, or several: category,side.",
 )  # fmt: skip
-@click.option(
-    "--graph", metavar="DIR", help="The graph of the ranks, for --by category and quartile."
-)
+@shared.graph("The graph of the ranks, for --by category and quartile.")
 @click.option(
     "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
 )
@@ -41,13 +41,10 @@ FORMATS = ("table", "json", "csv", "latex", "markdown")
     "--rank-types", is_flag=True,
     help="A row per rank type (optimistic, realistic, ...), and how many candidates tie.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="json maps keys to values, in full precision, as csv does.",
-)  # fmt: skip
+@shared.form(*FORMATS, text="json maps keys to values, in full precision, as csv does.")
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
-    help="Only this measure, such as both.realistic.micro.hits@10; repeatable.",
+    help="Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
 )  # fmt: skip
 def command(
     files: tuple[str, ...],
@@ -65,14 +62,14 @@ def command(
     \b
     kgtrec report ranks.parquet
     kgtrec report a.parquet b.parquet --format json
-    kgtrec report ranks.parquet --by relation -m both.realistic.micro.amri
+    kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
     kgtrec report ranks.parquet --by label --labels types.tsv
-    kgtrec report ranks.parquet --by relation --spread -m both.realistic.micro.mrr
+    kgtrec report ranks.parquet --by relation --spread -m mrr
     kgtrec report ranks.parquet --ratios other-test.txt
-    kgtrec report ranks.parquet --rank-types -m both.micro.mrr -m both.micro.agmri
+    kgtrec report ranks.parquet --rank-types -m mrr -m agmri
     """
-    from kgtrec.cli._warnings import warn
+    from kgtrec.cli._warnings import warn_of_results
     from kgtrec.measures import parse_all
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
@@ -83,28 +80,29 @@ def command(
     listed = measures if by is None and ratios is None and not rank_types else None
     results = {file: Result(Ranks.load(file), measures=listed) for file in files}
     parts = by is not None or ratios is not None or rank_types
-    warn(results, "parts" if parts else form)
+    warn_of_results(results, "parts" if parts else form)
     if rank_types:
         if by is not None or ratios is not None:
             raise UsageError("--rank-types is a report of its own; leave out --by and --ratios")
         text = _by_rank_type(results, measures, form)
     elif ratios is not None:
-        text = _sliced(_reweighted(results, ratios, measures), form)
+        text = of_files(_reweighted(results, ratios, measures), form)
     elif by is not None:
-        text = _sliced(_parts(results, by, measures, graph, labels, spread), form)
+        text = of_files(_parts(results, by, measures, graph, labels, spread), form)
     else:
         text = _whole(results, form)
-    # bytes: a label may hold bytes that are no UTF-8, and they come out as they went in
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(text)
 
 
 def _check_options(
     by: str | None, graph: str | None, labels: str | None, spread: bool, ratios: str | None
 ) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    from kgtrec.results.slices import parse_by
+    parts: tuple[str, ...] = ()
+    if by is not None:
+        from kgtrec.results.slices import parse_by
 
-    parts = parse_by(by) if by is not None else ()
+        parts = parse_by(by)
     wrong = [
         (labels is not None and "label" not in parts, "--labels goes with --by label"),
         (labels is None and "label" in parts, "--by label needs --labels FILE"),
@@ -150,8 +148,8 @@ def _reweighted(
 
     counts = read_relation_counts(path)
     for file, result in results.items():
-        if note := coverage_note(result, counts):
-            click.echo(f"kgtrec: {file}: {note}", err=True)
+        if text := coverage_note(result, counts):
+            note(f"{file}: {text}")
     return {file: reweighted_table(result, counts, measures) for file, result in results.items()}
 
 
@@ -160,7 +158,7 @@ def _whole(results: dict[str, Result], form: str) -> str:
     from kgtrec.cli._warnings import bounds_block, bounds_by_key
 
     if form == "table":
-        return _blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
+        return blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
     if form == "json":
         parts = {file: r.to_dict() | bounds_by_key(r) for file, r in results.items()}
         return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
@@ -169,7 +167,7 @@ def _whole(results: dict[str, Result], form: str) -> str:
     else:
         sampled = {file: " (sampled)" * r.ranks.sampled for file, r in results.items()}
         tables = {file + sampled[file]: r.wide_table() for file, r in results.items()}
-    return _rendered(stacked(tables), form)
+    return rendered(stacked(tables), form)
 
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, form: str) -> str:
@@ -178,33 +176,11 @@ def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, fo
 
     tables = {file: result.rank_types(measures) for file, result in results.items()}
     if form == "table":
-        return _blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
+        return blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
     if form == "json":
         parts = {
             file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
             for file, result in results.items()
         }
         return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
-    return _rendered(stacked(tables), form)
-
-
-def _sliced(tables: dict[str, Table], form: str) -> str:
-    from kgtrec._internal.table import dump_json, stacked
-
-    if form == "table":
-        return _blocks({file: table.to_text() for file, table in tables.items()})
-    if form == "json":
-        parts = {file: table.to_dict() for file, table in tables.items()}
-        return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
-    return _rendered(stacked(tables), form)
-
-
-def _blocks(texts: dict[str, str]) -> str:
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    return "\n\n".join(f"== {file}\n{text}" for file, text in texts.items())
-
-
-def _rendered(table: Table, form: str) -> str:
-    render = {"csv": table.to_csv, "latex": table.to_latex, "markdown": table.to_markdown}
-    return render[form]()
+    return rendered(stacked(tables), form)

@@ -50,7 +50,8 @@ def listed() -> str:
     """`overview` as text, at most 80 columns wide."""
     parts = [
         "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as both.realistic.micro.hits@10; for\n"
-        "trec_eval's measures it is SIDE.macro.NAME. `kgtrec measures NAME` explains one.",
+        "trec_eval's measures it is SIDE.macro.NAME. What is left out is both, realistic\n"
+        "and micro: hits@10, tail.mrr. `kgtrec measures NAME` explains one.",
         _block("Rank metrics (+ higher is better, - lower)", {_marked(m): m.help for m in METRICS}),
         _block("Averagings", AVERAGINGS),
         _block("Rank types, from a tie's counts", RANK_TYPES),

@@ -14,7 +14,7 @@ from kgtrec.trec.measures.names import TABLE, canonical
 
 __all__ = ["FORM", "Parts", "metric_names", "near", "number", "problem_of", "split_key"]
 
-FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10"
+FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10, or hits@10"
 
 # How PyKEEN also spells rank types, in keys of its own form.
 _PYKEEN_TYPES = {
@@ -38,7 +38,8 @@ class Parts(NamedTuple):
 def split_key(key: str) -> Parts | str:
     """Take a key apart; a sentence when it does not have the form of one.
 
-    Without a rank type it is realistic. ``side.rank_type.metric``, PyKEEN's form, is micro.
+    Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
+    trec_eval's measures, which have no other average). ``side.rank_type.metric`` is PyKEEN's form.
     """
     found = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip())
     if found is None:
@@ -46,31 +47,82 @@ def split_key(key: str) -> Parts | str:
     if found[2] and "=" in found[2]:  # RBP(p=0.8): of a measure, not of an averaging
         found = re.fullmatch("(.*)()", key.strip())
         assert found is not None
-    written = found[1].strip().split(".")
-    names = [name.lower() for name in written]
     try:
         params = tuple(float(text) for text in found[2].split(",")) if found[2] else ()
     except ValueError:
         return f"({found[2]}) is not a list of numbers; write (beta_e,beta_r), as in (0.5,0.5)"
-    if len(names) < 3:
-        return f"a key is {FORM}" + _near_keys(key)
-    side, *rest = names
-    rank_type = None
-    if rest[0] not in AVERAGINGS:
-        rank_type = rest.pop(0)
-        kind = _PYKEEN_TYPES.get(rank_type, rank_type)
-        known = find_metric(_named(".".join(rest), "micro", params)[0])
-        if kind in RANK_TYPES and (known or len(rest) == 1):
-            rank_type, rest = kind, ["micro", *rest]
-    if len(rest) < 2 or (rank_type is not None and rest[0] not in AVERAGINGS):
-        return _misplaced(key, rank_type or rest[0], rest)
-    metric, params = _named(".".join(rest[1:]), rest[0], params)
+    written = found[1].strip().split(".")
+    names = [name.lower() for name in written]
+    if not any(names):
+        return f"a key is {FORM}"
+    side, rank_type, averaging, length = _leading_words(names)
+    named = ".".join(names[length:])
+    metric, params = _named(named, averaging or "micro", params)
     row = find_metric(metric)
-    if row is None:
-        # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
-        exact = ".".join(written[1 - len(rest) :])
-        return Parts(side, rank_type, rest[0], canonical(exact) or metric, params)
-    return Parts(side, rank_type or "realistic", rest[0], row[0].named(row[1]), params)
+    if row is not None:
+        canonical_name = row[0].named(row[1])
+        return Parts(side, rank_type or "realistic", averaging or "micro", canonical_name, params)
+    # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
+    measure = canonical(".".join(written[length:]))
+    if measure is None and (wrong := _wrong_word(names, length)):
+        return wrong
+    return Parts(side, rank_type, averaging or "macro", measure or metric, params)
+
+
+def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
+    """Side, rank type and averaging before the metric, and how many words they are.
+
+    The last word is always the metric's.
+    """
+    words = names[:-1]
+    length, side = 0, "both"
+    rank_type = averaging = None
+    if words and words[0] in SIDES:
+        side, length = words[0], 1
+    elif len(words) > 1 and _kind_of(words[0]) is None and _kind_of(words[1]) in _AFTER_SIDE:
+        side, length = words[0], 1  # a side that is spelt wrong
+    if length < len(words) and _kind_of(words[length]) == "rank type":
+        rank_type = words[length]
+        length += 1
+    if length < len(words) and words[length] in AVERAGINGS:
+        averaging = words[length]
+        length += 1
+    else:  # as in PyKEEN's keys, which have no averaging
+        rank_type = _PYKEEN_TYPES.get(rank_type or "", rank_type)
+    return side, rank_type, averaging, length
+
+
+_AFTER_SIDE = ("rank type", "averaging")
+
+
+def _kind_of(word: str) -> str | None:
+    """What a word of a key is, if it is not (part of) a metric."""
+    if word in SIDES:
+        return "side"
+    if word in RANK_TYPES or word in _PYKEEN_TYPES:
+        return "rank type"
+    return "averaging" if word in AVERAGINGS else None
+
+
+def _wrong_word(names: list[str], length: int) -> str | None:
+    """Which word is not what stands at its place, before a metric that is not known; if any."""
+    first, *more = names[length:]
+    if not more:
+        return f"{first!r} is not a metric; a key is {FORM}" if _kind_of(first) else None
+    if not (_is_metric(more[-1]) or any(map(_kind_of, more))):
+        return None  # hits.x: a metric of more than one word
+    before = _kind_of(names[length - 1]) if length else None
+    if before == "averaging":
+        return None
+    every = (*SIDES, *RANK_TYPES, *AVERAGINGS)
+    known = {"side": every[len(SIDES) :], "rank type": tuple(AVERAGINGS)}.get(before or "", every)
+    close = difflib.get_close_matches(first, known, n=2, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"a key is {FORM}"
+    return f"{first!r} is none of {', '.join(known)}; {hint}"
+
+
+def _is_metric(name: str) -> bool:
+    return find_metric(name) is not None or canonical(name) is not None
 
 
 def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str, tuple[float, ...]]:
@@ -79,15 +131,6 @@ def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str,
         return metric, params
     joined = f"{metric}@{number(params[0])}"
     return (joined, ()) if find_metric(joined) else (metric, params)
-
-
-def _misplaced(key: str, first: str, rest: list[str]) -> str:
-    """Say which word is neither rank type nor averaging."""
-    word = rest[0] if first in RANK_TYPES else first
-    kinds = tuple(AVERAGINGS) if first in RANK_TYPES else (*RANK_TYPES, *AVERAGINGS)
-    if word in kinds:
-        return f"a key is {FORM}" + _near_keys(key)
-    return f"{word!r} is none of {', '.join(kinds)}" + _near_keys(key)
 
 
 def problem_of(measure: Parts) -> str | None:
@@ -130,7 +173,9 @@ def _trec_problem(measure: Parts) -> str | None:
     if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
     if measure.averaging != "macro":
-        return f"trec_eval measures are averaged over questions: both.macro.{measure.metric}"
+        return (
+            f"trec_eval measures are averaged over questions: {measure.side}.macro.{measure.metric}"
+        )
     if measure.rank_type is not None:
         return (
             "trec_eval measures see the order of the run and take no rank type: "
@@ -150,7 +195,7 @@ def _unknown_metric(name: str) -> str:
         stem = known.rstrip("0123456789.").rstrip("@_")
         if stem != known and stem.lower() == bare:
             return f"{name!r} needs a cutoff above 0, as in {known}"
-    return f"{name!r} is no metric" + near(name, metric_names(aliases=False))
+    return f"{name!r} is not a metric" + near(name, metric_names(aliases=False))
 
 
 def number(value: float) -> str:
@@ -181,15 +226,3 @@ def near(word: str, known: Iterable[str]) -> str:
     if not close and len(names) > 8:
         return ""
     return f"; did you mean {' or '.join(close or names)}?"
-
-
-def _near_keys(key: str) -> str:
-    keys = [f"both.realistic.micro.{name}" for name in metric_names(trec=False, aliases=False)]
-    keys += ["both.macro.map_cut_20", "both.macro.ndcg_cut_20", "both.stratified.mrr(0.5,0.5)"]
-    first, last = key.lower().partition(".")[0], key.lower().rpartition(".")[2]
-    trec = None if find_metric(last) else canonical(last)
-    if trec and first in SIDES:
-        return f"; did you mean {first}.macro.{trec}?"
-    close = [known for known in keys if known.rpartition(".")[2] == last]
-    close = close or difflib.get_close_matches(key.lower(), keys, n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(close)}?" if close else ""

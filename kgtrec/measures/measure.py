@@ -59,6 +59,10 @@ class Measure:
     def parse(cls, key: str | Measure) -> Measure:
         """Read a key; case does not matter and aliases such as ``hits_at_10`` are understood.
 
+        What is left out is both sides, realistic ranks and the micro average: ``mrr`` is
+        ``both.realistic.micro.mrr``, ``tail.hits@10`` is ``tail.realistic.micro.hits@10``, and
+        ``map``, which has no micro average, is ``both.macro.map``.
+
         trec_eval's measures are understood in every spelling that `kgtrec.trec.evaluate` knows.
         ``RBP`` in capitals has p = 0.8, as in ir_measures.
 

@@ -33,11 +33,13 @@ MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
 
 
 class Result(Mapping[str, float]):
-    """Numbers of one evaluation, by key: ``result["both.realistic.micro.mrr"]``.
+    """Numbers of one evaluation, by key: ``result["mrr"]``, ``result["both.realistic.micro.mrr"]``.
 
-    Any key that `Measure.parse` reads is computed on demand and kept. Iterating gives the keys
-    that were asked for, or else every key of the default selection. Where candidates were sampled,
-    keys begin with ``sampled.`` and tables say so; keys without it are understood.
+    Any key that `Measure.parse` reads is computed on demand and kept: what is left out of a key is
+    both sides, realistic ranks, and the micro average (trec_eval's measures: macro). Iterating
+    gives the keys that were asked for, or else every key of the default selection. Where
+    candidates were sampled, keys begin with ``sampled.`` and tables say so; keys without it are
+    understood.
 
     Parameters
     ----------

@@ -609,3 +609,8 @@ def test_urls_are_faults_of_the_job_file(batch: Batch, tmp_path: Path) -> None:
     assert "output: 's3://bucket/results' is a URL" in str(raised.value)
     assert "graphs.one: 'gs://b/one' is a URL" in str(raised.value)
     assert not [path for path in tmp_path.iterdir() if ":" in path.name]
+
+
+def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:
+    table = records.summary([], ("mr", "tail.hits@3", "realistic.micro.mr", "map_cut_20"))
+    assert table.digits == [0, 0, 0, 0, 2, 4, 2, 4]

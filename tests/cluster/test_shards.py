@@ -21,10 +21,10 @@ import pytest
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster import content_hash
-from kgtrec.cluster.part_file import read_about, read_parts, write_parts
 from kgtrec.cluster.shards.merge import shard_name
 from kgtrec.cluster.shards.shard import parse_shard, rank_shard
 from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.ranking.part_file import read_about, read_parts, write_parts
 
 COMMAND = [sys.executable, "-m", "kgtrec"]
 N = 60  # entities
@@ -244,7 +244,7 @@ def test_every_changed_byte_is_noticed(home: Home) -> None:
     sound = path.read_bytes()
     for place in [*range(0, len(sound), 7), *range(len(sound) - 40, len(sound))]:
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
-        with pytest.raises(FileError, match=r"its hash is another|no shard of a ranking"):
+        with pytest.raises(FileError, match=r"its hash is another|not a shard of a ranking"):
             read_about(path)
         with pytest.raises(FileError):
             next(read_parts(path))

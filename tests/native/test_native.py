@@ -49,6 +49,7 @@ WRONGS = {
     "rows": "kgt_rank_rows",
     "factors": "kgt_rank_factors",
     "files": "kgt_trec_lists",
+    "lines": "kgt_trec_write_run",
     "product": "product",
     "residual": "quantise",
     "bound": "bound",

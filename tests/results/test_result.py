@@ -257,3 +257,19 @@ def test_stacked_tables_name_their_files() -> None:
     one = Table(("a", "b"), ("a", "b"), (0, 1), [("x", 1.25)])
     assert stacked({"f": one}) is one
     assert stacked({"f": one, "g": one}).to_csv() == "file,a,b\nf,x,1.25\ng,x,1.25\n"
+
+
+def test_short_keys_are_both_sides_realistic_and_micro(result: Result) -> None:
+    for short, key in [
+        ("mrr", "both.realistic.micro.mrr"),
+        ("both.mrr", "both.realistic.micro.mrr"),
+        ("tail.hits@10", "tail.realistic.micro.hits@10"),
+        ("hits_at_10", "both.realistic.micro.hits@10"),
+        ("map", "both.macro.map"),
+        ("tail.macro.mrr", "tail.realistic.macro.mrr"),
+    ]:
+        assert result[short] == result[key]
+    one = Result(result.ranks, measures=["mrr", "tail.hits_at_10"])
+    assert list(one) == ["both.realistic.micro.mrr", "tail.realistic.micro.hits@10"]
+    with pytest.raises(UsageError, match=r"ask for tail\."):
+        make_result(sides=(1,))["mrr"]

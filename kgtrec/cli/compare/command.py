@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +28,9 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option("--qrels", metavar="QRELS", help="The files are TREC runs, to be judged by these.")
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
-    help="both.realistic.micro.hits@10, both.macro.map_cut_20, ...; with --qrels map, P.10, AP@20, "
-    "kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+    help="hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels "
+    "map, P.10, AP@20, kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 "
+    "and nDCG@20.",
 )  # fmt: skip
 @click.option(
     "--test", type=click.Choice(TESTS), default=None,
@@ -49,7 +53,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--draws", type=click.IntRange(100), default=5_000, show_default=True,
     help="Bootstrap samples of the questions, for intervals.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@shared.seed("Of the random numbers.")
 @click.option(
     "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
     show_default=True, help="p below which a difference is significant.",
@@ -89,17 +93,17 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="Instead, with --qrels: is the second run what the first was? Or the third and fourth, "
     "baseline and advanced system, what the first two were? tau union, RBO, RMSE, effect ratio.",
 )  # fmt: skip
-@click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
+@shared.graph("With --reuse and --depths: the graph of the pool.")
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
+@shared.form(
+    *FORMATS,
+    text="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
     "it all.",
-)  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+)
+@shared.PLOT
 @click.option(
     "--plot-pairs", metavar="FILE", help="Draw which pairs differ, and how much, as a matrix."
 )
@@ -118,11 +122,11 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
 
     \b
     kgtrec compare distmult.parquet complex.parquet
-    kgtrec compare *.parquet -m both.realistic.micro.hits@10 --correction bh
+    kgtrec compare *.parquet -m hits@10 --correction bh
     kgtrec compare *.parquet --format latex > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
     kgtrec compare *.parquet --stability --plot sensitivity.pdf
-    kgtrec compare *.parquet --discriminative -m both.micro.mrr -m both.macro.map_cut_20
+    kgtrec compare *.parquet --discriminative -m mrr -m map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
     kgtrec compare --qrels complete.qrels --reproduction ours.run theirs.run
@@ -133,27 +137,26 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
     _check_options(given, figures, len(files) < 3)
     _check_figures(files, given, figures)
-    _keep_blas_single()
-    from kgtrec.cli.compare.report import Request
+    keep_blas_single()
+    from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
     of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
-    request = Request(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    request = CompareOptions(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
     _show(make_report(request), form, figures)
 
 
 def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
-    for note in report.notes:
-        click.echo(f"kgtrec: {note}".encode("utf-8", "surrogateescape"), err=True)
-    text = report.rendered(form)
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    for text in report.notes:
+        note(text)
+    echo(report.rendered(form))
     for kind, path in figures.items():
         if path is not None:
             from kgtrec.plots.style import save
 
             save(report.figure(kind), path)
-            click.echo(f"kgtrec: figure written to {path}", err=True)
+            note(f"figure written to {path}")
 
 
 def _check_figures(
@@ -261,9 +264,3 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
                     f"{file!r} is not a file of ranks, as `kgtrec rank -o` writes them; if it is a "
                     "TREC run, add --qrels QRELS"
                 )
-
-
-def _keep_blas_single() -> None:
-    # Products here are small, and the threads are ours: those of the BLAS would be in their way.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")

@@ -22,11 +22,12 @@ from typing import Any
 from kgtrec._internal.atomic_file import atomic_write, make_folder
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
-from kgtrec.cluster.batch.job_file import Batch, Job
+from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.content_hash import label_files
 from kgtrec.cluster.question_store import hash_file, hash_text
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.tsv import find_split_files
+from kgtrec.measures import Measure
 
 __all__ = ["Outcome", "Records", "summary"]
 
@@ -225,7 +226,7 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
     for one in outcomes:
         names = (one.job.model, one.job.graph, one.job.protocol, one.state)
         rows.append((*names, *(one.values.get(key, float("nan")) for key in measures)))
-    digits = [0] * 4 + [2 if key.endswith(".mr") else 4 for key in measures]
+    digits = [0] * 4 + [Measure.parse(with_side(key)).digits for key in measures]
     return Table(keys, keys, digits, rows, names=4)
 
 

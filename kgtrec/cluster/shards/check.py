@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec.cluster.part_file import read_about, read_parts
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import FileError
+from kgtrec.ranking.part_file import read_about, read_parts
 from kgtrec.ranking.partial import PartialRanks
 
 __all__ = ["checked_about", "checked_blocks"]
@@ -47,7 +47,7 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
     Raises
     ------
     FileError
-        One is damaged, or is no part of the ranking: other rows or entities than those of its
+        One is damaged, or is not a part of the ranking: other rows or entities than those of its
         shard, or arrays of other shapes, types or values than a part of these rows has.
     """
     rows, entities = (0, store.n_rows), (0, store.n_entities)
