@@ -30,6 +30,7 @@ LAYERS = (
     "questions",
     "scores",
     "trec.files",
+    "predictions",
     "ranking",
     "trec.measures",
     "measures",
@@ -52,7 +53,7 @@ NATIVE = (
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 LIBRARIES = {"lightning", "ogb", "pykeen", "pytorch_lightning", "safetensors", "torch",
-             "torch_geometric", "torchkge", "torchmetrics"}  # fmt: skip
+             "torch_geometric", "torchkge", "torchmetrics", "kge"}  # fmt: skip
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
 
