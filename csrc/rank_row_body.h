@@ -366,8 +366,10 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     }
     seat.sparse = true;
     seat.by_levels = targets.n > KGT_FEW_TARGETS;
-    if (seat.by_levels) FN(levels_build)(&seat, targets.n);
-    worker->levels = seat.levels; /* they are wanted again to settle */
+    if (seat.by_levels) {
+        FN(levels_build)(&seat, targets.n);
+        worker->levels = seat.levels; /* they are wanted again to settle */
+    }
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
     const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
