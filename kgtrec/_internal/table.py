@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "Table", "dump_json", "stacked"]
+__all__ = ["Cell", "Table", "dump_json", "latex_text", "stacked"]
 
 Cell = str | int | float
 
@@ -24,6 +25,12 @@ NARROWEST = 12
 GAP = 2
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+# What the fonts that LaTeX begins with have at the places of these, and pairs that become one sign.
+_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
+_LATEX |= {"[": "{[}", "*": "{*}"}  # behind the \\\\ of a line before, they would belong to it
+_LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
+_CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
+_LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ class Table:
     def to_latex(self) -> str:
         r"""A ``tabular`` that needs no package."""
         lines = [list(self.titles), *self.printed()]
-        body = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in lines]
+        body = [" & ".join(latex_text(cell) for cell in line) + r" \\" for line in lines]
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
@@ -166,8 +173,10 @@ def _shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+def latex_text(text: str) -> str:
+    """Text as LaTeX prints it: nothing of it is markup, and no signs melt into others."""
+    parts = _LIGATURES.split(_CONTROL.sub(" ", text))
+    return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
 def stacked(tables: Mapping[str, Table]) -> Table:

@@ -33,6 +33,7 @@ _MODULES = {
     "eval": "eval.command",
     "rank": "rank.command",
     "merge": "rank.merge",
+    "report": "report.command",
 }
 # In the order in which --help lists them.
 COMMANDS = {

@@ -93,14 +93,10 @@ def command(
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    if names and len(names) != len(files):
-        raise UsageError(
-            f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
-        )
-    from kgtrec.ranking.parquet import system_name
+    from kgtrec.cli._names import system_names
 
-    stems = tuple(map(system_name, files))
-    legend = names or (stems if len(set(stems)) == len(stems) else files)
+    stems = system_names(files, names)
+    legend = stems if names or len(set(stems)) == len(stems) else files
     twice = sorted({name for name in legend if legend.count(name) > 1})
     if twice:
         raise UsageError(f"{twice[0]!r} stands twice; every file needs its own --name")
