@@ -16,7 +16,7 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "Table", "dump_json", "latex_text", "stacked"]
+__all__ = ["Cell", "Table", "dump_json", "finite", "latex_text", "stacked"]
 
 Cell = str | int | float
 
@@ -139,14 +139,15 @@ class Table:
 
 def dump_json(value: object) -> str:
     """Strict JSON in ASCII (labels may hold any bytes); NaN and infinities become null."""
-    return json.dumps(_finite(value), indent=2, allow_nan=False)
+    return json.dumps(finite(value), indent=2, allow_nan=False)
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """Plain types with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -98,3 +98,38 @@ def test_wrong_calls(folder: Path, arguments: tuple[str, ...], said: str) -> Non
     with pytest.raises(KgtrecError) as caught:
         run(folder, *arguments)
     assert said in str(caught.value)
+
+
+def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run(folder, *FILES, "--html", str(page), "--name", "A", "--name", "B", "--name", "C")
+    text = page.read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    assert '"models":["A","B","C"]' in text
+    assert f"{kgtrec.Result(kgtrec.Ranks.load(folder / FILES[0]))['mrr']!r}" in text
+
+
+WRONG_PAGES = [
+    (("--by", "side"), "--html is a page of its own"),
+    (("--format", "latex"), "--html is a page of its own"),
+    (("--run", "x.run"), "--run is given 1 times for 3 files"),
+    (("--graph", "nowhere"), "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), WRONG_PAGES)
+def test_wrong_pages(folder: Path, tmp_path: Path, more: tuple[str, ...], said: str) -> None:
+    page = tmp_path / "page.html"
+    with pytest.raises(KgtrecError) as caught:
+        run(folder, *FILES, "--html", str(page), *more)
+    assert said in str(caught.value)
+    assert not page.exists()
+
+
+def test_a_page_never_overwrites_ranks_and_needs_one_graph(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KgtrecError, match="would overwrite an input"):
+        run(folder, *FILES, "--html", str(folder / FILES[0]))
+    with pytest.raises(KgtrecError, match="a page is of one graph"):
+        run(folder, "results", "--html", str(tmp_path / "x.html"))
+    with pytest.raises(KgtrecError, match="--run goes with --html"):
+        run(folder, *FILES, "--run", "x.run")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 OF_PARTS = ("table", "json", "csv", "latex", "markdown")
+OF_PAGES = {"--name", "--test", "--correction", "--level"}
 TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
@@ -57,6 +58,15 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     help="Decimals of a table of models.  [default: each measure's own]",
 )  # fmt: skip
 @click.option(
+    "--html", "page", metavar="FILE",
+    help="Write a page to look at, in one file that loads nothing: tables to sort and search, "
+    "ranks, ties, popularity, comparisons, questions.",
+)  # fmt: skip
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN",
+    help="With --html: what was ranked first, from a run a file of ranks, in their order.",
+)  # fmt: skip
+@click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
     help="Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
 )  # fmt: skip
@@ -66,8 +76,9 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     "popularity, Q1 the rarest), label, or several: category,side.",
 )  # fmt: skip
 @click.option(
-    "--graph", metavar="DIR", help="The graph of the ranks, for --by category and quartile."
-)
+    "--graph", metavar="DIR",
+    help="The graph of the ranks, for --by category and quartile, and for both on a page (--html).",
+)  # fmt: skip
 @click.option(
     "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
 )
@@ -94,6 +105,8 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
     kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
     kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
     kgtrec report results/ --format latex --columns mrr,hits@10
+    kgtrec report *.parquet --html report.html --graph FB15k-237
+    kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
     kgtrec report a.parquet b.parquet --format json
     kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
@@ -110,6 +123,11 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
     measures = parse_all(keys) if keys else None
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
     _check_options(options, keys, by_parts, form)
+    if options["page"]:
+        from kgtrec.cli.report.page import write_page
+
+        write_page(files, options)
+        return
     if by_parts:
         text = _parts(files, measures, form, options)
     elif form not in ("table", "json") or options["columns"]:
@@ -137,15 +155,21 @@ def _check_options(
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
-    of_models = not by_parts and (form not in ("table", "json") or options["columns"])
+    page = options["page"] is not None
+    tables = form not in ("table", "json") or options["columns"]
+    of_models = page or (not by_parts and tables)
     wrong = [
         (typed and not of_models,
          f"{', '.join(typed)}: of a table of models, which has no --by, --ratios and --rank-types; "
          "add --columns, or --format latex, markdown, html, typst or csv"),
+        (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
+         "--html is a page of its own; leave out --by, --ratios, --rank-types, --measure, "
+         "--format, --columns, --side and --digits"),
+        (options["runs"] and not page, "--run goes with --html"),
         (form == "json" and options["columns"],
          "json has all that is known of each file; leave --columns out, or take --format csv"),
         (keys and options["columns"], "--columns and --measure name the same; take one of them"),
-        ({"--correction", "--level"} & set(typed) and not options["test"],
+        ({"--correction", "--level"} & set(typed) and not options["test"] and not page,
          "--correction and --level go with --test"),
         (by_parts and form not in OF_PARTS,
          f"--format {form} is of a table of models; take one of {', '.join(OF_PARTS)}"),
@@ -153,8 +177,8 @@ def _check_options(
         (labels is None and "label" in parts, "--by label needs --labels FILE"),
         (graph is None and not {"category", "quartile"}.isdisjoint(parts),
          f"--by {by} needs --graph DIR, the graph of the ranks"),
-        (graph is not None and {"category", "quartile"}.isdisjoint(parts),
-         "--graph goes with --by category or --by quartile"),
+        (graph is not None and {"category", "quartile"}.isdisjoint(parts) and not page,
+         "--graph goes with --html, --by category or --by quartile"),
         (options["spread"] and by is None, "--spread goes with --by, such as --by relation"),
         (options["ratios"] is not None and by is not None,
          "--ratios and --by are two reports; ask for one"),
