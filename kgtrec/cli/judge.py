@@ -13,6 +13,7 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.study.judging import Sheet
+    from kgtrec.study.judging.context import Context
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
@@ -169,7 +170,31 @@ def sheets(
     "-o", "--output", metavar="FILE",
     help="The sheet with its labels. Default: NAME.judged.tsv beside it.",
 )  # fmt: skip
-def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) -> None:
+@click.option(
+    "--link", metavar="URL",
+    help="A page about an entity, such as https://www.wikidata.org/wiki/{label}: a link at each.",
+)  # fmt: skip
+@click.option(
+    "--graph", metavar="DIR", help="Show a few facts of its train split about both entities."
+)
+@click.option(
+    "--facts", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
+    help="With --graph: how many an entity.",
+)  # fmt: skip
+@click.option(
+    "--names", "name_file", metavar="FILE",
+    help="With --graph: names of entities in facts, lines id<TAB>name.",
+)  # fmt: skip
+def serve(
+    sheet: str,
+    port: int | None,
+    no_browser: bool,
+    output: str | None,
+    link: str | None,
+    graph: str | None,
+    facts: int,
+    name_file: str | None,
+) -> None:
     """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
 
     The page is for this machine, and for you: its address ends in a token that no other user has.
@@ -181,12 +206,15 @@ def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) ->
     \b
     kgtrec judge serve sheets/anna.tsv
     kgtrec judge serve sheets/anna.tsv --port 9000 --no-browser
+    kgtrec judge serve sheets/anna.tsv --link 'https://www.wikidata.org/wiki/{label}'
+    kgtrec judge serve sheets/anna.tsv --graph FB15k-237 --names mid2name.txt
     """
     from kgtrec.study.judging.journal import Journal, judged_path
     from kgtrec.study.judging.server import JudgeServer
 
+    context = _context(link, graph, facts, name_file)
     with Journal(sheet) as journal:
-        server = JudgeServer(journal, output or str(judged_path(sheet)), port)
+        server = JudgeServer(journal, output or str(judged_path(sheet)), port, context)
         _say(f"{_progress(journal)}; the page is at {server.url}")
         _say(f"answers are kept in {journal.path}; Ctrl-C ends")
         try:
@@ -195,6 +223,22 @@ def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) ->
         finally:
             written = journal.counts()[""] < len(journal)
             _say(_progress(journal) + f"; the labels are in {server.output}" * written)
+
+
+def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.judging.context import Context, EntityFacts, check_link
+    from kgtrec.study.judging.templates import Names, read_names
+
+    source = click.get_current_context().get_parameter_source("facts")
+    if graph is None and (name_file or source is click.core.ParameterSource.COMMANDLINE):
+        raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
+    if link is not None:
+        check_link(link)
+    if graph is None:
+        return Context(link)
+    names = read_names(name_file) if name_file else Names()
+    return Context(link, EntityFacts(read_graph(graph), names, facts))
 
 
 def _progress(journal: Any) -> str:

@@ -108,7 +108,8 @@ def test_relations_sort_by_every_heading(browser: Browser, url: str, data: dict[
         same(column(browser, "relations", 2 + model), due, 4)
         click_heading(browser, "relations", 2 + model)
         same(column(browser, "relations", 2 + model), sorted(values[model])[:25], 4)
-    sorts = "[...document.querySelectorAll('#relations thead th')].map(th => th.getAttribute('aria-sort'))"
+    headings = "[...document.querySelectorAll('#relations thead th')]"
+    sorts = f"{headings}.map(th => th.getAttribute('aria-sort'))"
     assert browser.eval(sorts) == [None] * (1 + len(NAMES)) + ["ascending"]
     click_heading(browser, "relations", 0)
     assert column(browser, "relations", 0) == sorted(data["relations"]["names"])[:25]
