@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rank_correlation import tau_b as tau_b
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
+    from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
+    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
     from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
     from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
@@ -129,6 +131,8 @@ _HOMES = {
     "samples_of_ranks": "kgtrec.study.comparison.samples",
     "samples_of_runs": "kgtrec.study.comparison.run_samples",
     "pairwise": "kgtrec.study.comparison.significance",
+    "compare_replicates": "kgtrec.study.comparison.replicates",
+    "multiplicity": "kgtrec.study.comparison.replicates",
     "over_questions": "kgtrec.study.comparison.rank_correlation",
     "over_systems": "kgtrec.study.comparison.rank_correlation",
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",

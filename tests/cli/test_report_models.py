@@ -133,3 +133,44 @@ def test_a_page_never_overwrites_ranks_and_needs_one_graph(folder: Path, tmp_pat
         run(folder, "results", "--html", str(tmp_path / "x.html"))
     with pytest.raises(KgtrecError, match="--run goes with --html"):
         run(folder, *FILES, "--run", "x.run")
+
+
+def test_runs_of_one_model(folder: Path, tmp_path: Path) -> None:
+    from statistics import mean, stdev
+
+    names = ("m-1.parquet", "m-2.parquet", "n-1.parquet")
+    for name, ranks in zip(names, systems(3).values(), strict=True):
+        ranks.save(tmp_path / name)
+    words = [str(tmp_path / name) for name in names]
+    values = [kgtrec.Result(kgtrec.Ranks.load(word))["mrr"] for word in words]
+    (m, n) = csv.DictReader(io.StringIO(run(folder, *words, "--replicates", "--format", "csv")))
+    assert (m["model"], n["model"]) == ("m", "n")
+    assert float(m["both.realistic.micro.mrr"]) == pytest.approx(mean(values[:2]))
+    assert float(m["both.realistic.micro.mrr:std"]) == pytest.approx(stdev(values[:2]))
+    done = CliRunner().invoke(
+        cli, ["compare", *words, "--replicates", "--draws", "200", "-m", "mrr"],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert f"{mean(values[:2]):.4f}" in done.stdout
+    assert "3 runs of 2 systems" in done.stdout
+    assert "ambiguity" in done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ((*FILES[:1], FILES[1], "--replicates", "--qrels", "q"), "not runs"),
+    (("a-x.parquet", "b-x.parquet", "--epsilon", "0.1"), "--epsilon goes with --replicates"),
+])  # fmt: skip
+def test_wrong_replicates(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    words = [str(folder / word) if word in FILES else word for word in arguments]
+    with pytest.raises(KgtrecError) as caught:
+        CliRunner().invoke(cli, ["compare", *words], catch_exceptions=False)
+    assert said in str(caught.value)
+
+
+def test_systems_of_one_run_each_are_no_replicates(folder: Path, tmp_path: Path) -> None:
+    for name, ranks in systems(2).items():
+        ranks.save(tmp_path / f"{name}x.parquet")
+    words = [str(tmp_path / name) for name in ("s0x.parquet", "s1x.parquet")]
+    with pytest.raises(KgtrecError, match="no two of s0x, s1x are runs of one system"):
+        CliRunner().invoke(cli, ["compare", *words, "--replicates"], catch_exceptions=False)

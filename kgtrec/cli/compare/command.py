@@ -90,6 +90,15 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="Instead, with --qrels: is the second run what the first was? Or the third and fourth, "
     "baseline and advanced system, what the first two were? tau union, RBO, RMSE, effect ratio.",
 )  # fmt: skip
+@click.option(
+    "--replicates", is_flag=True,
+    help="Instead: several runs (seeds) of each system, named system-1, system-2, ... or alike in "
+    "several folders: means, deviations, and intervals and tests over both runs and questions.",
+)  # fmt: skip
+@click.option(
+    "--epsilon", type=click.FloatRange(0), default=0.01, show_default=True, metavar="E",
+    help="With --replicates: how far runs whose MRR is at most E below the best disagree.",
+)  # fmt: skip
 @click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
@@ -122,6 +131,7 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     kgtrec compare *.parquet -m hits@10 --correction bh
     kgtrec compare *.parquet --format latex > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
+    kgtrec compare transe-*.parquet rotate-*.parquet --replicates
     kgtrec compare *.parquet --stability --plot sensitivity.pdf
     kgtrec compare *.parquet --discriminative -m mrr -m map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
@@ -182,11 +192,20 @@ def _option(kind: str) -> str:
 def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
     qrels = given["qrels"]
-    modes = ("stability", "discriminative", "reuse", "against", "depths", "reproduction")
+    modes = (
+        "stability",
+        "discriminative",
+        "reuse",
+        "against",
+        "depths",
+        "reproduction",
+        "replicates",
+    )
     chosen = [f"--{mode}" for mode in modes if given[mode]]
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
     repeats = context.get_parameter_source("repeats") is source
+    epsilon = context.get_parameter_source("epsilon") is source
     permutations = context.get_parameter_source("permutations") is source
     tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
     more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
@@ -200,6 +219,11 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
         (given["reproduction"] and not qrels,
          "--reproduction needs runs, and --qrels with their judgements"),
+        (given["replicates"] and qrels, "--replicates needs files of ranks, not runs"),
+        (given["replicates"] and figures[""], "--replicates has no figure; leave --plot out"),
+        (given["replicates"] and given["cluster"],
+         "--replicates draws whole questions in any case; leave --cluster out"),
+        (epsilon and not given["replicates"], "--epsilon goes with --replicates"),
         (given["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
         (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
         (pool and not given["graph"],

@@ -40,6 +40,8 @@ class Request:
     depths: str | None
     reproduction: bool
     graph: str | None
+    replicates: bool = False
+    epsilon: float = 0.01
     entities: int | None = None
 
 

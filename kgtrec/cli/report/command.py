@@ -54,6 +54,11 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     show_default=True, help="With --test: p below which a difference is significant.",
 )  # fmt: skip
 @click.option(
+    "--replicates", is_flag=True,
+    help="In a table of models: files named model-1, model-2, ... (or alike by --name) are runs of "
+    "one model: mean and deviation. --test bootstrap draws runs and questions.",
+)  # fmt: skip
+@click.option(
     "--digits", type=click.IntRange(0, 17), metavar="N",
     help="Decimals of a table of models.  [default: each measure's own]",
 )  # fmt: skip
@@ -105,6 +110,7 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
     kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
     kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
     kgtrec report results/ --format latex --columns mrr,hits@10
+    kgtrec report transe-*.parquet rotate-*.parquet --replicates --format latex
     kgtrec report *.parquet --html report.html --graph FB15k-237
     kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
     kgtrec report a.parquet b.parquet --format json
@@ -151,7 +157,16 @@ def _check_options(
     context = click.get_current_context()
     typed = [
         f"--{name}"
-        for name in ("columns", "sides", "names", "test", "correction", "level", "digits")
+        for name in (
+            "columns",
+            "sides",
+            "names",
+            "test",
+            "correction",
+            "level",
+            "digits",
+            "replicates",
+        )
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
@@ -164,7 +179,7 @@ def _check_options(
          "add --columns, or --format latex, markdown, html, typst or csv"),
         (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
          "--html is a page of its own; leave out --by, --ratios, --rank-types, --measure, "
-         "--format, --columns, --side and --digits"),
+         "--format, --columns, --side, --digits and --replicates"),
         (options["runs"] and not page, "--run goes with --html"),
         (form == "json" and options["columns"],
          "json has all that is known of each file; leave --columns out, or take --format csv"),

@@ -34,7 +34,7 @@ def models_text(
     test = options["test"]
     significance = test and Significance(test, options["correction"], options["level"])
     _check(columns, sides)
-    systems = load_systems(files, options["names"])
+    systems = load_systems(files, options["names"], options["replicates"])
     table = table_of_models(
         systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
     )
@@ -52,8 +52,12 @@ def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
             raise UsageError(f"--side {side!r} is not a side; name head, tail, both, or several")
 
 
-def load_systems(files: tuple[str, ...], names: tuple[str, ...]) -> dict[str, dict[str, Ranks]]:
+def load_systems(
+    files: tuple[str, ...], names: tuple[str, ...], replicates: bool = False
+) -> dict[str, dict[str, list[Ranks]]]:
     """Ranks by graph and model; files are named as given, those of batches by their batch.
+
+    A model has several only with `replicates`: files whose names differ in a number at the end.
 
     Raises
     ------
@@ -62,19 +66,25 @@ def load_systems(files: tuple[str, ...], names: tuple[str, ...]) -> dict[str, di
     """
     from kgtrec.cli._warnings import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.replicates import grouped_names
 
-    systems: dict[str, dict[str, Ranks]] = {}
+    systems: dict[str, dict[str, list[Ranks]]] = {}
     called: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}
     for model, dataset, path in _evaluations(files, names):
+        if replicates and not names:
+            (model,) = grouped_names([model])
         ranks = Ranks.load(path)
         place = dataset or _dataset(ranks, graphs)
         other = called.setdefault((place, model), path)
-        if model in systems.get(place, {}):
+        if model in systems.get(place, {}) and not replicates:
             raise UsageError(f"{other} and {path} would both be {model!r}; give each a --name")
-        systems.setdefault(place, {})[model] = ranks
+        systems.setdefault(place, {}).setdefault(model, []).append(ranks)
     for loaded in systems.values():
-        warn_of_ranks(loaded)
+        warn_of_ranks({
+            f"{model} (run {number})" if len(runs) > 1 else model: one
+            for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
+        })  # fmt: skip
     return systems
 
 

@@ -39,7 +39,8 @@ def write_page(files: tuple[str, ...], options: dict[str, Any]) -> None:
         raise UsageError(
             f"a page is of one graph, and these ranks are of {', '.join(systems)}; make one each"
         )
-    (ranks,) = systems.values()
+    (runs_of,) = systems.values()
+    ranks = {name: own[0] for name, own in runs_of.items()}
     text = page_text(
         page_data(
             ranks,

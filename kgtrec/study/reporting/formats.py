@@ -41,7 +41,7 @@ def latex(table: ModelTable) -> str:
     titles = [latex_text(c.measure.title) + _arrow(c, r" $\uparrow$", r" $\downarrow$") for c in
               table.columns]  # fmt: skip
     lines += [" & ".join(["Model", *titles]) + r" \\", r"\midrule"]
-    marks = (r"\textbf{{{}}}", r"\underline{{{}}}", r"$^{{\mathrm{{{}}}}}$")
+    marks = (r"\textbf{{{}}}", r"\underline{{{}}}", r"$^{{\mathrm{{{}}}}}$", r" $\pm$ {}")
     for row, model in enumerate(table.models):
         name = latex_text(_lettered(table, row, model, "{} {}"))
         cells = _cells(table, row, marks, latex_text)
@@ -53,7 +53,7 @@ def markdown(table: ModelTable) -> str:
     """A Markdown (GitHub) table; headings above a column stand before its own."""
     titles = [_markdown_text(title) + _arrow(c, " ↑", " ↓") for title, c in
               zip(table.titles(), table.columns, strict=True)]  # fmt: skip
-    marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>")
+    marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
     lines = [["Model", *titles], ["---"] + ["---:"] * len(titles)]
     for row, model in enumerate(table.models):
         name = _markdown_text(_lettered(table, row, model, "{} {}"))
@@ -75,7 +75,7 @@ def html_text(table: ModelTable) -> str:
         for c in table.columns
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
-    marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>")
+    marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = []
     for row, model in enumerate(table.models):
         cells = "".join(f"<td>{cell}</td>" for cell in _cells(table, row, marks, _html))
@@ -103,7 +103,7 @@ def typst(table: ModelTable) -> str:
         lines.append(f"    [], {', '.join(spans)},")
     titles = [_typst(c.measure.title + _arrow(c, " ↑", " ↓")) for c in table.columns]
     lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
-    marks = ("strong({})", "underline({})", " + super({})")
+    marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     for row, model in enumerate(table.models):
         name = _typst(_lettered(table, row, model, "{} {}"))
         lines.append(f"    {', '.join([name, *_cells(table, row, marks, _typst)])},")
@@ -113,24 +113,24 @@ def typst(table: ModelTable) -> str:
 def csv_text(table: ModelTable) -> str:
     """A line a model, headed by keys; values in full, without marks. Empty: not evaluated."""
     several = len(table.protocols) > 1
-    keys = [
-        f"{c.heading.dataset}:" * several
-        + SAMPLED * table.protocols[c.heading.dataset].sampled
-        + c.measure.key
-        for c in table.columns
-    ]
-    rows = [
-        (model, *("" if math.isnan(c.values[row]) else c.values[row] for c in table.columns))
-        for row, model in enumerate(table.models)
-    ]
-    return Table(("", *keys), ("model", *keys), (0,) * (1 + len(keys)), rows).to_csv()
+    heads, columns = ["model"], [list(table.models)]
+    for column in table.columns:
+        dataset = column.heading.dataset
+        prefix = f"{dataset}:" * several + SAMPLED * table.protocols[dataset].sampled
+        heads.append(prefix + column.measure.key)
+        columns.append(["" if math.isnan(v) else repr(v) for v in column.values])
+        if column.deviations:
+            heads.append(f"{prefix}{column.measure.key}:std")
+            columns.append(["" if math.isnan(v) else repr(v) for v in column.deviations])
+    rows = list(zip(*columns, strict=True))
+    return Table(heads, heads, (0,) * len(heads), rows).to_csv()
 
 
 def plain(table: ModelTable) -> str:
     """Aligned columns of text; a star marks the best of each, and the caption follows."""
     lines = [["model", *(c.measure.title for c in table.columns)]]
     for row, model in enumerate(table.models):
-        cells = _cells(table, row, ("{}*", "{} ", " {}"), str)
+        cells = _cells(table, row, ("{}*", "{} ", " {}", " ± {}"), str)
         lines.append([_lettered(table, row, model, "{} {}"), *cells])
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     _widen(widths, table.levels())
@@ -154,9 +154,9 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
 
 
 def _cells(
-    table: ModelTable, row: int, marks: tuple[str, str, str], escape: Callable[[str], str]
+    table: ModelTable, row: int, marks: tuple[str, str, str, str], escape: Callable[[str], str]
 ) -> list[str]:
-    """Values of a model with their marks: those of the best, the second best, and superscripts."""
+    """Values of a model with their marks: of the best, the second best, superscripts, deviation."""
     cells = []
     for column in table.columns:
         text = escape(column.printed()[row])
@@ -164,7 +164,9 @@ def _cells(
         if place:
             text = marks[place - 1].format(text)
         letters = table.superscript(column, row)
-        cells.append(text + marks[2].format(escape(letters)) if letters else text)
+        text += marks[2].format(escape(letters)) if letters else ""
+        spread = column.spread(row)
+        cells.append(text + marks[3].format(escape(spread)) if spread else text)
     return cells
 
 

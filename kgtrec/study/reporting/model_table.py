@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.results.result import Result
+from kgtrec.study.comparison.replicates import compare_replicates
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
@@ -72,6 +77,8 @@ class Column:
         Decimals in print.
     beaten : tuple of tuples of int, or None
         Rows of the models that each model significantly beats; None where that was not tested.
+    deviations : tuple of float
+        Standard deviation over the runs of each model; NaN of one run. Empty: no model has several.
     """
 
     heading: Heading
@@ -79,6 +86,7 @@ class Column:
     values: tuple[float, ...]
     digits: int
     beaten: tuple[tuple[int, ...], ...] | None = None
+    deviations: tuple[float, ...] = ()
 
     @property
     def higher_is_better(self) -> bool | None:
@@ -88,6 +96,12 @@ class Column:
     def printed(self) -> list[str]:
         """The values as they stand in the table; an en dash where there is none."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
+
+    def spread(self, row: int) -> str:
+        """The deviation of a model with several runs as it stands in the table, else ""."""
+        if not self.deviations or math.isnan(self.deviations[row]):
+            return ""
+        return f"{self.deviations[row]:,.{self.digits}f}"
 
     def places(self) -> list[int]:
         """1 for the best, 2 for the second best, 0 for others.
@@ -160,15 +174,17 @@ class ModelTable:
         tested = [c for c in self.columns if c.beaten is not None]
         untested = [c for c in self.columns if c.beaten is None]
         note = ""
+        if any(column.deviations for column in self.columns):
+            note = "Mean and standard deviation over runs. "
         if self.significance is not None and tested:
-            note = f"Superscripts: significantly better than these ({self.significance.method()})"
+            note += f"Superscripts: significantly better than these ({self.significance.method()})"
             missing = list(dict.fromkeys(c.measure.title for c in untested))
             note += f"; {', '.join(missing)} not tested." if missing else "."
-        return caption(self.protocols, [c.measure for c in self.columns], note)
+        return caption(self.protocols, [c.measure for c in self.columns], note.strip())
 
 
 def table_of_models(
-    systems: Mapping[str, Mapping[str, Ranks]],
+    systems: Mapping[str, Mapping[str, Ranks | Sequence[Ranks]]],
     columns: Sequence[str | Measure] = COLUMNS,
     *,
     sides: Sequence[str] | None = None,
@@ -179,8 +195,9 @@ def table_of_models(
 
     Parameters
     ----------
-    systems : mapping of graph's name to mapping of model's name to Ranks
-        Models need not have been evaluated on every graph.
+    systems : mapping of graph's name to mapping of model's name to Ranks, or several
+        Models need not have been evaluated on every graph. Of several runs of a model the mean is
+        shown, with the standard deviation over runs.
     columns : sequence of keys or Measure
         Keys without a side are shown for every side of `sides`.
     sides : sequence of {"head", "tail", "both"}, optional
@@ -201,33 +218,43 @@ def table_of_models(
     --------
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
-    models = tuple(dict.fromkeys(model for ranks in systems.values() for model in ranks))
+    runs = {name: {model: _runs(one) for model, one in ranks.items()} for name, ranks in
+            systems.items()}  # fmt: skip
+    models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
     if not models:
         raise UsageError("a table of models needs one model at least; name files of ranks")
     found = [
         column
-        for dataset, ranks in systems.items()
+        for dataset, ranks in runs.items()
         for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides))
     ]
     if digits is not None:
         found = [replace(column, digits=digits) for column in found]
+    several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
+    if significance is not None and several and significance.test != "bootstrap":
+        raise UsageError(
+            f"of several runs of a model, runs and questions are both drawn: take the bootstrap "
+            f"test (--test bootstrap), not {significance.test}"
+        )
     if significance is not None:
         found = [
-            replace(column, beaten=_beaten(systems[column.heading.dataset], column.measure,
+            replace(column, beaten=_beaten(runs[column.heading.dataset], column.measure,
                                            models, significance))
             for column in found
         ]  # fmt: skip
-    protocols = {name: protocol_of(ranks) for name, ranks in systems.items()}
+    protocols = {name: protocol_of(_by_run(ranks)) for name, ranks in runs.items()}
     return ModelTable(models, tuple(found), protocols, significance)
 
 
 def _measures(
-    ranks: Mapping[str, Ranks], columns: Sequence[str | Measure], sides: Sequence[str] | None
+    ranks: Mapping[str, Sequence[Ranks]],
+    columns: Sequence[str | Measure],
+    sides: Sequence[str] | None,
 ) -> list[Measure]:
     """Measures of every side that is wished for; those of one kind stand together."""
     if unknown := [side for side in sides or () if side not in SIDES]:
         raise UsageError(f"{unknown[0]!r} is not a side; choose of {', '.join(SIDES)}")
-    present = sides_present(next(iter(ranks.values())))
+    present = sides_present(next(iter(ranks.values()))[0])
     written: list[str | Measure] = []
     for side in sides or present[-1:]:
         for column in columns:
@@ -244,39 +271,78 @@ def _kind(measure: Measure) -> str:
     return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
 
 
+def _runs(found: Ranks | Sequence[Ranks]) -> list[Ranks]:
+    """One run or several as a list."""
+    from kgtrec.ranking.ranks import Ranks
+
+    return [found] if isinstance(found, Ranks) else list(found)
+
+
+def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:
+    """All runs by names of their own: the model's, and a number where it has several."""
+    return {
+        name if len(runs) == 1 else f"{name} (run {number})": ranks
+        for name, runs in systems.items()
+        for number, ranks in enumerate(runs, start=1)
+    }
+
+
 def _columns(
-    dataset: str, ranks: Mapping[str, Ranks], models: Sequence[str], measures: Sequence[Measure]
+    dataset: str,
+    ranks: Mapping[str, Sequence[Ranks]],
+    models: Sequence[str],
+    measures: Sequence[Measure],
 ) -> list[Column]:
-    results = {model: Result(one) for model, one in ranks.items()}
-    return [
-        Column(
-            Heading(dataset, _kind(measure)),
-            measure,
-            tuple(results[m][measure] if m in results else math.nan for m in models),
-            measure.digits,
+    results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
+    several = any(len(runs) > 1 for runs in ranks.values())
+    found = []
+    for measure in measures:
+        values = [[one[measure] for one in results.get(model, ())] for model in models]
+        found.append(
+            Column(
+                Heading(dataset, _kind(measure)),
+                measure,
+                tuple(fmean(own) if own else math.nan for own in values),
+                measure.digits,
+                deviations=tuple(stdev(own) if len(own) > 1 else math.nan for own in values)
+                if several
+                else (),
+            )
         )
-        for measure in measures
-    ]
+    return found
 
 
 def _beaten(
-    ranks: Mapping[str, Ranks], measure: Measure, models: Sequence[str], how: Significance
+    ranks: Mapping[str, Sequence[Ranks]],
+    measure: Measure,
+    models: Sequence[str],
+    how: Significance,
 ) -> tuple[tuple[int, ...], ...] | None:
     """Rows of the models that each is significantly better than; None where nothing is paired."""
     if len(ranks) < 2:
         return None
     try:
-        (samples,) = samples_of_ranks(ranks, [measure])
+        better = _better(ranks, measure, how)
     except UsageError:  # AMRI and the like: not a mean over items
         return None
-    tests = pairwise(
-        samples, how.test, how.correction, permutations=how.permutations, seed=how.seed
-    )
-    better = tests.better(how.level)
-    rows = [models.index(model) for model in samples.systems]
+    rows = [models.index(model) for model in ranks]
     beaten = {row: tuple(sorted(rows[j] for j in better[i].nonzero()[0])) for i, row in
               enumerate(rows)}  # fmt: skip
     return tuple(beaten.get(row, ()) for row in range(len(models)))
+
+
+def _better(
+    ranks: Mapping[str, Sequence[Ranks]], measure: Measure, how: Significance
+) -> NDArray[np.bool_]:
+    """Whether each model is significantly better than each other, bool (models, models)."""
+    if any(len(runs) > 1 for runs in ranks.values()):
+        (found,) = compare_replicates(ranks, [measure], correction=how.correction, seed=how.seed)
+        return found.better(how.level)
+    (samples,) = samples_of_ranks({name: runs[0] for name, runs in ranks.items()}, [measure])
+    tests = pairwise(
+        samples, how.test, how.correction, permutations=how.permutations, seed=how.seed
+    )
+    return tests.better(how.level)
 
 
 def _spans(texts: Sequence[str]) -> list[tuple[str, int]]:

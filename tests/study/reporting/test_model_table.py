@@ -302,3 +302,32 @@ def test_best_is_bold_and_second_underlined() -> None:
     ]:
         assert bold in text
         assert under in text
+
+
+def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -> None:
+    from statistics import mean, stdev
+
+    one, *more = systems(4).values()
+    table = table_of_models(
+        {"g": {"several": more, "alone": one}},
+        ["mrr", "mr"],
+        significance=Significance("bootstrap"),
+    )
+    for column in table.columns:
+        values = [kgtrec.Result(run)[column.measure] for run in more]
+        assert column.values[0] == pytest.approx(mean(values))
+        assert column.deviations[0] == pytest.approx(stdev(values))
+        assert math.isnan(column.deviations[1])
+    value, spread = table.columns[0].printed()[0], table.columns[0].spread(0)
+    assert "Mean and standard deviation over runs." in table.caption()
+    assert rf"{value}}} $\pm$ {spread} &" in latex(table)
+    assert f"± {spread}" in markdown(table)
+    assert f"± {spread}" in html_text(table)
+    rows = list(csv.DictReader(io.StringIO(csv_text(table))))
+    assert float(rows[0]["both.realistic.micro.mrr:std"]) == table.columns[0].deviations[0]
+    assert rows[1]["both.realistic.micro.mrr:std"] == ""
+    with pytest.raises(UsageError, match="--test bootstrap"):
+        table_of_models({"g": {"s": more, "a": one}}, ["mrr"], significance=Significance("t"))
+    compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
+    (tmp_path / "t.typ").write_text(typst(table), "utf-8")
+    assert compiler.compile(str(tmp_path / "t.typ"), format="svg")
