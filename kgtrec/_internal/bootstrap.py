@@ -1,25 +1,74 @@
-"""Confidence intervals of means over queries: the percentile bootstrap (Efron 1979).
+"""The bootstrap (Efron 1979): how far would means move with other queries or questions?
 
-Queries are drawn with replacement, as many as there are; the interval lies between two quantiles
-of what the draws give. Every metric, and every run of the same queries, sees the same draws.
+Whole clusters (queries, or questions with all of their items) are drawn with replacement, as many
+as there are: the items of one question stand or fall together, and intervals that draw them singly
+are too narrow. Every measure and every system sees the same draws.
+
+Intervals of ``kgtrec eval`` are percentiles (`ratio_intervals`), as are those of differences of two
+systems: these are nearly symmetric, and there a correction is but noise, which costs coverage when
+tails are heavy (88 against 93 of 95 % in a simulation of 80 questions). Values of ranks have
+bias-corrected and accelerated intervals (BCa; Efron 1987). Percentile intervals miss on one side
+where values are skewed, as MR is by its few deep ranks, or lie near an end of their range, as
+Hits@1 does; BCa corrects both to the second order, and costs no more here: a jackknife over
+clusters is one subtraction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
 
-__all__ = ["Resampling", "ratio_intervals"]
+__all__ = [
+    "DRAWS",
+    "Resampled",
+    "Resampling",
+    "bca_interval",
+    "cluster_sums",
+    "ratio_intervals",
+    "resampled_means",
+]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-_DRAWN_AT_A_TIME = 4_000_000
+DRAWS = 5_000
+_BLOCK = 50  # draws whose weights are in memory together
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order
+
+
+def _drawn_sums(
+    columns: Floats, draws: int, generator: Callable[[int], np.random.Generator], threads: int
+) -> Floats:
+    """Sums over as many rows (n, c) as there are, drawn with replacement; float64 (draws, c).
+
+    `generator` gives the random numbers of the block that begins at a draw. Only where every block
+    has one of its own may threads share them out.
+    """
+    n = len(columns)
+    sums = np.empty((draws, columns.shape[1]))
+    by_column = np.ascontiguousarray(columns.T)
+
+    def fill(first: int, stop: int) -> None:
+        random = generator(first)
+        times = np.empty((stop - first, n))  # how often each draw takes each row
+        for row in times:
+            row[:] = np.bincount(random.integers(0, n, n, dtype=np.uint32), minlength=n)
+        # No BLAS: its threads and ours would wait for one another.
+        sums[first:stop] = np.einsum("ij,kj->ik", times, by_column)
+
+    blocks = [(first, min(first + _BLOCK, draws)) for first in range(0, draws, _BLOCK)]
+    share_rows(fill, blocks, threads)
+    return sums
+
+
+# -- Quotients of sums over queries --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,7 +134,7 @@ def ratio_intervals(
     distinct = {id(part): part for part in (*numerators, *denominators) if part is not None}
     place = {key: number for number, key in enumerate(distinct)}
     columns = np.stack([*distinct.values()], axis=1).astype(np.float64)
-    totals = _drawn_totals(columns, how)
+    totals = _exact_totals(columns, how)
     n_queries = float(len(columns))
     tail = (100.0 - how.percent) / 200.0
     ends = np.empty((len(numerators), 2))
@@ -100,18 +149,12 @@ def ratio_intervals(
     return ends
 
 
-def _drawn_totals(columns: Floats, how: Resampling) -> Floats:
+def _exact_totals(columns: Floats, how: Resampling) -> Floats:
     """Sum of every column over the queries of each draw, shape (resamples, n_columns)."""
-    n_queries = len(columns)
     finite = np.isfinite(columns).all(axis=0)
     whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
     random = np.random.default_rng(how.seed)
-    totals = np.empty((how.resamples, columns.shape[1]))
-    at_once = max(1, _DRAWN_AT_A_TIME // n_queries)
-    for start in range(0, how.resamples, at_once):
-        stop = min(start + at_once, how.resamples)
-        totals[start:stop] = _counts(random, stop - start, n_queries) @ whole
-    totals = totals / scale
+    totals = _drawn_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
     totals[:, ~finite] = np.nan
     return totals
 
@@ -125,9 +168,101 @@ def _whole_multiples(columns: Floats) -> tuple[Floats, Floats]:
     return np.rint(columns * scale), scale
 
 
-def _counts(random: np.random.Generator, n_draws: int, n_queries: int) -> NDArray[np.float64]:
-    """How often each draw takes each query, shape (n_draws, n_queries)."""
-    chosen = random.integers(0, n_queries, (n_draws, n_queries), dtype=np.int32)
-    rows = np.arange(n_draws, dtype=np.int64)[:, None] * n_queries
-    flat = np.bincount((rows + chosen).reshape(-1), minlength=n_draws * n_queries)
-    return flat.reshape(n_draws, n_queries).astype(np.float64)
+# -- Means of systems over clustered items ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Values of the systems, and what they are on other draws of the questions.
+
+    Attributes
+    ----------
+    estimate : ndarray of float64, shape (s,)
+    draws : ndarray of float64, shape (B, s)
+        On each draw of as many clusters.
+    jackknife : ndarray of float64, shape (clusters, s)
+        Without each cluster in turn.
+    """
+
+    estimate: Floats
+    draws: Floats
+    jackknife: Floats
+
+    def interval(self, confidence: float = 0.95) -> Floats:
+        """BCa intervals of the values, float64 (2, s)."""
+        return bca_interval(self.estimate, self.draws, self.jackknife, confidence)
+
+    def difference_interval(self, pairs: NDArray[np.int64], confidence: float = 0.95) -> Floats:
+        """Percentile intervals of the differences of pairs (p, 2) of systems, float64 (2, p)."""
+        _check_confidence(confidence)
+        gaps = self.draws[:, pairs[:, 0]] - self.draws[:, pairs[:, 1]]
+        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+        return np.asarray(np.quantile(gaps, tails, axis=0))
+
+
+def resampled_means(
+    values: Floats, cluster: Ints, transform: Callable[[Floats], Floats], draws: int, seed: int
+) -> Resampled:
+    """Values (n, s) of items averaged over drawn clusters, which are numbered without a gap.
+
+    `transform` makes values of a measure of means. One seed gives the same bits, for any number of
+    threads.
+    """
+    sums = cluster_sums(np.column_stack([values, np.ones(len(values))]), cluster)
+    drawn = _drawn_sums(
+        sums, draws, lambda first: np.random.default_rng([seed, first]), available_cores()
+    )
+    left = sums.sum(axis=0) - sums
+    return Resampled(
+        transform(values.mean(axis=0)),
+        transform(drawn[:, :-1] / drawn[:, -1:]),
+        transform(left[:, :-1] / left[:, -1:]),
+    )
+
+
+def cluster_sums(values: Floats, cluster: Ints) -> Floats:
+    """Sum of the rows of each cluster, float64 (clusters, columns)."""
+    order = np.argsort(cluster, kind="stable")
+    starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0))
+
+
+def bca_interval(
+    estimate: Floats, draws: Floats, jackknife: Floats, confidence: float = 0.95
+) -> Floats:
+    """Bias-corrected and accelerated interval.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k,)
+    draws : ndarray of float64, shape (B, k)
+    jackknife : ndarray of float64, shape (n, k)
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    ndarray of float64, shape (2, k)
+        Lower and upper end. Where nothing varies, both are the estimate.
+    """
+    from scipy.special import ndtr, ndtri
+
+    _check_confidence(confidence)
+    n_draws = len(draws)
+    below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
+    bias: Any = ndtri(np.clip(below / n_draws, 0.5 / n_draws, 1 - 0.5 / n_draws))
+    gap = jackknife.mean(axis=0) - jackknife
+    spread = (gap**2).sum(axis=0) ** 1.5
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pull = np.where(spread > 0, (gap**3).sum(axis=0) / (6 * spread), 0.0)
+    ends = []
+    for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
+        z = bias + ndtri(tail)
+        at = ndtr(bias + z / (1 - pull * z))
+        ends.append([np.quantile(draws[:, k], at[k]) for k in range(draws.shape[1])])
+    return np.array(ends)
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence={confidence!r} is not between 0 and 1; 0.95 is usual")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
+from typing import NamedTuple
 
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
@@ -27,35 +28,57 @@ with without_collector():
 
 __all__ = ["cli", "main"]
 
-# Where a command stands if not in the module of its name.
-_MODULES = {
-    "compare": "compare.command",
-    "eval": "eval.command",
-    "rank": "rank.command",
-    "merge": "rank.merge",
-    "report": "report.command",
-}
+
+class _Entry(NamedTuple):
+    summary: str
+    guide: str
+    module: str | None = None  # where the command stands, if not in the module of its name
+
+
 # In the order in which --help lists them.
 COMMANDS = {
-    "demo": "Evaluate three baselines on an embedded graph, and learn to read the table.",
-    "rank": "Scores of a model to ranks, metrics and TREC files.",
-    "merge": "Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.",
-    "batch": "Many models x graphs x protocols from one file, on Dask.",
-    "align": "Entity alignment: embeddings or similarities to ranks and metrics.",
-    "report": "The published table of saved ranks.",
-    "plot": "Figures of saved ranks, for print.",
-    "compare": "Which system is better? Intervals, paired tests, effect sizes.",
-    "stratify": "Metrics by popularity: beta curves and grids of saved ranks.",
-    "openworld": "Can two models be told apart where answers are missing?",
-    "stats": "A graph at a glance: popularity, categories, leaks.",
-    "sample": "Draw seed triples from a test split.",
-    "pool": "The best candidates of several runs, to be judged.",
-    "judge": "Sheets, a local page and agreement for people who judge triples.",
-    "complete": "Judgements of a pool to qrels and a complete test split.",
-    "convert": "A graph's questions and answers as TREC files.",
-    "eval": "trec_eval's measures of a run file.",
-    "measures": "What can be measured: the list, or one measure explained.",
-}
+    "demo": _Entry(
+        "Evaluate three baselines on an embedded graph, and learn to read the table.",
+        "first-evaluation",
+    ),
+    "rank": _Entry(
+        "Scores of a model to ranks, metrics and TREC files.",
+        "first-evaluation", "rank.command",
+    ),
+    "merge": _Entry(
+        "Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.",
+        "clusters", "rank.merge",
+    ),
+    "batch": _Entry("Many models x graphs x protocols from one file, on Dask.", "clusters"),
+    "align": _Entry(
+        "Entity alignment: embeddings or similarities to ranks and metrics.", "adjusted-metrics"
+    ),
+    "report": _Entry(
+        "The published table of saved ranks.", "reading-the-report", "report.command"
+    ),
+    "plot": _Entry("Figures of saved ranks, for print.", "reading-the-report"),
+    "compare": _Entry(
+        "Which system is better? Intervals, paired tests, effect sizes.",
+        "sparse-labels", "compare.command",
+    ),
+    "stratify": _Entry("Metrics by popularity: beta curves and grids of saved ranks.", "slices"),
+    "openworld": _Entry(
+        "Can two models be told apart where answers are missing?", "open-world"
+    ),
+    "stats": _Entry("A graph at a glance: popularity, categories, leaks.", "slices"),
+    "sample": _Entry("Draw seed triples from a test split.", "sparse-labels"),
+    "pool": _Entry("The best candidates of several runs, to be judged.", "sparse-labels"),
+    "judge": _Entry(
+        "Sheets, a local page and agreement for people who judge triples.", "sparse-labels"
+    ),
+    "complete": _Entry(
+        "Judgements of a pool to qrels and a complete test split.", "sparse-labels"
+    ),
+    "convert": _Entry("A graph's questions and answers as TREC files.", "runs-and-qrels"),
+    "eval": _Entry("trec_eval's measures of a run file.", "runs-and-qrels", "eval.command"),
+    "measures": _Entry("What can be measured: the list, or one measure explained.", "numbers"),
+    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", ""),
+}  # fmt: skip
 
 INTERRUPTED = 130
 
@@ -70,14 +93,24 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         with without_collector():
-            module = import_module(f"kgtrec.cli.{_MODULES.get(cmd_name, cmd_name)}")
+            entry = COMMANDS[cmd_name]
+            module = import_module(f"kgtrec.cli.{entry.module or cmd_name}")
         command: click.Command = module.command
         command.name = cmd_name
+        if entry.guide:
+            _name_guide(command, entry.guide)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _name_guide(command: click.Command, guide: str) -> None:
+    """The last line of a command's help, and of its subcommands'."""
+    command.epilog = f"Guide: kgtrec guide {guide}"
+    for each in getattr(command, "commands", {}).values():
+        _name_guide(each, guide)
 
 
 @click.group(
@@ -94,6 +127,7 @@ def cli(ctx: click.Context) -> None:
     \b
     Start with:  kgtrec demo
     Then:        kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
+    Find out:    kgtrec guide
 
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
     output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.

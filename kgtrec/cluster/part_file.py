@@ -179,7 +179,9 @@ def _check_digest(path: str | os.PathLike[str]) -> None:
     with open(path, "rb") as file:
         head = file.read(len(_START))
         if not _START.startswith(head):
-            raise FileError(path, found="no shard of a ranking", hint="move it out of the folder")
+            raise FileError(
+                path, found="not a shard of a ranking", hint="move it out of the folder"
+            )
         file.seek(0)
         while left > 0 and (piece := file.read(min(left, 1 << 20))):
             hasher.update(piece)

@@ -47,7 +47,7 @@ NEGATIVES = ("head_neg", "tail_neg")
 
 
 def check_unknown(unknown: str) -> None:
-    """UsageError if `unknown` is no way to meet labels that the graph lacks."""
+    """UsageError if `unknown` is not a way to meet labels that the graph lacks."""
     if unknown not in ("error", "skip"):
         raise UsageError(f"unknown={unknown!r} is unknown; choose 'error' or 'skip'")
 

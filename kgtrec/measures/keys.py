@@ -195,7 +195,7 @@ def _unknown_metric(name: str) -> str:
         stem = known.rstrip("0123456789.").rstrip("@_")
         if stem != known and stem.lower() == bare:
             return f"{name!r} needs a cutoff above 0, as in {known}"
-    return f"{name!r} is no metric" + near(name, metric_names(aliases=False))
+    return f"{name!r} is not a metric" + near(name, metric_names(aliases=False))
 
 
 def number(value: float) -> str:

@@ -18,7 +18,7 @@ _UNLIKE_MACRO = tuple(name for name in _MEANS if name != "macro")
 _PYKEEN = "PyKEEN, Understanding the Evaluation"
 _HOYT = "Hoyt et al. 2022"
 _OPEN_WORLD = "Yang et al. 2022, section 5"
-_REALISTIC_HALF = "A realistic rank can end in a half: 10.5 is no hit at 10."
+_REALISTIC_HALF = "A realistic rank can end in a half: 10.5 is not a hit at 10."
 _GROWS = "Grows with the number of candidates: compare {} across graphs."
 
 

@@ -28,7 +28,7 @@ Refuse = Callable[[int, int, int], Exception]
 
 
 def check_nan(nan: Any) -> None:
-    """UsageError if it is no rule for NaN."""
+    """UsageError if it is not a rule for NaN."""
     if nan not in ("error", "worst"):
         raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
 

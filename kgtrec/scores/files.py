@@ -105,10 +105,11 @@ def _load_matrix(path: Path) -> MatrixSource:
 
 def _kind(path: Path) -> str:
     if path.suffix == ".parquet":
-        return "a Parquet file is no score matrix (saved ranks are for Ranks.load or kgtrec report)"
-    return (
-        f"a file {'named ' + path.suffix if path.suffix else 'without suffix'} is no score matrix"
-    )
+        return (
+            "a Parquet file is not a score matrix (saved ranks are for Ranks.load or kgtrec report)"
+        )
+    name = f"named {path.suffix}" if path.suffix else "without suffix"
+    return f"a file {name} is not a score matrix"
 
 
 def check_factor_names(path: Path, names: Iterable[str]) -> None:

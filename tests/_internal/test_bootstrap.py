@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kgtrec._internal import bootstrap as room
-from kgtrec._internal.bootstrap import Resampling, ratio_intervals
+from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resampled_means
 from kgtrec.errors import UsageError
 
 
@@ -95,3 +95,20 @@ def test_awkward_columns() -> None:
 def test_what_is_out_of_range_is_said(wrong: dict, word: str) -> None:
     with pytest.raises(UsageError, match=word):
         Resampling(**wrong)
+
+
+def test_a_seed_gives_the_values_that_it_always_gave() -> None:
+    """Of version 0.1: published intervals can be computed again."""
+    values = [np.arange(40) ** 2 / 7.0, np.arange(40) % 3 + 0.0]
+    assert ratio_intervals(values, [None, values[0] + 1], Resampling(90, 500, 3)).tolist() == [
+        [56.29303571428602, 90.24232142857142],
+        [0.009464319525321643, 0.018307366395716954],
+    ]
+    cluster = np.arange(40) // 4
+    found = resampled_means(np.column_stack(values), cluster, np.asarray, 200, 3)
+    assert found.draws.sum(axis=0) == pytest.approx([14290.971428571434, 195.175], rel=1e-13)
+    assert found.interval(0.9).ravel() == pytest.approx(
+        [48.69730531138757, 0.85, 116.96731905757373, 1.075], rel=1e-12
+    )
+    gap = found.difference_interval(np.array([[0, 1]]))
+    assert gap.ravel() == pytest.approx([36.75696428571428, 112.3475], rel=1e-12)

@@ -224,7 +224,7 @@ def test_all_figures_of_a_comparison_at_once(folder: Path, tmp_path: Path) -> No
 WRONG = [
     ((RANKS[0],), UsageError, "alone has nothing to be compared with"),
     ((RANKS[0], RANKS[0]), UsageError, "is named twice"),
-    ((*RANKS, "-m", "both.micro.amri"), UsageError, "no mean over items"),
+    ((*RANKS, "-m", "both.micro.amri"), UsageError, "is not a mean over items"),
     ((*RANKS, "-m", "both.macro.bpref"), UsageError, "--qrels"),
     ((*RANKS, "-m", "mapp"), UsageError, "no measure 'mapp'"),
     ((*RANKS, "--stability", "--discriminative"), UsageError, "ask for one"),

@@ -25,9 +25,9 @@ import pytest
 
 from kgtrec._version import __version__
 from kgtrec.cli import main
-from kgtrec.trec.eval.output import Wanted, trec_lines
+from kgtrec.trec.eval.output import trec_lines
+from kgtrec.trec.eval.request import Request
 from kgtrec.trec.eval.score import Scored
-from kgtrec.trec.measures.names import resolve
 
 # Elsewhere than the checkout, so that what is installed is what runs.
 AWAY = tempfile.gettempdir()
@@ -526,13 +526,13 @@ def test_a_packed_zscore_file(invoke: Invoke, tmp_path: Path, files) -> None:
 
 def test_odd_numbers_are_printed_as_in_c() -> None:
     names = ["map", "num_ret", "recip_rank"]
-    columns = resolve(names, command_line=True)
+    request = Request("", ["r"], names, per_query=True)
     odd = [math.nan, -math.nan, math.inf, -math.inf, -0.0, -0.00004, 0.00005, 12345.67891]
     plain = np.arange(len(odd)) / 8
     values = {"map": np.array(odd), "num_ret": np.arange(len(odd)) * 1.0, "recip_rank": plain}
     total = {"map": math.inf, "num_ret": 2**40, "recip_rank": 0.0}
     scored = Scored("r", [*"abcdefgh"], values, total, 8, 8, 0, 0)
-    text = b"".join(trec_lines(scored, Wanted(columns, per_query=True))).decode()
+    text = b"".join(trec_lines(scored, request)).decode()
     found = [line.split("\t") for line in text.splitlines()]
     assert {tuple(line[:2]) for line in found} >= {(f"{name:<22s}", "a") for name in names}
     libc = ctypes.CDLL(None)
@@ -552,12 +552,12 @@ def test_odd_numbers_are_printed_as_in_c() -> None:
 
 def test_many_queries_are_printed_in_order() -> None:
     """More than are formatted at one go."""
-    columns = resolve(["P.1", "relstring"], command_line=True)
+    request = Request("", ["r"], ["P.1", "relstring"], per_query=True, summary=False)
     count = 4_321
     values = {"P_1": np.arange(count) * 1.0, "relstring": np.array(["01%"] * count, object)}
     queries = [f"q%s{number}" for number in range(count)]
     scored = Scored("r", queries, values, {"P_1": 0.5}, count, count, 0, 0)
-    text = b"".join(trec_lines(scored, Wanted(columns, per_query=True, summary=False))).decode()
+    text = b"".join(trec_lines(scored, request)).decode()
     assert text == "".join(
         line("P_1", query, f"{place}.0000") + line("relstring", query, "'01%'")
         for place, query in enumerate(queries)

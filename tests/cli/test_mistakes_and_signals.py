@@ -127,7 +127,7 @@ def test_messages_name_the_file_of_the_scores(home: Home):
         ("a.npy", b"", "No data left in file"),
         ("a.npy", b"\x80\x04\x95pickled", "no .npy array: it begins with"),
         ("a.npz", b"", "not a readable .npz"),
-        ("a.pkl", b"x", "named .pkl is no score matrix"),
+        ("a.pkl", b"x", "named .pkl is not a score matrix"),
         ("a.parquet", b"x", "kgtrec report"),
     ],
 )

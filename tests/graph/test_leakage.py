@@ -73,8 +73,8 @@ def test_kinds_and_tables() -> None:
     [
         ({"split": "valid"}, "no split 'valid'"),
         ({"known": "all"}, "'test' is among the known"),
-        ({"enough": 0}, "no share"),
-        ({"enough": math.nan}, "no share"),
+        ({"enough": 0}, "is not a share"),
+        ({"enough": math.nan}, "is not a share"),
     ],
 )
 def test_wrong_arguments(arguments: dict, hint: str) -> None:

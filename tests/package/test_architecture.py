@@ -40,6 +40,7 @@ LAYERS = (
     "plots",
     "cluster",
     "demo",
+    "guides",
     "cli",
     "__main__",
 )

@@ -347,7 +347,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
         ((*TABLES, "--pairs", "named.tsv", "-o", "o"), "named.tsv:1: 'zh "),
         ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "no such file"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--left-labels", "p.tsv"), None),
-        (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "no score matrix"),
+        (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "a score matrix"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -103,7 +103,7 @@ def test_labels_name_the_relations() -> None:
 )
 def test_what_is_no_mean_over_instances_is_not_reweighted(key: str) -> None:
     case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [2, 1]})
-    with pytest.raises(UsageError, match="no mean over instances"):
+    with pytest.raises(UsageError, match="is not a mean over instances"):
         reweighted(Result(make_ranks(columns(case))), key, [1])
 
 

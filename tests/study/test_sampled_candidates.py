@@ -168,5 +168,5 @@ def test_full_ranks_have_nothing_to_bound() -> None:
         full_bounds(kgtrec.rank(scores, drawn(questions, 3, np.random.default_rng(0)))[0], 95)
     with pytest.raises(UsageError, match="ascend"):
         count_bounds([3], [2], [5], 0.1)
-    with pytest.raises(UsageError, match="no probability"):
+    with pytest.raises(UsageError, match="is not a probability"):
         count_bounds([1], [2], [5], 0.0)

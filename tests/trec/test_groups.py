@@ -351,7 +351,7 @@ def test_python_takes_nested_dicts() -> None:
     cycle = {"q": {"g": {"s": {"a": 2, "b": 1}, "t": {"b": 2, "a": 1}}}}
     with pytest.raises(InputError, match="each preferred"):
         trec.evaluate(cycle, run, ["prefs_simp"], qrels_format="prefs")
-    with pytest.raises(UsageError, match="unknown"):
+    with pytest.raises(UsageError, match="pairs is not known"):
         trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="pairs")
     frame = trec.evaluate(prefs, run, ["prefs"], qrels_format="prefs", as_="frame")
     assert frame.loc["q", "prefs_avgjg"] == 1.0

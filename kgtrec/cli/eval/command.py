@@ -14,10 +14,8 @@ from kgtrec.cli.eval import options
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.trec.eval.beyond import Beyond
-    from kgtrec.trec.eval.output import Wanted
+    from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
-    from kgtrec.trec.measures.names import Column
 
 AS_LISTED = (
     "kg_ measures are of ranks as listed: other answers in the qrels do not count, but what other "
@@ -30,7 +28,9 @@ AS_LISTED = (
 @click.argument("runs", metavar="RUN...", nargs=-1)
 @options.of_trec_eval
 @options.beyond_trec_eval
-def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
+def command(
+    qrels: str | None, runs: tuple[str, ...], form: str, show_engines: bool, **given: Any
+) -> None:
     """Evaluate a RUN against QRELS and print what trec_eval prints.
 
     \b
@@ -71,28 +71,28 @@ def command(qrels: str | None, runs: tuple[str, ...], **given: Any) -> None:
     measure that is for other judgements than those of -R; 7 no query in both files.
     """
     with without_collector():
-        _evaluate(qrels, runs, options.Call(**given))
-
-
-def _evaluate(qrels: str | None, runs: tuple[str, ...], call: options.Call) -> None:
-    if call.ci is None:
         _load_numpy_alone()
-    from kgtrec.trec.eval.output import Wanted
+        _evaluate(qrels, runs, form, show_engines, given)
 
-    call.check_file_formats()
-    columns = call.columns(_is_given("measures"))
-    beyond = call.beyond
+
+def _evaluate(
+    qrels: str | None, runs: tuple[str, ...], form: str, engines: bool, given: dict[str, Any]
+) -> None:
+    from kgtrec.trec.eval.score import score
+
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
-    _check_files(qrels, runs)
-    if call.qrels_format != "qrels":
-        beyond.check_groups()
-    wanted = Wanted([*columns, *beyond.micro], call.per_query, not call.no_summary)
-    scored = _scored(qrels, runs, columns, beyond, call)
-    _print(scored, wanted, call.form)
+    twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
+    if twice:
+        raise UsageError(f"{twice!r} is named twice; name each run once")
+    request = options.request_of(qrels, runs, given)
+    scored = score(request)  # every run, before anything is printed
+    _print(scored, request, form)
     for run in scored:
-        _say_notes(run, call, f"{run.file}: " if len(runs) > 1 else "")
-    _say_ignored([name for name in call.measures if not name.startswith("kg_")])
+        start = f"{run.file}: " if len(runs) > 1 else ""
+        for note in _notes(run, request) + [_engines(run)] * engines:
+            _say(start + note)
+    _say_ignored([name for name in request.measures or () if not name.startswith("kg_")])
 
 
 def _load_numpy_alone() -> None:
@@ -106,68 +106,29 @@ def _load_numpy_alone() -> None:
             del os.environ[name]
 
 
-def _is_given(option: str) -> bool:
-    source = click.get_current_context().get_parameter_source(option)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
-def _check_files(qrels: str, runs: Sequence[str]) -> None:
-    twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
-    if twice:
-        raise UsageError(f"{twice!r} is named twice; name each run once")
-    if qrels == "-" and "-" in runs:
-        raise UsageError("both QRELS and a RUN are -, standard input; only one can be")
-
-
-def _scored(
-    qrels: str, runs: Sequence[str], columns: Sequence[Column], beyond: Beyond, call: options.Call
-) -> list[Scored]:
-    """Every run, before anything is printed."""
-    from kgtrec.trec.eval.score import read_qrels, score
-
-    beyond.check(columns, call.eval_options, call.zscores is not None)
-    judgements = read_qrels(qrels, call.qrels_format)
-    reference = None
-    if call.zscores is not None:
-        from kgtrec.trec.eval.zscores import read_reference
-
-        reference = read_reference(call.zscores)
-    return [
-        score(
-            judgements,
-            run,
-            columns,
-            call.eval_options,
-            reference=reference,
-            only=call.only_query,
-            beyond=beyond,
-        )
-        for run in runs
-    ]
-
-
-def _print(scored: Sequence[Scored], wanted: Wanted, form: str) -> None:
+def _print(scored: Sequence[Scored], request: Request, form: str) -> None:
     from kgtrec.trec.eval import output
 
     if form == "trec":
         for run in scored:
             if len(scored) > 1:
                 click.echo(output.heading_line(run), nl=False)
-            for piece in output.trec_lines(run, wanted):
+            for piece in output.trec_lines(run, request):
                 click.echo(piece, nl=False)
         return
     if form == "json":
-        text = output.as_json(scored, wanted)
+        text = output.as_json(scored, request)
     else:
-        text = output.rendered(output.as_table(scored, wanted), form)
+        text = output.rendered(output.as_table(scored, request), form)
     # Bytes: an id may hold bytes that are no UTF-8, and they come out as they went in.
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
-def _say_notes(run: Scored, call: options.Call, start: str) -> None:
+def _notes(run: Scored, request: Request) -> list[str]:
     notes = []
     if run.unanswered:
-        fate = "they count as if nothing were retrieved" if call.complete else "they are left out"
+        is_complete = request.options.complete
+        fate = "they count as if nothing were retrieved" if is_complete else "they are left out"
         total = f"{run.unanswered:,} of {run.n_asked:,} queries of the qrels"
         notes.append(f"{total} are not in the run; {fate}")
     if run.unasked:
@@ -175,34 +136,30 @@ def _say_notes(run: Scored, call: options.Call, start: str) -> None:
         notes.append(f"{total} are not in the qrels; they are left out")
     if run.missing:
         notes.append(
-            f"{run.missing:,} values have no mean and deviation in {call.zscores}; "
+            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; "
             "they are -1000000, in the averages too"
         )
     if run.tied:
-        notes.append(_ties(run, call))
-    if call.beyond.micro:
+        notes.append(_ties(run, request))
+    if request.micro:
         notes.append(AS_LISTED)
     if run.missing_answers:
-        notes.append(_missing_answers(run, call))
-    if call.show_engines:
-        notes.append(_engines(run))
-    for note in notes:
-        _say(start + note)
+        notes.append(_missing_answers(run, request))
+    return notes
 
 
-def _ties(run: Scored, call: options.Call) -> str:
+def _ties(run: Scored, request: Request) -> str:
     from kgtrec.trec.measures.family import FIXED, OF_SETS
     from kgtrec.trec.measures.ties import TIES, has_tie_form
 
     total = f"{run.tied:,} of {len(run.queries):,} queries"
     found = f"{total} have ties that could change the asked measures"
-    if call.ties is not None:
-        return f"{found}; printed is {TIES[call.ties]}"
-    columns = call.columns(_is_given("measures"))
-    if call.qrels_format != "qrels":
+    if request.ties is not None:
+        return f"{found}; printed is {TIES[request.ties]}"
+    if request.qrels_format != "qrels":
         return found
-    able = [column for column in columns if has_tie_form(column, call.eval_options)]
-    if len(able) == len(columns) or not _is_given("measures"):
+    able = [column for column in request.columns if has_tie_form(column, request.options)]
+    if len(able) == len(request.columns) or request.measures is None:
         return f"{found}; --ties expected averages over their orders"
     forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
     if not forms:
@@ -210,9 +167,9 @@ def _ties(run: Scored, call: options.Call) -> str:
     return f"{found}; --ties expected averages over their orders, of {', '.join(forms)} only"
 
 
-def _missing_answers(run: Scored, call: options.Call) -> str:
+def _missing_answers(run: Scored, request: Request) -> str:
     total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
-    if call.entities is None:
+    if request.entities is None:
         return f"{total}; their ranks have no end without --entities N: low counts them as 0"
     return f"{total}; low and high bound the metrics for every rank that they may have"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +11,10 @@ from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.trec.eval.beyond import Beyond
-    from kgtrec.trec.measures.names import Column
-    from kgtrec.trec.measures.options import EvalOptions
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.trec.eval.request import Request
 
-__all__ = ["CONTEXT", "FORMATS", "Call", "beyond_trec_eval", "of_trec_eval"]
+__all__ = ["CONTEXT", "FORMATS", "beyond_trec_eval", "of_trec_eval", "request_of"]
 
 FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
 VERSIONS = {9: "9.0.8", 10: "10.0"}
@@ -29,11 +27,6 @@ _LONG_NAMES = {
     "Number_docs_in_coll": "collection", "Rel_info_format": "qrels-format",
     "Results_format": "run-format", "Zscore": "zscores", "Debug_level": "debug",
     "Output_old_results_format": "old-format",
-}  # fmt: skip
-
-# Formats of qrels, and the measures where none are named.
-DEFAULTS = {
-    "qrels": "official", "prefs": "all_prefs", "qrels_prefs": "all_prefs", "qrels_jg": "qrels_jg",
 }  # fmt: skip
 
 CONTEXT = {
@@ -59,104 +52,51 @@ class _Whole(click.ParamType):
 _WHOLE = _Whole()
 
 
-class WrongFormat(UsageError):
-    """A file format that is not read here (trec_eval's exit code for one that it does not know)."""
+def request_of(qrels: str, runs: Sequence[str], given: Mapping[str, Any]) -> Request:
+    """What is asked for, by the values of the options."""
+    from kgtrec.trec.eval.request import Request, UnknownFormat
+    from kgtrec.trec.measures.options import EvalOptions
 
-    exit_code = 2
-
-
-@dataclass(frozen=True)
-class Call:
-    """What was given on the command line, by the names of the options."""
-
-    measures: tuple[str, ...]
-    per_query: bool
-    no_summary: bool
-    complete: bool
-    level: int
-    judged_only: bool
-    depth: int | None
-    collection: int
-    zscores: str | None
-    qrels_format: str
-    run_format: str
-    debug: str | None
-    compat: int
-    form: str
-    show_engines: bool
-    ties: str | None
-    entities: int | None
-    ci: float | None
-    seed: int | None
-    resamples: int | None
-
-    def columns(self, are_given: bool) -> list[Column]:
-        """What trec_eval would print; by default under --ties, what has a form there."""
-        from kgtrec.trec.eval.kg_names import micro_columns
-        from kgtrec.trec.measures.names import resolve
-
-        measures = self.measures if are_given else (DEFAULTS[self.qrels_format],)
-        _, others = micro_columns(measures)
-        if not others:
-            return []
-        columns = resolve(
-            others, command_line=True, compat=self.compat, qrels_format=self.qrels_format
+    if given["run_format"] != "trec_results":
+        raise UnknownFormat(
+            f"-T {given['run_format']} is not known; leave it out and give a run, "
+            "lines of `query iter document rank score tag`"
         )
-        if self.ties is None or are_given:
-            return columns
-        from kgtrec.trec.measures.ties import has_tie_form
+    options = EvalOptions(
+        level=given["level"],
+        collection=given["collection"],
+        compat=given["compat"],
+        complete=given["complete"],
+        most=given["depth"],
+        judged_only=given["judged_only"],
+    )
+    return Request(
+        qrels,
+        runs,
+        given["measures"] or None,
+        options,
+        per_query=given["per_query"],
+        summary=not given["no_summary"],
+        qrels_format=given["qrels_format"],
+        only=(given["debug"] or "").partition(".")[2] or None,
+        zscores=given["zscores"],
+        ties=given["ties"],
+        entities=given["entities"],
+        resampling=_resampling(given["ci"], given["resamples"], given["seed"]),
+        command_line=True,
+    )
 
-        return [column for column in columns if has_tie_form(column, self.eval_options)]
 
-    @property
-    def beyond(self) -> Beyond:
-        """What trec_eval does not do."""
-        from kgtrec.trec.eval.beyond import Beyond
-        from kgtrec.trec.eval.kg_names import micro_columns
-
-        resampling = None
-        if self.ci is not None:
-            from kgtrec._internal.bootstrap import Resampling
-
-            resampling = Resampling(
-                self.ci,
-                2000 if self.resamples is None else self.resamples,
-                0 if self.seed is None else self.seed,
-            )
-        elif self.seed is not None or self.resamples is not None:
+def _resampling(
+    percent: float | None, resamples: int | None, seed: int | None
+) -> Resampling | None:
+    if percent is None:
+        if seed is not None or resamples is not None:
             raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
-        return Beyond(self.ties, micro_columns(self.measures)[0], self.entities, resampling)
+        return None
+    from kgtrec._internal.bootstrap import Resampling
 
-    @property
-    def eval_options(self) -> EvalOptions:
-        """What changes the values."""
-        from kgtrec.trec.measures.options import EvalOptions
-
-        return EvalOptions(
-            level=self.level,
-            collection=self.collection,
-            compat=self.compat,
-            complete=self.complete,
-            most=self.depth,
-            judged_only=self.judged_only,
-        )
-
-    @property
-    def only_query(self) -> str | None:
-        """The query of ``-D LEVEL.QUERY``, if one was named."""
-        return self.debug.partition(".")[2] or None if self.debug else None
-
-    def check_file_formats(self) -> None:
-        """Raise `WrongFormat` unless they are those of qrels and runs."""
-        if self.qrels_format not in DEFAULTS:
-            raise WrongFormat(
-                f"-R {self.qrels_format} is not known; it must be one of {', '.join(DEFAULTS)}"
-            )
-        if self.run_format != "trec_results":
-            raise WrongFormat(
-                f"-T {self.run_format} is not known; leave it out and give a run, "
-                "lines of `query iter document rank score tag`"
-            )
+    return Resampling(percent, 2000 if resamples is None else resamples, seed or 0)
 
 
 def of_trec_eval(function: Callable[..., None]) -> Callable[..., None]:
@@ -179,9 +119,8 @@ def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> 
         return
     from kgtrec.cli.eval.help import measure_help, overview
 
-    measures = context.params.get("measures", ())
-    asked = context.get_parameter_source("measures") is click.core.ParameterSource.COMMANDLINE
-    click.echo(measure_help(measures) if asked else overview(context))
+    measures = context.params.get("measures")
+    click.echo(measure_help(measures) if measures else overview(context))
     context.exit()
 
 
@@ -202,7 +141,7 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
 _TREC_EVAL = (
     # Eager: -h and -v answer for them, wherever they stand.
     click.option(
-        "-m", "--measure", "measures", multiple=True, default=("official",), metavar="MEASURE",
+        "-m", "--measure", "measures", multiple=True, metavar="MEASURE",
         is_eager=True,
         help="A measure, with parameters behind a dot (P.5,10), or a nickname: official, set, "
         "all_trec; prefs, all_prefs; qrels_jg. Repeatable. Default: official, or all of -R.",

@@ -47,7 +47,7 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
     Raises
     ------
     FileError
-        One is damaged, or is no part of the ranking: other rows or entities than those of its
+        One is damaged, or is not a part of the ranking: other rows or entities than those of its
         shard, or arrays of other shapes, types or values than a part of these rows has.
     """
     rows, entities = (0, store.n_rows), (0, store.n_entities)

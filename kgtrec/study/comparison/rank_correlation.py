@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.bootstrap import DRAWS, Resampled
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.bootstrap import DRAWS, Resampled
 from kgtrec.study.comparison.significance import pairs_of
 
 __all__ = ["Agreement", "correlation_table", "over_questions", "over_systems",

@@ -13,11 +13,11 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.bootstrap import DRAWS, Resampled
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
 from kgtrec.study.comparison.rank_correlation import Agreement, over_questions, over_systems
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.significance import pairs_of
 
 __all__ = ["Rankings", "full_agreement", "rankings_of_samples", "rankings_of_values"]

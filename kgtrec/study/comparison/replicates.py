@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import DRAWS
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.study.comparison.bootstrap import DRAWS, resample
-from kgtrec.study.comparison.samples import Samples, align_ranks, samples_of_ranks
+from kgtrec.study.comparison.samples import Samples, align_ranks, resample, samples_of_ranks
 from kgtrec.study.comparison.significance import corrected, pairs_of
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def compare_replicates(
     Raises
     ------
     UsageError, InputError
-        As `replicate_samples` and `kgtrec.study.comparison.bootstrap.resample`.
+        As `replicate_samples` and `kgtrec.study.comparison.samples.resample`.
     """
     found = []
     for samples, columns in replicate_samples(systems, measures):

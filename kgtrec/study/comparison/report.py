@@ -1,6 +1,6 @@
 """Several systems, one measure: values with intervals, every pair tested, and what follows.
 
-Puts `kgtrec.study.comparison.bootstrap` and `kgtrec.study.comparison.significance` into tables and
+Puts `kgtrec._internal.bootstrap` and `kgtrec.study.comparison.significance` into tables and
 a sentence.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import DRAWS, Resampled
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
-from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
 
 __all__ = ["Comparison", "compare"]

@@ -68,36 +68,29 @@ def samples_of_runs(
     UsageError
         Fewer than two runs; unknown measures, or counts, which have no mean.
     """
-    from kgtrec.trec.eval.beyond import Beyond
-    from kgtrec.trec.eval.kg_names import micro_columns
-    from kgtrec.trec.eval.score import read_judgements, score
-    from kgtrec.trec.measures.names import resolve
+    from kgtrec.trec.eval.request import Request
+    from kgtrec.trec.eval.score import score
     from kgtrec.trec.measures.options import EvalOptions
 
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run to compare; give two or more")
-    micro, others = micro_columns(measures)
-    columns = resolve(others) if others or not micro else []
+    if isinstance(qrels, Mapping):
+        qrels = {query: row for query, row in qrels.items() if row}
+    options = EvalOptions(level=level, judged_only=judged_only, complete=True)
+    request = Request(qrels, [*runs.values()], measures, options, entities=entities)
+    columns, micro = request.columns, request.micro
     wrong = [c.name for c in columns if c.family.startswith(_COUNTS) or c.family in _UNDIRECTED]
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: counts and the like do not say which run is better; compare by "
             "map, ndcg_cut_20, bpref, ..."
         )
-    if isinstance(qrels, Mapping):
-        qrels = {query: row for query, row in qrels.items() if row}
     if quotients := [c.name for c in micro if c.family in _QUOTIENTS]:
         raise UsageError(
             f"{', '.join(quotients)}: no mean over queries or answers; compare by kg_mr, which "
             "ranks systems alike"
         )
-    judgements = read_judgements(qrels)
-    options = EvalOptions(level=level, judged_only=judged_only, complete=True)
-    beyond = Beyond(micro=micro, entities=entities)
-    scored = {
-        name: score(judgements, path, columns, options, beyond=beyond)
-        for name, path in runs.items()
-    }
+    scored = dict(zip(runs, score(request), strict=True))
     n_queries = len(next(iter(scored.values())).queries)
     found = [
         Samples(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import DRAWS, Resampled, cluster_sums, resampled_means
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, Weighing, require_side, sides_present
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kgtrec.measures.tied_ranks import Ranked
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["Samples", "align_ranks", "samples_of_ranks", "transform_of"]
+__all__ = ["Samples", "align_ranks", "resample", "samples_of_ranks", "transform_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -135,11 +136,29 @@ class Samples:
         return replace(self, values=values, cluster=np.arange(len(sums)), unit="questions")
 
 
-def cluster_sums(values: Floats, cluster: Ints) -> Floats:
-    """Sum of the rows of each cluster, float64 (clusters, columns)."""
-    order = np.argsort(cluster, kind="stable")
-    starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
-    return np.asarray(np.add.reduceat(values[order], starts, axis=0))
+def resample(samples: Samples, draws: int = DRAWS, seed: int = 0) -> Resampled:
+    """Draw the questions anew, and value all systems on the same draws.
+
+    Parameters
+    ----------
+    samples : Samples
+    draws : int
+        Bootstrap samples B; 100 at least.
+    seed : int
+        The same seed gives the same bits, for any number of threads.
+
+    Raises
+    ------
+    UsageError
+        Too few draws, or one cluster only.
+    """
+    if draws < 100:
+        raise UsageError(f"draws={draws!r} are too few for an interval; take 100 or more")
+    if samples.n_clusters < 2:
+        raise UsageError(
+            f"{samples.name}: one question alone has no spread to draw from; give two or more"
+        )
+    return resampled_means(samples.values, samples.cluster, samples.transform, draws, seed)
 
 
 def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:

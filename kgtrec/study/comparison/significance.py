@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.bootstrap import DRAWS, Resampled
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import available_cores, share_rows
-from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, resample
 
 __all__ = ["CORRECTIONS", "TESTS", "Effects", "PairTests", "corrected", "effects", "pairs_of",
            "pairwise"]  # fmt: skip

@@ -148,7 +148,7 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
 
 def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise FileError(place, 1, found="this is no journal of judgements", hint=_HINT)
+        raise FileError(place, 1, found="this is not a journal of judgements", hint=_HINT)
     if head.get("sheet") != sheet.fingerprint:
         found = f"the journal is about other triples than {sheet.path}"
         raise FileError(place, 1, found=found, hint=_HINT)

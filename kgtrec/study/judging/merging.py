@@ -115,7 +115,7 @@ def merge_sheets(
     InputError
         Nobody has judged anything.
     Faults
-        The adjudicator has judged what is no conflict; each line is named.
+        The adjudicator has judged what is not a conflict; each line is named.
     """
     votes: dict[Triple, list[Item]] = {}
     for items in judged.values():
@@ -157,7 +157,7 @@ def _decisions(
         if len(labels) < 2:
             what = "nobody disagrees on" if labels else "no annotator has judged"
             found = f"{what} {' '.join(item.triple)!r}"
-            faults.append(Fault(item.line, found, "take the line out: it is no conflict"))
+            faults.append(Fault(item.line, found, "take the line out: it is not a conflict"))
     if faults:
         raise Faults(adjudicated.path, faults)
     return {item.triple: item for item in adjudicated.items if item.label}

@@ -333,7 +333,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, "this is no JSON object")
+            raise _Refusal(HTTPStatus.BAD_REQUEST, "this is not a JSON object")
         return body
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import DRAWS, Resampled
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.bootstrap import DRAWS, Resampled, resample
 from kgtrec.study.comparison.rank_correlation import over_questions
 from kgtrec.study.comparison.run_samples import samples_of_runs
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.stability import DepthCurves, depth_curves
 
 if TYPE_CHECKING:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.eval.beyond import Beyond
-from kgtrec.trec.eval.kg_names import micro_columns
-from kgtrec.trec.eval.score import Scored, read_qrels, score
-from kgtrec.trec.files.convert import qrels_data, run_data
-from kgtrec.trec.files.text import is_path
-from kgtrec.trec.measures.definitions import FORMATS
-from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.eval.request import Request
+from kgtrec.trec.eval.score import Scored, score
+from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
 
@@ -127,21 +122,19 @@ def evaluate(
         collection=collection,
         compat=compat,
     )
-    micro, names = micro_columns(_names(measures))
-    if qrels_format not in FORMATS:
-        raise UsageError(f"qrels_format={qrels_format!r} is unknown; take {', '.join(FORMATS)}")
-    columns = _columns(names, summary, compat, qrels_format) if names or not micro else []
-    beyond = Beyond(ties, micro, entities)
-    if qrels_format != "qrels":
-        beyond.check_groups()
-    if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
-        raise UsageError("both files are standard input (-), which can be read only once")
-    data = run if is_path(run) else run_data(run)
-    if is_path(qrels) or qrels_format != "qrels":
-        judged = read_qrels(qrels, qrels_format)
-    else:
-        judged = read_qrels(qrels_data(qrels))
-    scored = score(judged, data, columns, options, beyond=beyond)
+    request = Request(
+        qrels,
+        [run],
+        _names(measures),
+        options,
+        per_query=not summary,
+        summary=summary,
+        qrels_format=qrels_format,
+        ties=ties,
+        entities=entities,
+    )
+    _check_shown(request)
+    (scored,) = score(request)
     if as_ == "frame":
         return _framed(scored, summary)
     return Row(scored.summary) if summary else _rows(scored)
@@ -182,18 +175,20 @@ def _names(measures: Iterable[Any]) -> list[str]:
     return [str(measure) for measure in measures]
 
 
-def _columns(names: Sequence[str], summary: bool, compat: int, qrels_format: str) -> list[Column]:
-    columns = resolve(names, compat=compat, qrels_format=qrels_format)
-    kept = [c for c in columns if not (c.is_query_only if summary else c.family == "runid")]
-    if not kept:
-        asked = ", ".join(column.name for column in columns)
-        found, hint = (
-            ("no value over all queries", "leave summary=True out")
-            if summary
-            else ("no value for a query", "ask with summary=True")
-        )
-        raise UsageError(f"{asked} has {found}; {hint}")
-    return kept
+def _check_shown(request: Request) -> None:
+    """UsageError if no measure has a value where one is wanted."""
+    columns, summary = request.columns, request.summary
+    if request.micro or not all(
+        c.is_query_only if summary else c.family == "runid" for c in columns
+    ):
+        return
+    asked = ", ".join(column.name for column in columns)
+    found, hint = (
+        ("no value over all queries", "leave summary=True out")
+        if summary
+        else ("no value for a query", "ask with summary=True")
+    )
+    raise UsageError(f"{asked} has {found}; {hint}")
 
 
 def _rows(scored: Scored) -> dict[str, Row]:

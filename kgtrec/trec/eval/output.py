@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,12 +17,12 @@ import numpy as np
 
 if TYPE_CHECKING:  # trec_eval's lines need no tables
     from kgtrec._internal.table import Cell, Table
+    from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
 
 __all__ = [
     "RUN_FILE",
     "Printed",
-    "Wanted",
     "as_json",
     "as_table",
     "heading_line",
@@ -58,32 +58,13 @@ class Printed(Protocol):
     def is_query_only(self) -> bool: ...
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be printed: columns in their order, lines per query, lines of the summary."""
-
-    columns: Sequence[Printed]
-    per_query: bool = False
-    summary: bool = True
-
-    @property
-    def of_a_query(self) -> list[Printed]:
-        """Columns that are printed for one query."""
-        return [column for column in self.columns if not column.is_summary_only]
-
-    @property
-    def of_all(self) -> list[Printed]:
-        """Columns that are printed for all queries together."""
-        return [column for column in self.columns if not column.is_query_only]
-
-
-def trec_lines(scored: Scored, wanted: Wanted) -> Iterator[bytes]:
+def trec_lines(scored: Scored, request: Request) -> Iterator[bytes]:
     """Pieces of what trec_eval prints for a run, to the byte."""
-    if wanted.per_query and wanted.of_a_query:
+    if request.per_query and request.of_a_query:
         for start in range(0, len(scored.queries), _QUERIES_AT_A_TIME):
-            yield _query_lines(scored, wanted.of_a_query, start).encode("utf-8", "surrogateescape")
-    if wanted.summary and wanted.of_all:
-        text = "".join(_summary_lines(scored, column) for column in wanted.of_all)
+            yield _query_lines(scored, request.of_a_query, start).encode("utf-8", "surrogateescape")
+    if request.summary and request.of_all:
+        text = "".join(_summary_lines(scored, column) for column in request.of_all)
         yield text.encode("utf-8", "surrogateescape")
 
 
@@ -148,7 +129,7 @@ def _headings(files: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(short) else list(files)
 
 
-def as_table(runs: Sequence[Scored], wanted: Wanted) -> Table:
+def as_table(runs: Sequence[Scored], request: Request) -> Table:
     """A row per measure, or per query and measure, and a column per run.
 
     Strings of relevances are quoted, as trec_eval prints them: no reader takes 0110 for a number.
@@ -157,7 +138,7 @@ def as_table(runs: Sequence[Scored], wanted: Wanted) -> Table:
     ----------
     runs : sequence of Scored
         Of the same columns.
-    wanted : Wanted
+    request : Request
 
     Returns
     -------
@@ -167,14 +148,14 @@ def as_table(runs: Sequence[Scored], wanted: Wanted) -> Table:
     """
     from kgtrec._internal.table import Table
 
-    lead = ("query", "measure") if wanted.per_query else ("measure",)
+    lead = ("query", "measure") if request.per_query else ("measure",)
     files = [run.file for run in runs]
     rows: list[tuple[Cell, ...]] = []
-    if wanted.per_query:
-        rows.extend(_query_rows(runs, wanted.of_a_query))
-    if wanted.summary:
-        start: tuple[Cell, ...] = (_ALL,) if wanted.per_query else ()
-        rows.extend((*start, name, *cells) for name, cells in _summary_rows(runs, wanted.of_all))
+    if request.per_query:
+        rows.extend(_query_rows(runs, request.of_a_query))
+    if request.summary:
+        start: tuple[Cell, ...] = (_ALL,) if request.per_query else ()
+        rows.extend((*start, name, *cells) for name, cells in _summary_rows(runs, request.of_all))
     titles, keys = _headings(files), files
     if runs and runs[0].resampling is not None:
         how = runs[0].resampling
@@ -195,7 +176,7 @@ def rendered(table: Table, form: str) -> str:
     return render[form]()
 
 
-def as_json(runs: Sequence[Scored], wanted: Wanted) -> str:
+def as_json(runs: Sequence[Scored], request: Request) -> str:
     """Every run by its file: ``summary`` and ``queries``, measures to values in full precision.
 
     With micro metrics also ``kg_ranks``, "as listed": not filtered beyond the qrels' own answers.
@@ -206,17 +187,17 @@ def as_json(runs: Sequence[Scored], wanted: Wanted) -> str:
     parts = {}
     for run in runs:
         part: dict[str, Any] = {}
-        if wanted.summary:
-            rows = [*_summary_rows([run], wanted.of_all)]
+        if request.summary:
+            rows = [*_summary_rows([run], request.of_all)]
             part["summary"] = {name: cells[0] for name, cells in rows}
             if any(name.startswith("kg_") for name in part["summary"]):
                 part["kg_ranks"] = "as listed"
             if run.resampling is not None:
                 part["intervals"] = {name: c[1:] for name, c in rows if c[1:] != _NO_INTERVAL}
                 part["bootstrap"] = asdict(run.resampling)
-        if wanted.per_query:
-            names = [_name(column, run.is_zscored).rstrip() for column in wanted.of_a_query]
-            cells = zip(*_cells(run, wanted.of_a_query), strict=True)
+        if request.per_query:
+            names = [_name(column, run.is_zscored).rstrip() for column in request.of_a_query]
+            cells = zip(*_cells(run, request.of_a_query), strict=True)
             part["queries"] = {
                 query: dict(zip(names, row, strict=True))
                 for query, row in zip(run.queries, cells, strict=False)

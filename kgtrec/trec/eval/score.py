@@ -1,7 +1,8 @@
-"""A run scored against qrels: read, valued, summarised, and standardised if asked."""
+"""A request carried out: runs and qrels read, valued, summarised, and standardised if asked."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError
-from kgtrec.trec.eval.beyond import Beyond, intervals
+from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, is_path
+from kgtrec.trec.measures.binary import FLOOR
 from kgtrec.trec.measures.judge import Judgements, read_judgements, read_lists
 from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.names import Column, depth_needed
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kgtrec.trec.files.pack import RunData
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
 
-__all__ = ["Judgements", "NothingShared", "Scored", "read_judgements", "read_qrels", "score"]
+__all__ = ["NothingShared", "Scored", "score"]
 
 Array = NDArray[Any]
 
@@ -96,71 +98,69 @@ class Scored:
     micro: Micro | None = None
 
 
-def read_qrels(qrels: Any, qrels_format: str = "qrels") -> Judgements | GroupJudgements:
-    """Judgements of any format, to score any number of runs.
+def score(request: Request) -> list[Scored]:
+    """Values of every run for every query, and over all of them.
 
     Parameters
     ----------
-    qrels : str, path-like, QrelsColumns or mapping
-        See `read_judgements` and `kgtrec.trec.files.group_lines.read_group_lines`.
-    qrels_format : str
-        A key of `kgtrec.trec.measures.definitions.FORMATS`.
-    """
-    if qrels_format == "qrels":
-        return read_judgements(qrels)
-    from kgtrec.trec.measures.judgement_groups import read_groups
-
-    return read_groups(qrels, qrels_format)
-
-
-def score(
-    qrels: Judgements | GroupJudgements,
-    run: PathName | RunData,
-    columns: Sequence[Column],
-    options: EvalOptions | None = None,
-    *,
-    reference: Reference | None = None,
-    only: str | None = None,
-    beyond: Beyond | None = None,
-) -> Scored:
-    """Values of a run for every query and over all of them.
-
-    Parameters
-    ----------
-    qrels : Judgements or GroupJudgements
-        From `read_qrels`.
-    run : str, path-like, RunColumns or mapping
-        The file; ``-`` is standard input. Or the run itself: columns, or query, then document, to
-        its score.
-    columns : sequence of Column
-        From `kgtrec.trec.measures.names.resolve`.
-    options : EvalOptions, optional
-        trec_eval's defaults if not given.
-    reference : Reference, optional
-        Makes the values z-scores; from `kgtrec.trec.eval.zscores.read_reference`.
-    only : str, optional
-        A query: all others are left out.
-    beyond : Beyond, optional
-        Values under ties, micro metrics and confidence intervals.
+    request : Request
 
     Returns
     -------
-    Scored
+    list of Scored
+        In the order of the runs.
 
     Raises
     ------
+    UsageError
+        What is asked for cannot be done.
     FileError
         A file cannot be read or is malformed; `DuplicateDocument` where a document comes twice.
     NothingShared
-        No query is in both files, or `only` is not.
+        No query is in both files, or the one that is asked for is not.
     """
-    options, beyond = options or EvalOptions(), beyond or Beyond()
-    beyond.check(columns, options, reference is not None)
+    request.check()
+    runs = [_run_data(run) for run in request.runs]
+    judged = _judged(request)
+    reference = None
+    if request.zscores is not None:
+        from kgtrec.trec.eval.zscores import read_reference
+
+        reference = read_reference(request.zscores)
+    return [_scored(judged, run, request, reference) for run in runs]
+
+
+def _run_data(run: Any) -> PathName | RunData:
+    if is_path(run):
+        return run
+    from kgtrec.trec.files.convert import run_data
+
+    return run_data(run)
+
+
+def _judged(request: Request) -> Judgements | GroupJudgements:
+    if request.qrels_format != "qrels":
+        from kgtrec.trec.measures.judgement_groups import read_groups
+
+        return read_groups(request.qrels, request.qrels_format)
+    if is_path(request.qrels):
+        return read_judgements(request.qrels)
+    from kgtrec.trec.files.convert import qrels_data
+
+    return read_judgements(qrels_data(request.qrels))
+
+
+def _scored(
+    qrels: Judgements | GroupJudgements,
+    run: PathName | RunData,
+    request: Request,
+    reference: Reference | None,
+) -> Scored:
+    columns, options = request.columns, request.options
     groups = None if isinstance(qrels, Judgements) else qrels
     if isinstance(qrels, Judgements):
-        lists = _lists(qrels, run, None if beyond.micro else depth_needed(columns), options)
+        lists = _lists(qrels, run, None if request.micro else depth_needed(columns), options)
     else:
-        beyond.check_groups()
         lists = _lists(qrels.judged, run, None, replace(options, judged_only=False))
     shared = len(lists) - (lists.unanswered if options.complete else 0)
     if not shared:
@@ -168,18 +168,9 @@ def score(
             f"{_named(qrels.path)} and {_named(run)} share no query; give the qrels of the same "
             "questions"
         )
-    if only is not None:
-        lists = _one(lists, only, f"{_named(qrels.path)} and {_named(run)}")
-    if groups is not None:
-        from kgtrec.trec.measures.judgement_groups import group_values
-
-        found = group_values(groups, lists, columns, options)
-    elif beyond.ties is None:
-        found = values(lists, columns, options)
-    else:
-        from kgtrec.trec.measures.ties import tied_values
-
-        found = tied_values(lists, columns, options, ties=beyond.ties)
+    if request.only is not None:
+        lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(run)}")
+    found = _values(groups, lists, request)
     scored = Scored(
         file=os.fspath(run) if is_path(run) else _named(run),
         queries=lists.queries,
@@ -189,14 +180,25 @@ def score(
         n_answered=shared + lists.unasked,
         unanswered=lists.unanswered,
         unasked=lists.unasked,
-        from_pytrec_eval=_from_pytrec_eval(columns, options, found, beyond),
+        from_pytrec_eval=_from_pytrec_eval(found, request),
         for_size=found.native,
         tied=_tied(lists, columns, options, groups),
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
-    scored = _extended(scored, columns, options, lists, beyond)
-    return _without_absent(scored, options, lists)
+    return _without_absent(_extended(scored, request, lists), options, lists)
+
+
+def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> Values:
+    if groups is not None:
+        from kgtrec.trec.measures.judgement_groups import group_values
+
+        return group_values(groups, lists, request.columns, request.options)
+    if request.ties is None:
+        return values(lists, request.columns, request.options)
+    from kgtrec.trec.measures.ties import tied_values
+
+    return tied_values(lists, request.columns, request.options, ties=request.ties)
 
 
 def _tied(
@@ -253,13 +255,12 @@ def _one(lists: Lists, query: str, files: str) -> Lists:
     )
 
 
-def _from_pytrec_eval(
-    columns: Sequence[Column], options: EvalOptions, found: Values, beyond: Beyond
-) -> tuple[str, ...]:
-    if beyond.ties == "expected":
+def _from_pytrec_eval(found: Values, request: Request) -> tuple[str, ...]:
+    if request.ties == "expected":
         return ()
-    able = (column for column in columns if column.name in found and can_supply(column, options))
-    return tuple(column.name for column in able if column.name not in found.native)
+    own = request.options
+    able = (column.name for column in request.columns if can_supply(column, own))
+    return tuple(name for name in able if name in found and name not in found.native)
 
 
 def _standardised(
@@ -284,20 +285,14 @@ def _standardised(
     return replace(scored, values=rows, summary=total, is_zscored=True, missing=missing)
 
 
-def _extended(
-    scored: Scored,
-    columns: Sequence[Column],
-    options: EvalOptions,
-    lists: Lists,
-    beyond: Beyond,
-) -> Scored:
+def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
     """With micro metrics and intervals, where they are asked for."""
-    micro = None
-    if beyond.micro:
+    micro, options = None, request.options
+    if request.micro:
         from kgtrec.trec.eval.kg_metrics import micro_values
 
         micro = micro_values(
-            lists, beyond.micro, options, entities=beyond.entities, ties=beyond.ties
+            lists, request.micro, options, entities=request.entities, ties=request.ties
         )
         scored = replace(
             scored,
@@ -307,11 +302,40 @@ def _extended(
             missing_answers=int(micro.missing.sum()),
             micro=micro,
         )
-    if beyond.resampling is None:
+    if request.resampling is None:
         return scored
-    counted = _counted(options, lists)
-    ends = intervals(scored.values, columns, counted, micro, beyond.resampling)
-    return replace(scored, intervals=ends, resampling=beyond.resampling)
+    ends = _intervals(scored, request.columns, _counted(options, lists), request.resampling)
+    return replace(scored, intervals=ends, resampling=request.resampling)
+
+
+def _intervals(
+    scored: Scored, columns: Sequence[Column], counted: NDArray[np.bool_], how: Resampling
+) -> dict[str, tuple[float, float]]:
+    """Ends of the confidence intervals of all means; sums of num_* and strings have none.
+
+    Queries that are not counted are 0 in the averages. Quotients of sums over answers are
+    resampled by query, too.
+    """
+    from kgtrec._internal.bootstrap import ratio_intervals
+    from kgtrec.trec.eval.kg_metrics import finished
+
+    means = [c for c in columns if not (c.is_count or c.is_text or c.is_query_only)]
+    numerators: list[Array] = [
+        np.where(counted, scored.values[c.name], math.log(FLOOR) if c.is_geometric else 0.0)
+        for c in means
+    ]
+    denominators: list[Array | None] = [None] * len(means)
+    quotients = {} if scored.micro is None else scored.micro.parts
+    numerators.extend(part for part, _ in quotients.values())
+    denominators.extend(part for _, part in quotients.values())
+    ends = ratio_intervals(numerators, denominators, how)
+    for row, column in enumerate(means):
+        if column.is_geometric:
+            ends[row] = np.exp(ends[row])
+    for row, name in enumerate(quotients, len(means)):
+        ends[row] = np.sort(finished(name, ends[row], np.ones(2)))
+    names = [*(column.name for column in means), *quotients]
+    return {name: (float(low), float(high)) for name, (low, high) in zip(names, ends, strict=True)}
 
 
 def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Scored:

@@ -98,7 +98,7 @@ def read_group_lines(qrels: Any, form: str) -> GroupLines:
     Raises
     ------
     FileError
-        Naming the line: columns, a blank line, a level that is no finite number (in qrels_jg no
+        Naming the line: columns, a blank line, a level that is not a finite number (in qrels_jg no
         whole number within 64 bits); in qrels_jg a document that a query's group has twice. Or
         the file cannot be read or holds nothing.
     InputError

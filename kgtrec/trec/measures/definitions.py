@@ -10,12 +10,17 @@ from kgtrec.trec.measures.family import Family
 from kgtrec.trec.measures.group_rows import GROUP_ROWS
 from kgtrec.trec.measures.qrels_rows import QRELS_ROWS
 
-__all__ = ["FORMATS", "NICKNAMES", "TABLE", "Family", "nickname"]
+__all__ = ["FORMATS", "NICKNAMES", "OFFICIAL", "TABLE", "Family", "nickname"]
 
 TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS}
 
 FORMATS = {"qrels": "qrels", "prefs": "prefs", "qrels_prefs": "prefs", "qrels_jg": "qrels_jg"}
 """Names of the formats of judgements (-R), and whose measures each has."""
+
+OFFICIAL = {
+    "qrels": "official", "prefs": "all_prefs", "qrels_prefs": "all_prefs", "qrels_jg": "qrels_jg",
+}  # fmt: skip
+"""The nickname of what is printed for each format where no measure is named."""
 
 _OF_PREFERENCES = tuple(name for name, row in TABLE.items() if row.format in ("any", "prefs"))
 

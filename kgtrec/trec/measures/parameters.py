@@ -132,7 +132,7 @@ def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
         key, equals, value = part.partition("=")
         if not equals or not _is_number(value):
             example = {"p": "p=0.8", "p,gains": "p=0.8,1=0.5,2=1", "gains": "1=3,2=9"}[kind]
-            raise WrongParameters(f"{part!r} is no pair of name=number, as in {name}.{example}")
+            raise WrongParameters(f"{part!r} is not a pair of name=number, as in {name}.{example}")
         if key == "p" and kind != "gains" and persistence is None:
             persistence = float(value)
             if not 0 < persistence < 1:
@@ -143,7 +143,9 @@ def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
             gains[int(key)] = float(value)
         else:
             allowed = {"p": "p, once", "p,gains": "p, once, or a level", "gains": "a level"}[kind]
-            raise WrongParameters(f"{key!r} is no parameter of {name}; before = stands {allowed}")
+            raise WrongParameters(
+                f"{key!r} is not a parameter of {name}; before = stands {allowed}"
+            )
     return Parameters(gains=tuple(sorted(gains.items())), persistence=persistence)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from kgtrec._internal.bootstrap import Resampled
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.bootstrap import Resampled
 from kgtrec.study.comparison.rank_correlation import (
     correlation_table,
     over_questions,

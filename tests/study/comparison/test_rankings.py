@@ -10,10 +10,9 @@ from scipy import stats
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.bootstrap import resample
 from kgtrec.study.comparison.rank_correlation import over_questions, over_systems, tau_ap, tau_b
 from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples, rankings_of_values
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.pooling.depths import curves_of_runs, depths_of, with_intervals
 from kgtrec.study.pooling.pool import Pool
 

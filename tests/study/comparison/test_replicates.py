@@ -99,7 +99,7 @@ def test_draws_are_distributed_as_those_of_a_slow_bootstrap(
 
 def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]]) -> None:
     from kgtrec.study import samples_of_ranks
-    from kgtrec.study.comparison.bootstrap import resample
+    from kgtrec.study.comparison.samples import resample
 
     own = {"b": systems["b"], "a": systems["a"]}
     (found,) = compare_replicates(own, ["mrr"], draws=5000)
@@ -111,7 +111,7 @@ def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]
 def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     one = {"a": runs(1, 1, 0.5, 0.6), "b": runs(2, 1, 0.5, 0.4)}
     from kgtrec.study import samples_of_ranks
-    from kgtrec.study.comparison.bootstrap import resample
+    from kgtrec.study.comparison.samples import resample
 
     (found,) = compare_replicates(one, ["mrr"], draws=500, seed=3)
     (samples,) = samples_of_ranks({n: own[0] for n, own in one.items()}, ["mrr"])

@@ -16,10 +16,9 @@ import kgtrec
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.bootstrap import resample
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.run_samples import samples_of_runs
-from kgtrec.study.comparison.samples import Samples, samples_of_ranks
+from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 
 
@@ -249,7 +248,7 @@ def test_intervals_are_scipys_where_items_are_their_own_clusters() -> None:
 def test_draws_do_not_depend_on_threads_or_on_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     one = samples(np.random.default_rng(0).random((90, 3)), np.repeat(np.arange(30), 3))
     few = resample(one, 120, 5)
-    monkeypatch.setattr("kgtrec.study.comparison.bootstrap.available_cores", lambda: 5)
+    monkeypatch.setattr("kgtrec._internal.bootstrap.available_cores", lambda: 5)
     many = resample(one, 500, 5)
     assert np.array_equal(few.draws[:100], many.draws[:100])
     flat = resample(samples(np.full((20, 2), 0.5)), 200)

@@ -185,7 +185,7 @@ def test_a_journal_of_another_sheet_or_a_damaged_one_is_refused(tmp_path: Path):
         Journal(path)
     write_rows(path)
     for bad, words in {
-        b"hello\n": ":1: this is no journal",
+        b"hello\n": ":1: this is not a journal",
         good + b"{}\n": ":3: row None is none",
         good + b"nonsense\n" + good.split(b"\n")[1] + b"\n": ":3: no object in 'nonsense'",
         good + b'{"undo": true}\n' * 2: ":4: nothing to undo",
@@ -352,9 +352,9 @@ def test_other_sites_are_refused(server: Running):
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        (b"{", 400, "no JSON object"),
-        (b"[1]", 400, "no JSON object"),
-        (b"[" * 60000, 400, "no JSON object"),
+        (b"{", 400, "not a JSON object"),
+        (b"[1]", 400, "not a JSON object"),
+        (b"[" * 60000, 400, "not a JSON object"),
         ({}, 400, "row None"),
         ({"row": 1.0, "label": "Y", "evidence": "", "note": ""}, 400, "row 1.0"),
         ({"row": 99, "label": "Y", "evidence": "", "note": ""}, 400, "row 99 is none"),

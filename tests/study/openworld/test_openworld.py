@@ -357,7 +357,7 @@ def test_simulation_is_the_same_for_a_seed_and_leaves_out_what_cannot_be():
     assert runs[0].tested[0, 1] == 0
     with pytest.raises(UsageError, match="impossible"):
         ow.simulate((0.99,), (0.2,), rho=0.2)
-    with pytest.raises(UsageError, match="no probability"):
+    with pytest.raises(UsageError, match="is not a probability"):
         ow.simulate((0.5, 1.5), (0.2,), rho=0.2)
 
 
@@ -509,7 +509,7 @@ def test_ranks_of_different_questions_are_refused():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: ow.expectation(1.2, 0.3, 5), "no probability"),
+        (lambda: ow.expectation(1.2, 0.3, 5), "is not a probability"),
         (lambda: ow.expectation(0.5, 1.0, 5), "sparsity beta=1.0"),
         (lambda: ow.expectation(0.5, 0.3, 0), "n_answers=0"),
         (lambda: ow.expectation(0.5, 0.3, 9, 9), "nothing to rank"),

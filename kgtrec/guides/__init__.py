@@ -1,0 +1,56 @@
+"""The guides: Markdown files of this folder, shown by ``kgtrec guide`` and run by the test suite.
+
+In: the name of a guide. Out: its title, its text, its path. `ORDER` is the order in which somebody
+new reads them; a guide is one file here and one name there.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from kgtrec.errors import UsageError
+
+__all__ = ["ORDER", "path", "text", "title"]
+
+ORDER = (
+    "first-evaluation",
+    "reading-the-report",
+    "report",
+    "numbers",
+    "ties",
+    "filters-and-protocols",
+    "adjusted-metrics",
+    "slices",
+    "training-loop",
+    "runs-and-qrels",
+    "sparse-labels",
+    "open-world",
+    "clusters",
+    "migrating",
+)
+
+
+def path(name: str) -> Path:
+    """The file of a guide.
+
+    Raises
+    ------
+    UsageError
+        There is no guide of this name.
+    """
+    if name not in ORDER:
+        near = get_close_matches(name, ORDER, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ORDER)}"
+        raise UsageError(f"{name!r} is not a guide; {hint}")
+    return Path(__file__).with_name(f"{name}.md")
+
+
+def text(name: str) -> str:
+    """The Markdown of a guide; errors as for `path`."""
+    return path(name).read_text(encoding="utf-8")
+
+
+def title(name: str) -> str:
+    """The first heading of a guide; errors as for `path`."""
+    return text(name).partition("\n")[0].removeprefix("# ")

@@ -1,0 +1,159 @@
+"""What is asked of `kgtrec eval` and of `kgtrec.trec.evaluate`: files, measures and options.
+
+Building a request reads no file and computes nothing; `kgtrec.trec.eval.score.score` carries it
+out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from kgtrec.errors import UsageError
+from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
+from kgtrec.trec.files.text import PathName, is_path
+from kgtrec.trec.measures.definitions import FORMATS, OFFICIAL
+from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.options import EvalOptions
+
+if TYPE_CHECKING:
+    from kgtrec._internal.bootstrap import Resampling
+
+__all__ = ["Request", "UnknownFormat"]
+
+
+class UnknownFormat(UsageError):
+    """A file format that is not read here (trec_eval's exit code for one that it does not know)."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """An evaluation that is asked for; the defaults are trec_eval's.
+
+    Attributes
+    ----------
+    qrels, runs : object, sequence of object
+        Files, of which ``-`` is standard input, or what `kgtrec.trec.evaluate` takes besides.
+    measures : sequence of str, optional
+        Names of any spelling, ``kg_`` ones included. By default those that trec_eval prints for
+        the format; of them, under `ties`, those that have a form there.
+    options : EvalOptions
+    per_query, summary : bool
+        Whether values of single queries, and those over all queries, are wanted (-q, not -n).
+    qrels_format : str
+        A key of `kgtrec.trec.measures.definitions.FORMATS` (-R).
+    only : str, optional
+        A query: all others are left out (-D).
+    zscores : str or path-like, optional
+        A file of means and deviations, which makes the values z-scores (-Z).
+    ties : str, optional
+        A key of `kgtrec.trec.measures.ties.TIES`; trec_eval's order without it, and realistic ranks
+        for micro metrics.
+    entities : int, optional
+        Of the graph, for micro metrics.
+    resampling : Resampling, optional
+        For confidence intervals of the means over queries.
+    command_line : bool
+        Whether parameters of measures are read as trec_eval's command line does.
+    """
+
+    qrels: Any
+    runs: Sequence[Any]
+    measures: Sequence[str] | None = None
+    options: EvalOptions = field(default_factory=EvalOptions)
+    per_query: bool = False
+    summary: bool = True
+    qrels_format: str = "qrels"
+    only: str | None = None
+    zscores: PathName | None = None
+    ties: str | None = None
+    entities: int | None = None
+    resampling: Resampling | None = None
+    command_line: bool = False
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The measures of trec_eval, in its order; UsageError for names that are unknown."""
+        if self.qrels_format not in FORMATS:
+            raise UnknownFormat(
+                f"-R {self.qrels_format} is not known as qrels_format; it must be one of "
+                f"{', '.join(FORMATS)}"
+            )
+        names: Sequence[str] = (OFFICIAL[self.qrels_format],)
+        if self.measures is not None:
+            micro, names = micro_columns(self.measures)
+            if micro and not names:
+                return []
+        columns = resolve(
+            names,
+            command_line=self.command_line,
+            compat=self.options.compat,
+            qrels_format=self.qrels_format,
+        )
+        if self.ties is None or self.measures is not None:
+            return columns
+        from kgtrec.trec.measures.ties import has_tie_form
+
+        return [column for column in columns if has_tie_form(column, self.options)]
+
+    @cached_property
+    def micro(self) -> list[MicroColumn]:
+        """The micro metrics among the measures."""
+        return micro_columns(self.measures or ())[0]
+
+    @property
+    def _all(self) -> list[Column | MicroColumn]:
+        return [*self.columns, *self.micro]
+
+    @property
+    def of_a_query(self) -> list[Column | MicroColumn]:
+        """Columns that are printed for one query."""
+        return [column for column in self._all if not column.is_summary_only]
+
+    @property
+    def of_all(self) -> list[Column | MicroColumn]:
+        """Columns that are printed for all queries together."""
+        return [column for column in self._all if not column.is_query_only]
+
+    def check(self) -> None:
+        """Raise `UsageError` for what cannot be done, before files are read."""
+        columns = self.columns
+        if self.qrels_format != "qrels":
+            self._check_groups()
+        if self.ties is not None:
+            from kgtrec.trec.measures.ties import check_tie_forms
+
+            check_tie_forms(columns, self.options)
+        if self.micro:
+            from kgtrec.trec.eval.kg_metrics import check_micro
+
+            check_micro(self.micro, self.options, self.entities)
+        elif self.entities is not None:
+            raise UsageError(
+                "--entities is for kg_ measures, and none is asked for; add -m kg_mr,kg_mrr, "
+                "or leave it out"
+            )
+        if self.micro and self.zscores is not None:
+            raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
+        if sum(is_path(one) and os.fspath(one) == "-" for one in (self.qrels, *self.runs)) > 1:
+            raise UsageError(
+                "more than one of the files is standard input (-), which can be read only once"
+            )
+
+    def _check_groups(self) -> None:
+        """Raise `UsageError` for what judgements in groups do not have."""
+        if self.ties is not None:
+            raise UsageError(
+                "--ties has forms of measures of qrels only, not of judgements in groups; leave it "
+                "out, or take -R qrels"
+            )
+        if self.micro:
+            raise UsageError(
+                "kg_ measures rank the answers of qrels, not of judgements in groups; leave them "
+                "out, or take -R qrels"
+            )

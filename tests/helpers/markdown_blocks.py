@@ -1,0 +1,116 @@
+"""Fenced blocks of Markdown: read, run in order, and their outputs compared with what is shown.
+
+A block of ``python`` is executed, every line of ``sh`` is a command of kgtrec (a line that installs
+something is passed over), ``text`` is what the blocks above it print, and a block of anything else
+is a file whose name stands behind the language: ```` ```toml jobs.toml ````.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import textwrap
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from kgtrec.cli import cli
+from kgtrec.errors import FilterWarning
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w+) *(?P<name>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.M | re.S,
+)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+ALMOST = 0.02  # other libraries may move the last digits of the factorisation
+INSTALLS = ("pip", "python")
+
+
+class Block(NamedTuple):
+    """A fenced block, the line on which its content begins, and the file that it is."""
+
+    language: str
+    line: int
+    text: str
+    name: str = ""
+
+
+def blocks_of(markdown: str) -> list[Block]:
+    return [
+        Block(
+            found["language"],
+            markdown.count("\n", 0, found.start("text")) + 1,
+            textwrap.dedent(found["text"]),
+            found["name"],
+        )
+        for found in FENCE.finditer(markdown)
+    ]
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """Words of every command line, continued lines joined."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def lines_missing(shown: str, printed: str) -> list[str]:
+    """Lines of `shown` that `printed` does not have, but for blanks and the last digits."""
+    given = [line.split() for line in printed.splitlines()]
+    return [
+        line
+        for line in shown.splitlines()
+        if not any(_alike(line.split(), words) for words in given)
+    ]
+
+
+def _alike(left: list[str], right: list[str]) -> bool:
+    return len(left) == len(right) and all(map(_same_word, left, right))
+
+
+def _same_word(left: str, right: str) -> bool:
+    if not (NUMBER.fullmatch(left) and NUMBER.fullmatch(right)):
+        return left == right
+    a, b = (float(word.replace(",", "")) for word in (left, right))
+    return a == pytest.approx(b, rel=ALMOST, abs=0.002)
+
+
+def run_blocks(blocks: list[Block], source: Path) -> list[str]:
+    """Run the blocks of a file in the working folder; what is shown and was not printed."""
+    names: dict[str, object] = {"__name__": "guide"}
+    printed, missing = "", []
+    for block in blocks:
+        if block.language == "python":
+            printed += _printed_by_python(block, source, names)
+        elif block.language == "sh":
+            printed += "".join(map(_printed_by_command, commands_of(block)))
+        elif block.language == "text":
+            missing += lines_missing(block.text, printed)
+        else:
+            assert block.name, f"{source.name}:{block.line}: a file's block gives its name"
+            Path(block.name).write_text(block.text, encoding="utf-8")
+    return missing
+
+
+def _printed_by_python(block: Block, source: Path, names: dict[str, object]) -> str:
+    # Blank lines in front make the line numbers of a traceback those of the file.
+    code = compile("\n" * (block.line - 1) + block.text, str(source), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as output, warnings.catch_warnings():
+        warnings.simplefilter("default", FilterWarning)  # what a guide shows may warn of itself
+        exec(code, names)
+    return output.getvalue()
+
+
+def _printed_by_command(words: list[str]) -> str:
+    program, *arguments = words
+    if program in INSTALLS:
+        return ""
+    assert program == "kgtrec", words
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, f"{arguments}: {done.output}"
+    assert done.output, f"{arguments}: said nothing, on neither output"
+    return done.output

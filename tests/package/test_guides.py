@@ -1,0 +1,91 @@
+"""The guides: every block runs, every name is explained, and every command has its guide."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from markdown_blocks import blocks_of, commands_of, run_blocks
+
+from kgtrec import guides
+from kgtrec.cli import COMMANDS, cli
+from kgtrec.demo import run_demo
+from kgtrec.errors import UsageError
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
+
+TEXTS = {name: guides.text(name) for name in guides.ORDER}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reader")
+    run_demo(folder / "kgtrec-demo")
+    return folder
+
+
+@pytest.mark.parametrize("name", guides.ORDER)
+def test_every_block_runs(
+    name: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demo, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    blocks = blocks_of(TEXTS[name])
+    assert blocks
+    assert not run_blocks(blocks, guides.path(name))
+
+
+def test_every_file_is_a_guide_and_every_guide_a_file() -> None:
+    files = {path.stem for path in guides.path("ties").parent.glob("*.md")}
+    assert files == set(guides.ORDER)
+    assert len(guides.ORDER) == len(files)
+    assert all(text.startswith("# ") for text in TEXTS.values())
+
+
+def test_links_lead_to_guides() -> None:
+    for name, text in TEXTS.items():
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+            assert guides.path(name).with_name(target).exists(), (name, target)
+
+
+@pytest.mark.parametrize(
+    "name", [*RANK_TYPES, *AVERAGINGS, *(metric.name for metric in METRICS)], ids=str
+)
+def test_every_word_of_a_key_is_explained(name: str) -> None:
+    assert f"`{name}`" in TEXTS["numbers"] + TEXTS["adjusted-metrics"]
+
+
+def test_every_command_is_shown_and_names_its_guide() -> None:
+    shown = {
+        words[1]
+        for text in TEXTS.values()
+        for block in blocks_of(text)
+        if block.language == "sh"
+        for words in commands_of(block)
+        if words[0] == "kgtrec"
+    }
+    assert shown == set(COMMANDS)
+    for name, entry in COMMANDS.items():
+        said = CliRunner().invoke(cli, [name, "--help"]).output
+        if name != "guide":
+            assert f"Guide: kgtrec guide {entry.guide}\n" in said
+            assert entry.guide in guides.ORDER
+    assert "Guide: " in CliRunner().invoke(cli, ["judge", "serve", "--help"]).output
+
+
+def test_the_command_lists_and_shows() -> None:
+    listed = CliRunner().invoke(cli, ["guide"]).output
+    assert [line.split()[0] for line in listed.splitlines()] == list(guides.ORDER)
+    assert all(guides.title(name) in listed for name in guides.ORDER)
+    assert CliRunner().invoke(cli, ["guide", "ties"]).output == TEXTS["ties"]
+    where = CliRunner().invoke(cli, ["guide", "ties", "--path"]).output.rstrip("\n")
+    assert Path(where).read_text(encoding="utf-8") == TEXTS["ties"]
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(UsageError, match=r"'tie' is not a guide; did you mean ties\?"):
+        guides.path("tie")
+    with pytest.raises(UsageError, match="there are first-evaluation, "):
+        guides.path("../../setup")
