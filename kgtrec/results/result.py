@@ -216,10 +216,13 @@ class Result(Mapping[str, float]):
 
         Parameters
         ----------
-        by : {"relation", "category", "side", "quartile", "label"}, or several
+        by : str, or several
+            "relation", "category", "side", "quartile", "given-quartile", "relation-quartile",
+            "label".
             What makes the parts: "category,side" gives a row for every category on every side.
             Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
-            triples of the graph the answer stands in, among all entities (Q1: the rarest).
+            triples of the graph the answer (the given entity, the relation) stands in, among all
+            entities or relations (Q1: the rarest).
         measures : sequence of keys or Measure, optional
             Columns; by default the metrics that papers print. By side, the keys' own sides give
             way to the row's.

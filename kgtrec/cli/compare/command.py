@@ -99,7 +99,19 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--epsilon", type=click.FloatRange(0), default=0.01, show_default=True, metavar="E",
     help="With --replicates: how far runs whose MRR is at most E below the best disagree.",
 )  # fmt: skip
-@click.option("--graph", metavar="DIR", help="With --reuse and --depths: the graph of the pool.")
+@click.option(
+    "--by", metavar="PARTS",
+    help="Instead: all systems on every part of the questions (category,side, relation, quartile, "
+    "...; as in `kgtrec report`), the best of each, and whether parts rank systems alike.",
+)  # fmt: skip
+@click.option(
+    "--ratios", metavar="FILE",
+    help="Instead: micro metrics of all systems at the relation ratios of other triples (TSV).",
+)  # fmt: skip
+@click.option(
+    "--graph", metavar="DIR",
+    help="With --reuse and --depths: the graph of the pool; with --by: that of the ranks.",
+)  # fmt: skip
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
@@ -138,6 +150,8 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
     kgtrec compare --qrels complete.qrels --reproduction ours.run theirs.run
     kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
+    kgtrec compare *.parquet --by category,side --graph FB15k-237 -m mrr
+    kgtrec compare *.parquet --ratios sparse-test.txt -m mrr -m hits@10
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
     """
@@ -148,7 +162,9 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     from kgtrec.cli.compare.report import Request
     from kgtrec.cli.compare.systems import make_report
 
-    of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
+    of_ranks: tuple[str, ...] = OF_RANKS[:1] if given["ratios"] else OF_RANKS
+    if given["stability"] or given["discriminative"]:
+        of_ranks = ()
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
     request = Request(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
     _show(make_report(request), form, figures)
@@ -200,6 +216,8 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         "depths",
         "reproduction",
         "replicates",
+        "by",
+        "ratios",
     )
     chosen = [f"--{mode}" for mode in modes if given[mode]]
     context = click.get_current_context()
@@ -228,11 +246,17 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
         (pool and not given["graph"],
          f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
-        (given["graph"] and not pool, "--graph goes with --reuse or --depths"),
+        (given["graph"] and not (pool or given["by"]),
+         "--graph goes with --reuse or --depths, or with --by"),
+        (qrels and (given["by"] or given["ratios"]),
+         "--by and --ratios need files of ranks, not runs"),
+        (figures[""] and (given["by"] or given["ratios"]),
+         "--by and --ratios have no figure; leave --plot out"),
         (of_answers and not qrels,
          f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr and "
          "the like are the filtered ones"),
-        (of_answers and pool, f"{', '.join(of_answers)} cannot be valued again by depth or pool"),
+        (of_answers and given["reuse"],
+         f"{', '.join(of_answers)} cannot be valued again without a system's pool"),
         (given["entities"] and not of_answers, "--entities is for kg_ measures; ask for one"),
         (more, f"{' and '.join(more)}: of the comparison itself only, not of "
          f"{' and '.join(chosen)}; take --plot"),

@@ -31,6 +31,8 @@ def make_report(request: Request) -> Report:
         return _stability(request)
     if request.discriminative:
         return _discriminative(request)
+    if request.by is not None or request.ratios is not None:
+        return _by_parts(request)
     if request.replicates:
         return _replicates(request)
     if request.reproduction:
@@ -155,6 +157,31 @@ def _stability(request: Request) -> Report:
     whole = found.spread_table()
     return Report([(heading, [table], told)], whole.to_dict(), whole,
                   figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
+
+
+def _by_parts(request: Request) -> Report:
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
+    from kgtrec.study.relation_shift import coverage_note, read_relation_counts
+
+    ranks, notes = _load(request), []
+    if request.ratios is not None:
+        from kgtrec.results.result import Result
+
+        counts = read_relation_counts(request.ratios)
+        found = values_by_ratios(ranks, counts, request.keys)
+        note = coverage_note(Result(next(iter(ranks.values()))), counts)
+        notes = [note] if note else []
+        told = "given: as if the test set had the relation ratios of the other triples."
+    else:
+        graph = read_graph(request.graph) if request.graph else None
+        found = values_by_part(ranks, str(request.by), request.keys, graph=graph)
+        told = "A row holds what its part alone gives."
+    told += " tau-b: of the systems' order to that on all questions, nan of two systems."
+    parts = [(one.measure.key, [one.table], told) for one in found]
+    tables = {one.measure.key: one.table for one in found}
+    data = {name: table.to_dict() for name, table in tables.items()}
+    return Report(parts, data, by_measure(tables), notes=notes)
 
 
 def _replicates(request: Request) -> Report:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 OF_PARTS = ("table", "json", "csv", "latex", "markdown")
 OF_PAGES = {"--name", "--test", "--correction", "--level"}
+OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
 TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
@@ -78,11 +79,12 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 @click.option(
     "--by", metavar="PARTS",
     help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
-    "popularity, Q1 the rarest), label, or several: category,side.",
+    "popularity, Q1 the rarest), given-quartile, relation-quartile, label, or several: "
+    "category,side.",
 )  # fmt: skip
 @click.option(
     "--graph", metavar="DIR",
-    help="The graph of the ranks, for --by category and quartile, and for both on a page (--html).",
+    help="The graph of the ranks, for --by category and quartiles, and for these on a page.",
 )  # fmt: skip
 @click.option(
     "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
@@ -190,10 +192,10 @@ def _check_options(
          f"--format {form} is of a table of models; take one of {', '.join(OF_PARTS)}"),
         (labels is not None and "label" not in parts, "--labels goes with --by label"),
         (labels is None and "label" in parts, "--by label needs --labels FILE"),
-        (graph is None and not {"category", "quartile"}.isdisjoint(parts),
+        (graph is None and not OF_GRAPH.isdisjoint(parts),
          f"--by {by} needs --graph DIR, the graph of the ranks"),
-        (graph is not None and {"category", "quartile"}.isdisjoint(parts) and not page,
-         "--graph goes with --html, --by category or --by quartile"),
+        (graph is not None and OF_GRAPH.isdisjoint(parts) and not page,
+         "--graph goes with --by category, --by quartile and the like, and with --html"),
         (options["spread"] and by is None, "--spread goes with --by, such as --by relation"),
         (options["ratios"] is not None and by is not None,
          "--ratios and --by are two reports; ask for one"),
