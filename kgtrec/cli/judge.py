@@ -385,6 +385,34 @@ def merge(
         _say(f"warning: {left}; --conflicts FILE makes a sheet of them")
 
 
+@command.command(short_help="A balanced sample of merged labels, to be judged once more.")
+@click.argument("sheet")
+@click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
+              help="Triples: half of them true, half false.")  # fmt: skip
+@click.option("-o", "--output", required=True, metavar="FILE", help="The sheet, without labels.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+def audit(sheet: str, size: int, output: str, seed: int) -> None:
+    """Draw as many true as false triples of SHEET, blank and in random order, for an expert; how
+    far the expert agrees with the labels is then said by `kgtrec judge agreement`.
+
+    \b
+    kgtrec judge audit judged.tsv -n 100 -o expert.tsv
+    kgtrec judge serve expert.tsv
+    kgtrec judge agreement judged.tsv expert.judged.tsv
+    """
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.study.judging.audit import audit_sample
+    from kgtrec.study.judging.journal import journal_path, judged_sheet
+    from kgtrec.study.judging.sheets import write_new_sheet
+
+    check_writable(output)
+    keep_inputs([sheet, str(journal_path(sheet))], {"--output": output})
+    drawn = audit_sample(judged_sheet(sheet).items, size, seed)
+    write_new_sheet(output, drawn)
+    _say(f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}")
+
+
 def _blank(choice: str) -> str:
     return "" if choice == "open" else choice
 
