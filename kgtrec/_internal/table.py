@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.notebook import rows_as_html
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ Cell = str | int | float
 WIDTH = 80
 NARROWEST = 12
 GAP = 2
+MOST = 100
+"""Rows that notebooks show."""
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 # What the fonts that LaTeX begins with have at the places of these, and pairs that become one sign.
@@ -110,6 +113,11 @@ class Table:
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the first rows, as they are printed."""
+        rows = self.printed()
+        return rows_as_html(self.titles, rows[:MOST], self.names, max(0, len(rows) - MOST))
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value; a level for each column that names a row."""

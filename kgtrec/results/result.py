@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec._internal.table import Table, dump_json
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
@@ -122,8 +123,20 @@ class Result(Mapping[str, float]):
         return len(self._listed())
 
     def __repr__(self) -> str:
-        questions, instances = self._calculator.count(self.sides[-1])
-        return f"<Result: {questions:,} questions, {instances:,} instances>"
+        side = self.sides[-1]
+        questions, instances = self._calculator.count(side)
+        shown = [Measure.parse(f"{side}.{name}") for name in ("mrr", "hits@1", "hits@10", "mr")]
+        values = [f"{m.title} {self[m]:.{m.digits}f}" for m in shown]
+        facts = self.ranks.manifest.get("questions") or {}
+        name = f" of {facts['graph_name']}" if facts.get("graph_name") else ""
+        return (
+            f"Result{name}\n  {questions:,} questions, {instances:,} instances\n"
+            f"  {self.label}{side}, micro: {', '.join(values)}"
+        )
+
+    def _repr_html_(self) -> str:
+        first, second, _ = repr(self).splitlines()
+        return lines_as_html(f"{first}\n{second}") + self.wide_table()._repr_html_()
 
     def __str__(self) -> str:
         from kgtrec.results.report import summary

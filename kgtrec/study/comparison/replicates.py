@@ -105,6 +105,9 @@ class Replicates:
                 found[(i, j) if gap[i] > gap[j] else (j, i)] = True
         return found
 
+    def _repr_html_(self) -> str:
+        return self.value_table()._repr_html_() + self.pair_table()._repr_html_()
+
     def value_table(self, confidence: float = 0.95) -> Table:
         """A row a system, best first: runs, mean, deviation, interval, least and largest."""
         low, high = self.interval(confidence)
