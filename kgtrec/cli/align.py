@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+@style_option
 def command(**given: Any) -> None:
     """Rank test alignments in both directions, among the entities of the test alignments.
 

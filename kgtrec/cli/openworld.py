@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
     "sparsities (Yang et al., Figure 1), or beside its logarithmic approximation (Figure 2).",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+@style_option
 def command(
     files: tuple[str, ...],
     sparsities: tuple[float, ...],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "--side", type=click.Choice(["head", "tail", "both"]),
     help="Side that is predicted; by default all that the ranks hold.",
 )  # fmt: skip
+@style_option
 def command(
     kind: str,
     files: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option(
     "--plot-rankings", metavar="FILE", help="Draw how the measures rank the systems, side by side."
 )
+@style_option
 def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
     runs with --qrels.

@@ -47,6 +47,7 @@ class Protocol:
         In words: "among all 14,541 entities".
     questions, instances : int
     sampled : bool
+        Whether the candidates of every model were.
     differences : tuple of str
         What makes models incomparable: a sentence each.
     """
@@ -79,7 +80,7 @@ def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
         candidates=_candidates(facts),
         questions=len(np.unique(ranks.question)),
         instances=len(ranks),
-        sampled=any(one.sampled for one in systems.values()),
+        sampled=all(one.sampled for one in systems.values()),
         differences=tuple(differences),
     )
 

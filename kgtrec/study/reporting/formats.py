@@ -42,8 +42,8 @@ def latex(table: ModelTable) -> str:
               table.columns]  # fmt: skip
     lines += [" & ".join(["Model", *titles]) + r" \\", r"\midrule"]
     marks = (r"\textbf{{{}}}", r"\underline{{{}}}", r"$^{{\mathrm{{{}}}}}$", r" $\pm$ {}")
-    for row, model in enumerate(table.models):
-        name = latex_text(_lettered(table, row, model, "{} {}"))
+    for row in range(len(table.models)):
+        name = latex_text(_lettered(table, row))
         cells = _cells(table, row, marks, latex_text)
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
@@ -55,8 +55,8 @@ def markdown(table: ModelTable) -> str:
               zip(table.titles(), table.columns, strict=True)]  # fmt: skip
     marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
     lines = [["Model", *titles], ["---"] + ["---:"] * len(titles)]
-    for row, model in enumerate(table.models):
-        name = _markdown_text(_lettered(table, row, model, "{} {}"))
+    for row in range(len(table.models)):
+        name = _markdown_text(_lettered(table, row))
         lines.append([name, *_cells(table, row, marks, str)])
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{rows}\n\n{_markdown_text(table.caption())}\n"
@@ -77,9 +77,9 @@ def html_text(table: ModelTable) -> str:
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = []
-    for row, model in enumerate(table.models):
+    for row in range(len(table.models)):
         cells = "".join(f"<td>{cell}</td>" for cell in _cells(table, row, marks, _html))
-        name = _html(_lettered(table, row, model, "{} {}"))
+        name = _html(_lettered(table, row))
         body.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     lines = ["<table>", f"<caption>{_html(table.caption())}</caption>", "<thead>", *head,
              "</thead>", "<tbody>", *body, "</tbody>", "</table>"]  # fmt: skip
@@ -104,8 +104,8 @@ def typst(table: ModelTable) -> str:
     titles = [_typst(c.measure.title + _arrow(c, " ↑", " ↓")) for c in table.columns]
     lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
-    for row, model in enumerate(table.models):
-        name = _typst(_lettered(table, row, model, "{} {}"))
+    for row in range(len(table.models)):
+        name = _typst(_lettered(table, row))
         lines.append(f"    {', '.join([name, *_cells(table, row, marks, _typst)])},")
     return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
 
@@ -113,7 +113,7 @@ def typst(table: ModelTable) -> str:
 def csv_text(table: ModelTable) -> str:
     """A line a model, headed by keys; values in full, without marks. Empty: not evaluated."""
     several = len(table.protocols) > 1
-    heads, columns = ["model"], [list(table.models)]
+    heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
     for column in table.columns:
         dataset = column.heading.dataset
         prefix = f"{dataset}:" * several + SAMPLED * table.protocols[dataset].sampled
@@ -129,9 +129,9 @@ def csv_text(table: ModelTable) -> str:
 def plain(table: ModelTable) -> str:
     """Aligned columns of text; a star marks the best of each, and the caption follows."""
     lines = [["model", *(c.measure.title for c in table.columns)]]
-    for row, model in enumerate(table.models):
+    for row in range(len(table.models)):
         cells = _cells(table, row, ("{}*", "{} ", " {}", " ± {}"), str)
-        lines.append([_lettered(table, row, model, "{} {}"), *cells])
+        lines.append([_lettered(table, row), *cells])
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     _widen(widths, table.levels())
     text = [_level_line(spans, widths) for spans in table.levels()]
@@ -175,11 +175,11 @@ def _arrow(column: Column, up: str, down: str) -> str:
     return "" if better is None else up if better else down
 
 
-def _lettered(table: ModelTable, row: int, model: str, form: str) -> str:
+def _lettered(table: ModelTable, row: int) -> str:
     """The name with the letter that superscripts call it by, if there are any."""
     if table.significance is None or all(c.beaten is None for c in table.columns):
-        return model
-    return form.format(f"({table.letter(row)})", model)
+        return table.name(row)
+    return f"({table.letter(row)}) {table.name(row)}"
 
 
 def _html(text: str) -> str:

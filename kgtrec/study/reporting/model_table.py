@@ -131,12 +131,20 @@ class ModelTable:
     protocols : dict of str to Protocol
         What was evaluated, by the names of the graphs.
     significance : Significance or None
+    sampled : frozenset of str
+        Models with ranks among sampled candidates, which are lower; their rows say so.
     """
 
     models: tuple[str, ...]
     columns: tuple[Column, ...]
     protocols: Mapping[str, Protocol]
     significance: Significance | None = None
+    sampled: frozenset[str] = frozenset()
+
+    def name(self, row: int) -> str:
+        """What a row is called: the model, and whether its candidates were sampled."""
+        model = self.models[row]
+        return f"{model} (sampled)" if model in self.sampled else model
 
     def letter(self, row: int) -> str:
         """What a model is called in superscripts: a, b, ...; numbers where these run out."""
@@ -243,7 +251,11 @@ def table_of_models(
             for column in found
         ]  # fmt: skip
     protocols = {name: protocol_of(_by_run(ranks)) for name, ranks in runs.items()}
-    return ModelTable(models, tuple(found), protocols, significance)
+    sampled = frozenset(
+        model for ranks in runs.values() for model, own in ranks.items()
+        if any(run.sampled for run in own)
+    )  # fmt: skip
+    return ModelTable(models, tuple(found), protocols, significance, sampled)
 
 
 def _measures(
