@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from timing import Contestant, compete
 
-__all__ = ["NoCompiler", "StreamingRead", "streaming_read"]
+__all__ = ["NoCompiler", "StreamingRead", "compiled_library", "streaming_read"]
 
-SOURCE = Path(__file__).with_name("bandwidth.c")
+SOURCE = "bandwidth.c"
 FLAGS = (
     ("-O3",),
     ("-O3", "-march=native"),
@@ -82,26 +82,40 @@ def streaming_read() -> StreamingRead:
     return StreamingRead(best, dict(found)[best])
 
 
-def _compiler() -> str | None:
-    wanted = [os.environ.get("CC", ""), sysconfig.get_config_var("CC") or "", "cc", "gcc", "clang"]
-    names = [words.split()[0] for words in wanted if words.split()]
-    return next((name for name in names if shutil.which(name)), None)
+COMPILERS = {
+    ".c": ("CC", ("cc", "gcc", "clang")),
+    ".cpp": ("CXX", ("c++", "g++", "clang++")),
+}
+
+
+def _compiler(suffix: str) -> str | None:
+    variable, names = COMPILERS[suffix]
+    wanted = [os.environ.get(variable, ""), sysconfig.get_config_var(variable) or "", *names]
+    first_words = [words.split()[0] for words in wanted if words.split()]
+    return next((name for name in first_words if shutil.which(name)), None)
+
+
+def compiled_library(source: str, flags: tuple[str, ...]) -> ctypes.CDLL | None:
+    """A file of this folder as a library; None without a compiler, or one that takes the flags."""
+    compiler = _compiler(Path(source).suffix)
+    if compiler is None:
+        return None
+    # A sanitizer that is preloaded into this process has no business in the compiler.
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "compiled.so"
+        place = Path(__file__).with_name(source)
+        command = [compiler, *flags, "-shared", "-fPIC", place, "-o", library]
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        # A library stays mapped when its file goes.
+        return None if done.returncode else ctypes.CDLL(str(library))
 
 
 def _compiled(flags: tuple[str, ...]) -> list[tuple[str, Read]]:
     """The sums under one set of flags; none if the compiler does not take them."""
-    compiler = _compiler()
-    if compiler is None:
+    loaded = compiled_library(SOURCE, ("-std=c11", *flags))
+    if loaded is None:
         return []
-    # A sanitizer that is preloaded into this process has no business in the compiler.
-    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "bandwidth.so"
-        command = [compiler, "-std=c11", *flags, "-shared", "-fPIC", SOURCE, "-o", library]
-        done = subprocess.run(command, capture_output=True, env=environment, check=False)
-        if done.returncode:
-            return []
-        loaded = ctypes.CDLL(str(library))  # stays mapped when the file goes
     return [(f"{kernel} {' '.join(flags)}", _function(loaded, kernel)) for kernel in KERNELS]
 
 

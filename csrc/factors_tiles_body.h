@@ -131,7 +131,10 @@ void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const in
         const int64_t row_number = rows ? rows[i] : first_query + i,
                       task_row = call->first_row + row_number;
         FN(kgt_top) *top = kgt_slot_of(call->best, task_row) < 0 ? NULL : worker->tops + row_number;
-        FN(kgt_row_pass)(worker, &row, task_row, 0, call->target_scores, top, call->nans);
+        const int64_t target = call->task->targets.offsets[task_row];
+        FN(kgt_row_pass)(worker, &row, task_row, 0,
+                         call->target_scores ? call->target_scores + target : NULL, top,
+                         call->nans);
         FN(kgt_row_settle)(worker, &row, task_row, 0, call->counts);
     }
 }

@@ -58,6 +58,37 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
     return kept;
 }
 
+/* ---- transposing, in place ---- */
+
+KGT_INLINE void transpose_8_by_8(__m256 v[8]) {
+    __m256 quads[8];
+    KGT_UNROLL
+    for (int i = 0; i < 8; i += 4) { /* within lanes of 128 bits */
+        const __m256 a = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        const __m256 b = _mm256_unpackhi_ps(v[i], v[i + 1]);
+        const __m256 c = _mm256_unpacklo_ps(v[i + 2], v[i + 3]);
+        const __m256 d = _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+        quads[i] = _mm256_shuffle_ps(a, c, 0x44);
+        quads[i + 1] = _mm256_shuffle_ps(a, c, 0xEE);
+        quads[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        quads[i + 3] = _mm256_shuffle_ps(b, d, 0xEE);
+    }
+    KGT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x31);
+    }
+}
+
+KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
+    const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);
+    const __m256d c = _mm256_unpacklo_pd(v[2], v[3]), d = _mm256_unpackhi_pd(v[2], v[3]);
+    v[0] = _mm256_permute2f128_pd(a, c, 0x20);
+    v[1] = _mm256_permute2f128_pd(b, d, 0x20);
+    v[2] = _mm256_permute2f128_pd(a, c, 0x31);
+    v[3] = _mm256_permute2f128_pd(b, d, 0x31);
+}
+
 /* ---- float ---- */
 #define T float
 #define X float
@@ -85,9 +116,11 @@ KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
 #define NANS_NONE _mm256_setzero_ps()
 #define NANS_MEET(seen, x, y) _mm256_or_ps(seen, _mm256_cmp_ps(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_ps(seen) != 0)
+#define TRANSPOSE(v) transpose_8_by_8(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -116,6 +149,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define LOAD(p) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
 #define LOAD_TAIL(p, n, fill) padded(_mm256_cvtph_ps(load_halves(p, n)), n, fill)
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_undef_load.h"
 
 #define X uint16_t
@@ -124,6 +158,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define LOAD(p) WIDE(_mm_loadu_si128((const void *)(p)))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #undef WIDE
 #include "isa_undef.h"
 
@@ -154,9 +189,11 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define NANS_NONE _mm256_setzero_pd()
 #define NANS_MEET(seen, x, y) _mm256_or_pd(seen, _mm256_cmp_pd(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_pd(seen) != 0)
+#define TRANSPOSE(v) transpose_4_by_4(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -216,6 +253,7 @@ const kgt_kernel kgt_kernel_avx2 = {
     .f32 = {.count = count_f32_avx2,
             .select = select_f32_avx2,
             .fold = fold_f32_avx2,
+            .transpose = transpose_f32_avx2,
             .tile = tile_f32_avx2,
             .tile_l1 = tile_l1_f32_avx2,
             .norms = norms_f32_avx2,
@@ -224,6 +262,7 @@ const kgt_kernel kgt_kernel_avx2 = {
     .f64 = {.count = count_f64_avx2,
             .select = select_f64_avx2,
             .fold = fold_f64_avx2,
+            .transpose = transpose_f64_avx2,
             .tile = tile_f64_avx2,
             .tile_l1 = tile_l1_f64_avx2,
             .norms = norms_f64_avx2,
@@ -232,6 +271,8 @@ const kgt_kernel kgt_kernel_avx2 = {
     .widen_f16 = widen_f16_avx2,
     .count_f16 = count_f16_avx2,
     .count_bf16 = count_bf16_avx2,
+    .transpose_f16 = transpose_f16_avx2,
+    .transpose_bf16 = transpose_bf16_avx2,
     .sort_keys = sort_keys_avx2,
 };
 #endif

@@ -7,6 +7,54 @@
 
 KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 
+/* ---- transposing, in place ---- */
+
+KGT_INLINE void transpose_16_by_16(__m512 v[16]) {
+    __m512 pairs[16], quads[16];
+    KGT_UNROLL
+    for (int i = 0; i < 16; i += 2) {
+        pairs[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    KGT_UNROLL
+    for (int i = 0; i < 16; i++) { /* within lanes of 128 bits: rows i .. i + 3 of 4 columns */
+        const int from = i / 4 * 4 + i % 4 / 2;
+        const __m512d a = _mm512_castps_pd(pairs[from]), b = _mm512_castps_pd(pairs[from + 2]);
+        quads[i] = _mm512_castpd_ps(i % 2 ? _mm512_unpackhi_pd(a, b) : _mm512_unpacklo_pd(a, b));
+    }
+    KGT_UNROLL
+    for (int i = 0; i < 4; i++) { /* then the lanes themselves, 4 by 4 */
+        const __m512 a = _mm512_shuffle_f32x4(quads[i], quads[i + 4], 0x88);
+        const __m512 b = _mm512_shuffle_f32x4(quads[i], quads[i + 4], 0xDD);
+        const __m512 c = _mm512_shuffle_f32x4(quads[i + 8], quads[i + 12], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(quads[i + 8], quads[i + 12], 0xDD);
+        v[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(a, c, 0xDD);
+        v[i + 12] = _mm512_shuffle_f32x4(b, d, 0xDD);
+    }
+}
+
+KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
+    __m512d pairs[8];
+    KGT_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm512_unpacklo_pd(v[i], v[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_pd(v[i], v[i + 1]);
+    }
+    KGT_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m512d a = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0x88);
+        const __m512d b = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0xDD);
+        const __m512d c = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0x88);
+        const __m512d d = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0xDD);
+        v[i] = _mm512_shuffle_f64x2(a, c, 0x88);
+        v[i + 2] = _mm512_shuffle_f64x2(b, d, 0x88);
+        v[i + 4] = _mm512_shuffle_f64x2(a, c, 0xDD);
+        v[i + 6] = _mm512_shuffle_f64x2(b, d, 0xDD);
+    }
+}
+
 /* ---- float ---- */
 #define T float
 #define X float
@@ -38,9 +86,11 @@ KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q))
+#define TRANSPOSE(v) transpose_16_by_16(v)
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -62,6 +112,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define LOAD_TAIL(p, n, fill) \
     _mm512_mask_cvtph_ps(_mm512_set1_ps(fill), MASK(n), _mm256_maskz_loadu_epi16(MASK(n), p))
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_undef_load.h"
 
 #define X uint16_t
@@ -72,6 +123,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     _mm512_mask_mov_ps(_mm512_set1_ps(fill), MASK(n), \
                        _mm512_castsi512_ps(BITS(_mm256_maskz_loadu_epi16(MASK(n), p))))
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #undef BITS
 #include "isa_undef.h"
 
@@ -106,9 +158,11 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_pd_mask(x, y, _CMP_UNORD_Q))
+#define TRANSPOSE(v) transpose_8_by_8(v)
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -167,6 +221,7 @@ const kgt_kernel kgt_kernel_avx512 = {
             .compress = compress_f32_avx512,
             .select = select_f32_avx512,
             .fold = fold_f32_avx512,
+            .transpose = transpose_f32_avx512,
             .tile = tile_f32_avx512,
             .tile_l1 = tile_l1_f32_avx512,
             .norms = norms_f32_avx512,
@@ -176,6 +231,7 @@ const kgt_kernel kgt_kernel_avx512 = {
             .compress = compress_f64_avx512,
             .select = select_f64_avx512,
             .fold = fold_f64_avx512,
+            .transpose = transpose_f64_avx512,
             .tile = tile_f64_avx512,
             .tile_l1 = tile_l1_f64_avx512,
             .norms = norms_f64_avx512,
@@ -184,6 +240,8 @@ const kgt_kernel kgt_kernel_avx512 = {
     .widen_f16 = widen_f16_avx512,
     .count_f16 = count_f16_avx512,
     .count_bf16 = count_bf16_avx512,
+    .transpose_f16 = transpose_f16_avx512,
+    .transpose_bf16 = transpose_bf16_avx512,
     .sort_keys = sort_keys_avx512,
 };
 #endif

@@ -44,6 +44,8 @@
  *           maxima: what count gives for these x.
  * fold      The maxima of groups of at most `group` >= 1 values, as above but n / (group *
  *           KGT_FOLD), rounded up, times KGT_FOLD of them at most; returns their number.
+ * transpose out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n, where stride may be
+ *           negative; other places of out are left alone.
  * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
  *           for i < KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k
  *           from 0. The places between rows of out are left alone.
@@ -53,8 +55,9 @@
  * pair_l1   The chain of tile_l1 for one pair of vectors.
  *
  * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
- * count_bf16 are count over such scores where they are, widened in registers. sort_keys, n distinct
- * keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to spare.
+ * count_bf16 are count over such scores where they are, widened in registers; transpose_f16 and
+ * transpose_bf16 likewise. sort_keys, n distinct keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to
+ * spare.
  */
 /* clang-format on */
 typedef struct {
@@ -63,6 +66,8 @@ typedef struct {
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
     size_t (*select)(const float *x, size_t n, const float *maxima, float t, int32_t *out);
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
+    void (*transpose)(const float *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
+                      size_t out_stride);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
                  size_t out_stride);
     void (*tile_l1)(const float *queries, const float *panel, size_t dim, float *out,
@@ -78,6 +83,8 @@ typedef struct {
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
     size_t (*select)(const double *x, size_t n, const double *maxima, double t, int32_t *out);
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
+    void (*transpose)(const double *x, ptrdiff_t stride, size_t rows, size_t n, double *out,
+                      size_t out_stride);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,
                  size_t out_stride);
     void (*tile_l1)(const double *queries, const double *panel, size_t dim, double *out,
@@ -97,6 +104,10 @@ typedef struct {
                       int64_t *at_least, float *maxima);
     bool (*count_bf16)(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
                        int64_t *at_least, float *maxima);
+    void (*transpose_f16)(const uint16_t *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
+                          size_t out_stride);
+    void (*transpose_bf16)(const uint16_t *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
+                           size_t out_stride);
     void (*sort_keys)(const uint64_t *keys, size_t n, uint64_t *out);
 } kgt_kernel;
 

@@ -44,6 +44,22 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
     return kept;
 }
 
+/* ---- transposing, in place ---- */
+
+KGT_INLINE void transpose_4_by_4(float32x4_t v[4]) {
+    const float32x4x2_t low = vtrnq_f32(v[0], v[1]), high = vtrnq_f32(v[2], v[3]);
+    v[0] = vcombine_f32(vget_low_f32(low.val[0]), vget_low_f32(high.val[0]));
+    v[1] = vcombine_f32(vget_low_f32(low.val[1]), vget_low_f32(high.val[1]));
+    v[2] = vcombine_f32(vget_high_f32(low.val[0]), vget_high_f32(high.val[0]));
+    v[3] = vcombine_f32(vget_high_f32(low.val[1]), vget_high_f32(high.val[1]));
+}
+
+KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
+    const float64x2_t low = vzip1q_f64(v[0], v[1]);
+    v[1] = vzip2q_f64(v[0], v[1]);
+    v[0] = low;
+}
+
 /* ---- float ---- */
 #define T float
 #define X float
@@ -73,9 +89,11 @@ KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *o
 #define NANS_MEET(seen, x, y) vmaxq_f32(seen, vmaxq_f32(x, y))
 #define NANS_ANY(seen) (isnan(vmaxvq_f32(seen)) != 0)
 /* 8 rows of 3 would fit as well, but gcc then loads all queries first, and spills sums. */
+#define TRANSPOSE(v) transpose_4_by_4(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -117,6 +135,7 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define LOAD(p) WIDE(vld1_u16(p))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #undef WIDE
 #include "isa_undef_load.h"
 
@@ -126,6 +145,7 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define LOAD(p) WIDE(vld1_u16(p))
 #define LOAD_TAIL(p, n, fill) padded(WIDE(load_halves(p, n)), n, fill)
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #undef WIDE
 #include "isa_undef.h"
 
@@ -155,9 +175,11 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define NANS_NONE vdupq_n_f64(0)
 #define NANS_MEET(seen, x, y) vmaxq_f64(seen, vmaxq_f64(x, y))
 #define NANS_ANY(seen) (isnan(vmaxvq_f64(seen)) != 0)
+#define TRANSPOSE(v) transpose_2_by_2(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 4
 #include "isa_count_body.h"
+#include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_tile_body.h"
 
@@ -213,6 +235,7 @@ const kgt_kernel kgt_kernel_neon = {
     .f32 = {.count = count_f32_neon,
             .select = select_f32_neon,
             .fold = fold_f32_neon,
+            .transpose = transpose_f32_neon,
             .tile = tile_f32_neon,
             .tile_l1 = tile_l1_f32_neon,
             .norms = norms_f32_neon,
@@ -221,6 +244,7 @@ const kgt_kernel kgt_kernel_neon = {
     .f64 = {.count = count_f64_neon,
             .select = select_f64_neon,
             .fold = fold_f64_neon,
+            .transpose = transpose_f64_neon,
             .tile = tile_f64_neon,
             .tile_l1 = tile_l1_f64_neon,
             .norms = norms_f64_neon,
@@ -229,6 +253,8 @@ const kgt_kernel kgt_kernel_neon = {
     .widen_f16 = widen_f16_neon,
     .count_f16 = count_f16_neon,
     .count_bf16 = count_bf16_neon,
+    .transpose_f16 = transpose_f16_neon,
+    .transpose_bf16 = transpose_bf16_neon,
     .sort_keys = sort_keys_neon,
 };
 #endif

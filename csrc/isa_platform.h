@@ -13,7 +13,7 @@
 #define KGT_INLINE static inline __attribute__((always_inline, unused))
 #define KGT_PREFETCH(address) __builtin_prefetch((address), 0, 3)     /* to the first level */
 #define KGT_PREFETCH_FAR(address) __builtin_prefetch((address), 0, 2) /* to the second */
-#define KGT_UNROLL _Pragma("GCC unroll 8")
+#define KGT_UNROLL _Pragma("GCC unroll 16")
 #else
 #define KGT_INLINE static inline
 #define KGT_PREFETCH(address) ((void)(address))

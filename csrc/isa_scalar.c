@@ -64,6 +64,17 @@ static float bfloat_to_float(uint16_t half) {
 COUNT_16(count_f16_scalar, half_to_float)
 COUNT_16(count_bf16_scalar, bfloat_to_float)
 
+#define TRANSPOSE_16(name, widened)                                                          \
+    static void name(const uint16_t *x, ptrdiff_t stride, size_t rows, size_t n, float *out, \
+                     size_t out_stride) {                                                    \
+        for (size_t j = 0; j < n; j++)                                                       \
+            for (size_t i = 0; i < rows; i++)                                                \
+                out[i * out_stride + j] = widened(x[(ptrdiff_t)j * stride + i]);             \
+    }
+
+TRANSPOSE_16(transpose_f16_scalar, half_to_float)
+TRANSPOSE_16(transpose_bf16_scalar, bfloat_to_float)
+
 static void sort_keys_scalar(const uint64_t *keys, size_t n, uint64_t *out) {
     for (size_t i = 0; i < n; i++) {
         size_t j = i;
@@ -80,6 +91,7 @@ const kgt_kernel kgt_kernel_scalar = {
     .f32 = {.count = count_f32_scalar,
             .select = select_f32_scalar,
             .fold = fold_f32_scalar,
+            .transpose = transpose_f32_scalar,
             .tile = tile_f32_scalar,
             .tile_l1 = tile_l1_f32_scalar,
             .norms = norms_f32_scalar,
@@ -88,6 +100,7 @@ const kgt_kernel kgt_kernel_scalar = {
     .f64 = {.count = count_f64_scalar,
             .select = select_f64_scalar,
             .fold = fold_f64_scalar,
+            .transpose = transpose_f64_scalar,
             .tile = tile_f64_scalar,
             .tile_l1 = tile_l1_f64_scalar,
             .norms = norms_f64_scalar,
@@ -96,5 +109,7 @@ const kgt_kernel kgt_kernel_scalar = {
     .widen_f16 = widen_f16_scalar,
     .count_f16 = count_f16_scalar,
     .count_bf16 = count_bf16_scalar,
+    .transpose_f16 = transpose_f16_scalar,
+    .transpose_bf16 = transpose_bf16_scalar,
     .sort_keys = sort_keys_scalar,
 };

@@ -48,6 +48,12 @@ static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {
     return folded;
 }
 
+static void FN(transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
+                          size_t out_stride) {
+    for (size_t j = 0; j < n; j++)
+        for (size_t i = 0; i < rows; i++) out[i * out_stride + j] = x[(ptrdiff_t)j * stride + i];
+}
+
 static T FN(pair)(const T *a, const T *b, size_t dim) {
     T sum = 0;
     for (size_t k = 0; k < dim; k++) sum = FMA1(a[k], b[k], sum);

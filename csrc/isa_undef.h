@@ -29,5 +29,6 @@
 #undef NANS_NONE
 #undef NANS_MEET
 #undef NANS_ANY
+#undef TRANSPOSE
 #undef TILE_ROWS
 #undef TILE_VECTORS

@@ -99,6 +99,7 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
         T *thresholds;                                                                             \
         int64_t *greater, *at_least, *behind;                                                      \
         int64_t *filter_greater, *filter_at_least; /* per target of one row */                     \
+        int64_t most_targets;                      /* of any row */                                \
         T lowest;                                                                                  \
         bool sparse; /* few scores reach the lowest threshold: compress before counting */         \
         kgt_top_##suffix *tops;                                                                    \
@@ -108,11 +109,12 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
                                         int64_t first_row, int64_t n_rows, int64_t depth,          \
                                         int64_t n_tops);                                           \
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                   \
+    /* The scores of those of its targets that a row holds, to their places in out. */             \
     void kgt_row_target_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,     \
                                         int64_t task_row, double *out);                            \
     /* The pass over one row (or range of it): counts every entity, finds NaN and the best. Its    \
      * targets are those in flight from `offset` on. top NULL: the best are not asked.             \
-     * target_scores is indexed like targets.ids, or NULL where the row holds every entity. */     \
+     * target_scores has one for each of them, or is NULL where the row holds every entity. */     \
     void kgt_row_pass_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row,  \
                                int64_t offset, const double *target_scores, kgt_top_##suffix *top, \
                                const kgt_nans *nans);                                              \

@@ -16,7 +16,8 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     }
     const size_t n_targets = (size_t)targets, in_flight = n_targets * KGT_FLIGHT;
     const size_t stretch = KGT_STRETCH + KGT_SLACK, maxima = KGT_MAXIMA(KGT_STRETCH);
-    *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task};
+    *worker =
+        (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task, .most_targets = targets};
     worker->stretch = kgt_allocate(
         stretch + KGT_BLOCK + KGT_SLACK + 2 * maxima + (size_t)known + in_flight, sizeof(T));
     worker->selected = kgt_allocate(stretch + (size_t)known, sizeof(int32_t));
@@ -96,11 +97,10 @@ static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int
 
 void FN(kgt_row_target_scores)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                                double *out) {
-    const int64_t start = worker->task->targets.offsets[task_row];
     const kgt_span targets = kgt_span_of(worker->task->targets, task_row);
     for (int64_t j = 0; j < targets.n; j++) {
         const int64_t place = kgt_row_place(row, targets.ids[j]);
-        if (place >= 0) out[start + j] = (double)FN(value)(worker, row, place);
+        if (place >= 0) out[j] = (double)FN(value)(worker, row, place);
     }
 }
 
@@ -281,12 +281,11 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
                       const double *target_scores, FN(kgt_top) * top, const kgt_nans *nans) {
     const kgt_task *task = worker->task;
     FN(kgt_worker) seat = FN(seated)(worker, offset);
-    const int64_t target = task->targets.offsets[task_row];
     const kgt_span targets = kgt_span_of(task->targets, task_row);
     seat.lowest = INFINITY;
     for (int64_t j = 0; j < targets.n; j++) {
         const T threshold = target_scores
-                                ? (T)target_scores[target + j]
+                                ? (T)target_scores[j]
                                 : FN(value)(&seat, row, kgt_row_place(row, targets.ids[j]));
         seat.thresholds[j] = threshold;
         if (threshold < seat.lowest) seat.lowest = threshold;

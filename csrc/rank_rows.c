@@ -1,6 +1,9 @@
 /* Ranking of blocks of given score rows. */
 #include "rank_row.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Row i of a block, which is a row of the task. Elements that aren't aligned to their own size are
  * read through memcpy. */
 static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i, int64_t task_row) {
@@ -38,11 +41,23 @@ static void prefetch_targets(const kgt_scores *scores, const kgt_task *task, int
         KGT_PREFETCH(row + (targets.ids[j] - scores->first_entity) * scores->entity_stride);
 }
 
+#define T float
+#define OWN_DTYPE KGT_F32
+#define OPS f32
 #define FN(op) op##_f32
 #include "rank_rows_body.h"
+#include "rank_columns_body.h"
+#undef T
+#undef OWN_DTYPE
+#undef OPS
 #undef FN
+
+#define T double
+#define OWN_DTYPE KGT_F64
+#define OPS f64
 #define FN(op) op##_f64
 #include "rank_rows_body.h"
+#include "rank_columns_body.h"
 
 kgt_status kgt_target_scores(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                              double *out) {
@@ -53,7 +68,12 @@ kgt_status kgt_target_scores(const kgt_scores *scores, const kgt_task *task, int
 kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                          const double *target_scores, const kgt_counts *counts,
                          const kgt_best *best, const kgt_nans *nans) {
-    if (scores->dtype == KGT_F64)
+    if (scores->dtype == KGT_F64) {
+        if (by_columns_f64(scores, task, best))
+            return rank_columns_f64(scores, task, first_row, target_scores, counts, best, nans);
         return rank_rows_f64(scores, task, first_row, target_scores, counts, best, nans);
+    }
+    if (by_columns_f32(scores, task, best))
+        return rank_columns_f32(scores, task, first_row, target_scores, counts, best, nans);
     return rank_rows_f32(scores, task, first_row, target_scores, counts, best, nans);
 }

@@ -7,7 +7,8 @@ static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *ta
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
         const kgt_row row = row_of(scores, task, i, first_row + i);
-        FN(kgt_row_target_scores)(&worker, &row, first_row + i, out);
+        FN(kgt_row_target_scores)(&worker, &row, first_row + i,
+                                  out + task->targets.offsets[first_row + i]);
     }
     FN(kgt_worker_close)(&worker);
     return KGT_OK;
@@ -31,8 +32,8 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
             if (target_scores == NULL && i + 1 < left)
                 prefetch_targets(scores, task, start + i + 1, first_row);
             FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
-            FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0], target_scores, top,
-                             nans);
+            FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0],
+                             target_scores ? target_scores + target[i] : NULL, top, nans);
             if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
         }
         for (int64_t i = 0; i < n; i++) {

@@ -109,4 +109,35 @@ kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, 
  * `size` bytes, the last of them a newline. */
 bool kgt_trec_score(const char *text, int64_t size, double *score);
 
+/* Names one after the other: name i has the bytes offsets[i] .. offsets[i + 1] - 1 of text. */
+typedef struct {
+    const char *text;
+    const int64_t *offsets;
+} kgt_names;
+
+/* What the lines of a run share. Query i has the lines offsets[i] .. offsets[i + 1] - 1. */
+typedef struct {
+    kgt_names queries, documents;
+    int64_t n_queries;
+    const int64_t *offsets;
+    const char *tag;
+    int64_t tag_size;
+} kgt_run_lines;
+
+/* The lines first .. first + n - 1: the name of each one's document, and its score in the one of
+ * the two dtypes that is set. */
+typedef struct {
+    int64_t first, n;
+    const int64_t *document;
+    const float *singles;
+    const double *doubles;
+} kgt_run_block;
+
+/* Bytes that kgt_trec_write_run may touch. */
+int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block);
+
+/* Writes the lines "query Q0 document rank score tag", with ranks from 1 and the shortest decimals
+ * of the scores (trec_decimal.h). Returns their size. */
+int64_t kgt_trec_write_run(const kgt_run_lines *run, const kgt_run_block *block, char *out);
+
 #endif

@@ -18,7 +18,8 @@
 #include "trec_decimal_powers.h"
 #include "trec_fields.h"
 
-#define MOST_DIGITS 19 /* of an uint64_t */
+#define MOST_DIGITS 19    /* of an uint64_t */
+#define LARGEST_POWER 288 /* of ten, times any uint64_t: below the largest double */
 
 typedef struct {
     uint64_t digits;
@@ -127,7 +128,7 @@ static bool round_product(uint64_t upper, uint64_t middle, uint64_t lower, bool 
 }
 
 static bool product(uint64_t digits, int64_t exponent, double *value) {
-    if (exponent < KGT_FIRST_POWER || exponent > KGT_LAST_POWER || digits == 0) return false;
+    if (exponent < KGT_FIRST_POWER || exponent > LARGEST_POWER || digits == 0) return false;
     const uint64_t *power = kgt_powers_of_five[exponent - KGT_FIRST_POWER];
     int shift = __builtin_clzll(digits);
     digits <<= shift;

@@ -13,4 +13,14 @@ const char *kgt_read_decimal(const char *at, const char *text_end, double *value
 /* The same for a whole number within int64. */
 const char *kgt_read_whole(const char *at, int64_t *value);
 
+/* The longest of the decimals below, and how many bytes behind one may be overwritten. */
+#define KGT_LONGEST_DECIMAL 24 /* -2.2250738585072014e-308 */
+#define KGT_BEHIND_DECIMAL 24
+
+/* Write the shortest decimal that reads back as the same number, and return its end. Numbers from
+ * 10^-6 to below 10^10 stand without an exponent; infinities are inf, and NaN is nan. */
+char *kgt_write_single(char *out, float value);
+char *kgt_write_double(char *out, double value);
+char *kgt_write_whole(char *out, uint64_t value);
+
 #endif

@@ -3,7 +3,7 @@
 The folders are the path of the data, each imports only from those before it::
 
     graph -> questions -> scores -> trec.files -> ranking -> trec.measures -> measures -> results
-          -> trec.eval -> study -> plots, cluster -> demo -> cli
+          -> trec.eval -> study -> plots, cluster, integrations -> demo -> cli
 
 Each folder's ``__init__`` says what comes in, what goes out, and which file to open first.
 ``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs

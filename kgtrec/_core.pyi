@@ -200,6 +200,19 @@ class TrecListing:
     ) -> Fault | None: ...
 
 def trec_score(text: Buffer) -> float | None: ...
+
+class RunLines:
+    def __init__(
+        self,
+        queries: tuple[Buffer, NDArray[np.int64]],
+        documents: tuple[Buffer, NDArray[np.int64]],
+        offsets: NDArray[np.int64],
+        tag: bytes,
+    ) -> None: ...
+    def text(
+        self, first: int, documents: NDArray[np.int64], scores: NDArray[Any]
+    ) -> memoryview: ...
+
 def copy_names(
     text: Buffer, begin: NDArray[np.int64], size: NDArray[np.int32], out: NDArray[np.uint8]
 ) -> None: ...

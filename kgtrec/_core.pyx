@@ -11,6 +11,7 @@ from os import environ
 from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memcpy
 
@@ -710,6 +711,69 @@ def trec_score(const unsigned char[::1] text not None):
     require(text.shape[0] > 0 and text[text.shape[0] - 1] == 10, "text: no newline at its end")
     found = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
     return score if found else None
+
+
+cdef int64_t count_spans(const int64_t[::1] offsets, int64_t most, str name) except -1:
+    """How many spans there are: offsets never fall, from 0 or more to `most` at most."""
+    cdef int64_t i, n = offsets.shape[0] - 1
+    cdef bint sound = n >= 0 and 0 <= offsets[0] and offsets[n] <= most
+    for i in range(n):
+        sound = sound and offsets[i] <= offsets[i + 1]
+    require(sound, f"{name}: not ascending offsets")
+    return n
+
+
+cdef class RunLines:
+    """Lines of a run to write; names are (text, offsets) each, a query's lines CSR `offsets`."""
+
+    cdef c.kgt_run_lines lines
+    cdef int64_t n_documents
+    cdef tuple owners
+
+    def __init__(self, queries, documents, const int64_t[::1] offsets not None, bytes tag not None):
+        cdef const unsigned char[::1] query_text = queries[0], document_text = documents[0]
+        cdef const int64_t[::1] query_offsets = queries[1], document_offsets = documents[1]
+        self.lines.n_queries = count_spans(query_offsets, query_text.shape[0], "queries")
+        self.n_documents = count_spans(document_offsets, document_text.shape[0], "documents")
+        require(count_spans(offsets, offsets[offsets.shape[0] - 1], "lines") == self.lines.n_queries
+                and offsets[0] == 0, "lines: not the queries'")
+        self.lines.queries = c.kgt_names(<const char *> &query_text[0], &query_offsets[0])
+        self.lines.documents = c.kgt_names(<const char *> &document_text[0], &document_offsets[0])
+        self.lines.offsets = &offsets[0]
+        self.lines.tag = tag
+        self.lines.tag_size = len(tag)
+        self.owners = (query_text, query_offsets, document_text, document_offsets, offsets, tag)
+
+    def text(self, int64_t first, const int64_t[::1] documents not None, scores not None):
+        """Lines first ... as bytes: the name and the score (float32 or float64) of each document."""
+        cdef const float[::1] singles
+        cdef const double[::1] doubles
+        cdef c.kgt_run_block block
+        cdef int64_t i, room, size, n = documents.shape[0]
+        cdef bint sound = True
+        cdef bytearray out
+        cdef char *start
+        block.first, block.n, block.document = first, n, &documents[0]
+        block.singles, block.doubles = NULL, NULL
+        require(0 <= first and first + n <= self.lines.offsets[self.lines.n_queries],
+                "lines: out of range")
+        require(len(scores) == n, "scores: wrong length")
+        if scores.itemsize == 4:
+            singles = scores
+            block.singles = &singles[0]
+        else:
+            doubles = scores
+            block.doubles = &doubles[0]
+        with nogil:
+            for i in range(n):
+                sound = sound and 0 <= documents[i] < self.n_documents
+            room = c.kgt_trec_run_room(&self.lines, &block) if sound else 0
+        require(sound, "documents: out of range")
+        out = PyByteArray_FromStringAndSize(NULL, room)
+        start = PyByteArray_AS_STRING(out)
+        with nogil:
+            size = c.kgt_trec_write_run(&self.lines, &block, start)
+        return memoryview(out)[:size]
 
 
 def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,

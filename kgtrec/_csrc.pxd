@@ -220,6 +220,28 @@ cdef extern from "trec.h" nogil:
                               int64_t *retrieved, kgt_fault *fault)
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
+    ctypedef struct kgt_names:
+        const char *text
+        const int64_t *offsets
+
+    ctypedef struct kgt_run_lines:
+        kgt_names queries
+        kgt_names documents
+        int64_t n_queries
+        const int64_t *offsets
+        const char *tag
+        int64_t tag_size
+
+    ctypedef struct kgt_run_block:
+        int64_t first
+        int64_t n
+        const int64_t *document
+        const float *singles
+        const double *doubles
+
+    int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block)
+    int64_t kgt_trec_write_run(const kgt_run_lines *run, const kgt_run_block *block, char *out)
+
 
 cdef extern from "map.h" nogil:
     void kgt_map_guard_begin()

@@ -6,9 +6,7 @@ Both are on the disk when that is reported: a machine that loses power afterward
 from __future__ import annotations
 
 import errno
-import gzip
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -54,7 +52,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path) if direct else Path(os.path.realpath(path))
     if target.is_dir():
         raise _unwritable(path, target, IsADirectoryError())
-    temporary = target if direct else target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+    temporary = target if direct else target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
     try:
         # Exclusive creation with the usual mode: the file gets the permissions that the user's
         # umask gives, which the 0600 of tempfile would not.
@@ -85,7 +83,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
         if path is None or _is_special(path):
             continue
         target = Path(os.path.realpath(path))
-        probe = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+        probe = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
         try:
             if target.is_dir():
                 raise IsADirectoryError
@@ -130,6 +128,8 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
 
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     if suffix == ".gz":
+        import gzip
+
         # No name and no time in the header; level 4 is twice as fast as 6 and 5 % larger.
         with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
             yield cast(BinaryIO, packed)

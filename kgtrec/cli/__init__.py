@@ -29,6 +29,8 @@ from kgtrec.errors import KgtrecError
 with without_collector():
     import click
 
+    from kgtrec.cli._output import note, warn
+
 __all__ = ["cli", "main"]
 
 
@@ -206,16 +208,15 @@ def _say_interrupted(cause: BaseException | None) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"kgtrec: {message}".encode("utf-8", "surrogateescape"), err=True)
+    note(message)
     return code
 
 
 def _say_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "kgtrec"
-    click.echo(f"kgtrec: {error.format_message()}\nTry '{path} --help'.", err=True)
-    return 1
+    return _say(f"{error.format_message()}\nTry '{path} --help'.", 1)
 
 
 def _show_warning(message: Warning | str, *_where: object, **_more: object) -> None:
-    click.echo(f"kgtrec: warning: {message}", err=True)
+    warn(str(message))

@@ -39,19 +39,17 @@ def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | N
         splits = find_split_files(graph)
     taken = {os.path.realpath(path): "the graph" for path in splits.values()}
     taken |= {os.path.realpath(path): "the scores" for path in _files(scores)}
-    for option, path in outputs.items():
-        if path is None or (os.path.exists(path) and not os.path.isfile(path)):
-            continue  # a pipe or /dev/null takes whatever comes
-        other = taken.setdefault(os.path.realpath(path), option)
-        if other is not option:
-            raise UsageError(
-                f"{option} {path} would overwrite {other}; give the name of another file"
-            )
+    _refuse_taken(outputs, taken)
 
 
 def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
     """UsageError if an output is one of the input files, or two outputs are one file."""
     taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
+    _refuse_taken(outputs, taken)
+
+
+def _refuse_taken(outputs: Mapping[str, str | None], taken: dict[str, str]) -> None:
+    """UsageError if an output is a file that `taken` names, by its real path, or another output."""
     for option, path in outputs.items():
         if path is None or (os.path.exists(path) and not os.path.isfile(path)):
             continue  # a pipe or /dev/null takes whatever comes

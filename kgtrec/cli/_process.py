@@ -18,6 +18,7 @@ __all__ = [
     "end_quickly",
     "exit_at_once",
     "give_up_stdout",
+    "keep_blas_single",
     "open_closed_streams",
     "pandas_out_of_sight",
     "signals_as_exceptions",
@@ -65,6 +66,13 @@ def without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def keep_blas_single() -> None:
+    """No threads of the BLAS, which reads this when numpy is loaded: where products are small they
+    cost more than they give, and threads of ours wait for them."""
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def give_up_stdout() -> None:

@@ -6,16 +6,16 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import click
+from kgtrec.cli._output import warn
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["bounds_block", "bounds_by_key", "warn", "warn_of_ranks"]
+__all__ = ["bounds_block", "bounds_by_key", "warn_of_ranks", "warn_of_results"]
 
 
-def warn(results: Mapping[str, Result], form: str = "table") -> None:
+def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
     """Say on stderr which files can't be compared and, where no table does, what to beware of.
 
     `form` is "table" where the text of every result is printed, which says the latter itself.
@@ -27,18 +27,18 @@ def warn(results: Mapping[str, Result], form: str = "table") -> None:
     for file in files[1:]:
         reasons = comparable(results[files[0]].ranks, results[file].ranks)
         if reasons:
-            _say(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(reasons)}")
+            warn(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(reasons)}")
     if form != "table":
         for file, result in results.items():
             for text in warnings_of(result):
-                _say(f"{file}: {text}")
+                warn(f"{file}: {text}")
 
 
 def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
     """The same of ranks, of which something else than the table is shown."""
     from kgtrec.results.result import Result
 
-    warn({name: Result(ranks) for name, ranks in loaded.items()}, "other")
+    warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
 
 
 def bounds_block(result: Result) -> str:
@@ -67,7 +67,3 @@ def bounds_by_key(result: Result) -> dict[str, float]:
         for kind, value in zip(("estimate", "low", "high"), values, strict=True):
             found[f"full.{kind}.{side}.realistic.micro.{str(name).lower()}"] = float(value)
     return found
-
-
-def _say(text: str) -> None:
-    click.echo(f"kgtrec: warning: {text}".encode("utf-8", "surrogateescape"), err=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import FileError, InputError, UsageError
 
@@ -42,14 +44,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
     help="head: the left entity is asked for; tail: the right one.",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="FILE", help="Ranks, as Parquet.")
-@click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
-@click.option("--qrels", metavar="FILE", help="Also write the alignments as TREC qrels.")
-@click.option(
-    "--run-depth", type=click.IntRange(1), default=1000, show_default=True,
-    help="Candidates per question in the run.",
-)  # fmt: skip
-@click.option("--tag", default="kgtrec", show_default=True, help="Name of the run in its file.")
+@shared.ranking_files(required=False)
 @click.option(
     "--sizes", metavar="N,N,...",
     help="Instead: the same model on random parts of the test alignments, of these sizes, as "
@@ -58,14 +53,11 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 @click.option(
     "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Parts of each size."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the parts.")
+@shared.seed("Of the parts.")
 @click.option("--plot", metavar="FILE", help="Draw what --sizes finds: .pdf, .svg, .png, ...")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table",
-    show_default=True, help="Of what is printed.",
-)  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
-@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+@shared.form("table", "csv", "json")
+@shared.THREADS
+@shared.QUIET
 @style_option
 def command(**given: Any) -> None:
     """Rank test alignments in both directions, among the entities of the test alignments.
@@ -142,7 +134,7 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any])
         written.append(given["qrels"])
     if not given["quiet"]:
         _print(result, given["form"])
-        click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
+        note(f"wrote {', '.join(written)}")
 
 
 def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
@@ -215,4 +207,4 @@ def _sizes(text: str, n_pairs: int) -> list[int] | None:
 
 def _print(found: Any, form: str) -> None:
     text = {"table": lambda: str(found), "csv": found.to_csv, "json": found.to_json}[form]()
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(text)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ FAILED = 2
     "--patience", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
     metavar="SECONDS", help="How long there may be no worker at all before it ends; inf: for ever.",
 )  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+@shared.QUIET
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -76,7 +78,7 @@ def command(
     batch = read_jobs(jobs)
     if status:
         for outcome in batch_status(batch):
-            _say(_line(outcome), err=False)
+            echo(_line(outcome))
         return
     if scheduler and workers:
         raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
@@ -89,7 +91,7 @@ def command(
     if not quiet:
         _report(batch, outcomes)
     if failed:
-        _say(f"kgtrec: {len(failed)} of {len(outcomes)} jobs failed")
+        note(f"{len(failed)} of {len(outcomes)} jobs failed")
         ctx.exit(FAILED)
 
 
@@ -102,9 +104,9 @@ def _run(
     def tell(said: Outcome | str) -> None:
         if isinstance(said, str):
             if not quiet:
-                _say(f"kgtrec: {said}")
+                note(f"{said}")
         elif not quiet or said.state == "failed":
-            _say(f"kgtrec: {_line(said)}")
+            note(f"{_line(said)}")
 
     if scheduler is None:
         return run_batch(batch, None, workers, tell, patience)
@@ -123,14 +125,10 @@ def _release_semaphores() -> None:
 def _report(batch: Batch, outcomes: list[Outcome]) -> None:
     from kgtrec.cluster.batch.records import summary
 
-    _say(summary(outcomes, batch.measures).to_markdown(), err=False)
-    _say(f"kgtrec: wrote {batch.output}/ranks, summary.csv, summary.md")
+    echo(summary(outcomes, batch.measures).to_markdown())
+    note(f"wrote {batch.output}/ranks, summary.csv, summary.md")
 
 
 def _line(outcome: Outcome) -> str:
     told = f": {outcome.told}" if outcome.told else ""
     return f"{outcome.job.name}: {outcome.state}{told}"
-
-
-def _say(text: str, err: bool = True) -> None:
-    click.echo(text.encode("utf-8", "surrogateescape"), err=err)

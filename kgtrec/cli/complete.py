@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo_parts, note, warn
+from kgtrec.cli.pool import read_seeds
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +22,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Judgements of a pool to qrels and a complete test split.")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
-@click.option(
-    "--seed-triples", required=True, metavar="FILE", help="The seeds that the pool was made for."
-)
+@shared.GRAPH
+@shared.SEED_TRIPLES
 @click.option("--pool", "pooled", required=True, metavar="FILE", help="From `kgtrec pool`.")
 @click.option(
     "--judgements", required=True, multiple=True, metavar="FILE",
@@ -68,15 +69,9 @@ if TYPE_CHECKING:
     help="Intervals leave open what has no label in the pool, and in the first K of every RUN.  "
     "[default: 20]",
 )  # fmt: skip
-@click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
-@click.option(
-    "--questions", metavar="FILE",
-    help="How runs and qrels name their questions; as in `kgtrec pool`.",
-)  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
-    help="Of what is printed.",
-)  # fmt: skip
+@shared.split("Split of the seeds and runs.")
+@shared.QUESTION_NAMES
+@shared.form("table", "json")
 def command(
     runs: tuple[str, ...],
     graph: str,
@@ -123,7 +118,6 @@ def command(
         --judgements judged.tsv --sample-qrels sample.qrels --run-dir filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
-    from kgtrec.cli.pool import echo_tables, read_seeds
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.completion import complete, remarks
     from kgtrec.study.pooling.judged_share import mean_columns
@@ -160,13 +154,13 @@ def command(
     within = WITHIN if within is None else within
     candidates = open_candidates(lists, done, within)
     found = {one.name: intervals(one, done, asked, candidates=candidates) for one in lists}
-    echo_tables(_tables(pool, judged, used, done, lists, found), form)
+    echo_parts(_tables(pool, judged, used, done, lists, found), form)
     for doubt in doubts(lists, seeds, 20):
-        _note(f"warning: {doubt}")
+        warn(doubt)
     _write(done, lists, targets, reverse)
     told = open_remarks(found, candidates, within)
     for text in (*told, *verdicts(found), *remarks(done, judged)):
-        _note(text)
+        note(text)
 
 
 def _targets(
@@ -222,7 +216,7 @@ def _write(
         qrels = done.qrels(reverse)
         qrels.write(targets["--qrels"])
         if qrels.nameless:
-            _note(f"{qrels.nameless:,} reverse questions have no name in the runs; left out")
+            note(f"{qrels.nameless:,} reverse questions have no name in the runs; left out")
     if "--sample-qrels" in targets:
         done.sample.qrels(reverse).of_answered().write(targets["--sample-qrels"])
     if "--test" in targets:
@@ -231,8 +225,4 @@ def _write(
         if one.name in targets:
             one.to_run(done.seeds).write(targets[one.name], "_".join(one.name.split()))
     if targets:
-        _note(f"wrote {', '.join(targets.values())}")
-
-
-def _note(text: str) -> None:
-    click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)
+        note(f"wrote {', '.join(targets.values())}")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import note
+
 
 @click.command(short_help="A graph's questions and answers as TREC files.")
-@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
+@shared.GRAPH
 @click.option("--qrels", metavar="FILE", help="Write `question 0 answer 1` lines.")
 @click.option(
     "--questions", "topics", metavar="FILE",
     help="Write `question<TAB>entity<TAB>relation` lines.",
 )  # fmt: skip
-@click.option("--split", default="test", show_default=True, help="Split to convert.")
-@click.option(
-    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
-    help="Which entity of a triple is asked.",
-)  # fmt: skip
+@shared.split("Split to convert.")
+@shared.SIDES
 def command(graph: str, qrels: str | None, topics: str | None, split: str, sides: str) -> None:
     """Write a split's answers as TREC qrels, and what its questions ask.
 
@@ -40,11 +40,10 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
         write_qrels(questions, qrels)
     if topics:
         write_questions(questions, topics)
-    click.echo(
-        f"kgtrec: {len(questions):,} questions with {questions.n_instances:,} answers of split "
-        f"{split!r} written to {' and '.join(filter(None, (qrels, topics)))}",
-        err=True,
+    note(
+        f"{len(questions):,} questions with {questions.n_instances:,} answers of split "
+        f"{split!r} written to {' and '.join(filter(None, (qrels, topics)))}"
     )
     encoded = loaded.entities.n_encoded + loaded.relations.n_encoded
     if encoded:
-        click.echo(f"kgtrec: {encoded:,} labels with blanks are percent-encoded", err=True)
+        note(f"{encoded:,} labels with blanks are percent-encoded")

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note, rendered, warn
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
     from kgtrec.study.judging import Sheet
     from kgtrec.study.judging.context import Context
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
     help="What a blank label means; in the published annotations of Zhou et al. it is N.",
-)  # fmt: skip
-FORMAT = click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json", "markdown", "latex"]),
-    default="table", show_default=True,
 )  # fmt: skip
 
 
@@ -49,7 +46,7 @@ def command() -> None:
 
 @command.command(short_help="Questions for the relations of a pool, to be edited.")
 @click.argument("pool")
-@click.option("-o", "--output", required=True, metavar="FILE", help="TSV: relation, template.")
+@shared.output("TSV: relation, template.")
 def templates(pool: str, output: str) -> None:
     """Write a question for each relation of POOL, made from the relation's label.
 
@@ -67,7 +64,7 @@ def templates(pool: str, output: str) -> None:
     keep_inputs([pool], {"--output": output})
     made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
     write_templates(output, made)
-    _say(f"wrote {output}: {len(made.by_relation):,} templates")
+    note(f"wrote {output}: {len(made.by_relation):,} templates")
 
 
 @command.command(short_help="A sheet of questions for each annotator.")
@@ -95,7 +92,7 @@ def templates(pool: str, output: str) -> None:
 )  # fmt: skip
 @click.option("--by-rule", is_flag=True, help="Also what a rule has labelled.")
 @click.option("--by-relation", is_flag=True, help="Relation after relation: quicker to judge.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order.")
+@shared.seed("Of the order.")
 def sheets(
     pool: str,
     output: str,
@@ -145,15 +142,15 @@ def sheets(
         by_relation=by_relation,
     )  # fmt: skip
     for path in write_new_sheets(output, {one.file_name: one.items for one in made}):
-        click.echo(path)
+        echo(str(path))
     left = len(pooled) - len(asked)
-    _say(
+    note(
         f"{len(asked):,} triples to judge, {left:,} left out (rule, sample, depth, judged before); "
         f"{len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
     )
     nameless = names.missing(one for triple in asked for one in (triple.head, triple.tail))
     if name_file and nameless:
-        _say(f"warning: {len(nameless):,} entities have no name, the first is {nameless[0]!r}")
+        warn(f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}")
 
 
 # --- Judging --------------------------------------------------------------------------------------
@@ -215,14 +212,14 @@ def serve(
     context = _context(link, graph, facts, name_file)
     with Journal(sheet) as journal:
         server = JudgeServer(journal, output or str(judged_path(sheet)), port, context)
-        _say(f"{_progress(journal)}; the page is at {server.url}")
-        _say(f"answers are kept in {journal.path}; Ctrl-C ends")
+        note(f"{_progress(journal)}; the page is at {server.url}")
+        note(f"answers are kept in {journal.path}; Ctrl-C ends")
         try:
             with nullcontext() if no_browser else _browser(server.url):
                 server.serve()
         finally:
             written = journal.counts()[""] < len(journal)
-            _say(_progress(journal) + f"; the labels are in {server.output}" * written)
+            note(_progress(journal) + f"; the labels are in {server.output}" * written)
 
 
 def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
@@ -283,7 +280,7 @@ def export(sheet: str, output: str | None) -> None:
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
     found = judged_sheet(sheet)
     write_sheet(target, found.items)
-    _say(f"wrote {target}: {_counted(found)}")
+    note(f"wrote {target}: {_counted(found)}")
 
 
 # --- After judging --------------------------------------------------------------------------------
@@ -306,10 +303,10 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
         sheet, faults = scan_sheet(file)
         wrong |= bool(faults)
         for fault in faults:
-            _print(f"{file}:{fault.line}: {fault.found}; {fault.hint}")
+            echo(f"{file}:{fault.line}: {fault.found}; {fault.hint}")
         if not faults:
             sheet = judged_sheet(file)
-        _print(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
+        echo(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
     ctx.exit(2 if wrong else 0)
 
 
@@ -317,7 +314,7 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...")
 @click.option("--by-relation", is_flag=True, help="Also for each relation.")
 @BLANK
-@FORMAT
+@shared.form("table", "csv", "json", "markdown", "latex")
 def agreement(files: tuple[str, ...], by_relation: bool, blank: str, form: str) -> None:
     """Compare annotators on the triples that they share; "?" counts as a label of its own.
 
@@ -335,18 +332,17 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str, form: str) 
     judged = by_annotator(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; name sheets of two or more")
-    _show(agreement_table(agreements(judged, by_relation)), form)
+    echo(rendered(agreement_table(agreements(judged, by_relation)), form))
 
 
 @command.command(short_help="One judgement out of several annotators'.")
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Labels that stand.")
+@shared.output("Labels that stand.")
 @click.option(
     "--conflicts", metavar="FILE", help="A sheet of what is in conflict, for an adjudicator."
 )
 @click.option("--adjudicated", metavar="FILE", help="That sheet, with the adjudicator's labels.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of the order of conflicts.")  # fmt: skip
+@shared.seed("Of the order of conflicts.")
 @BLANK
 def merge(
     files: tuple[str, ...],
@@ -378,19 +374,19 @@ def merge(
     if conflicts and found.conflicts:
         write_new_sheet(conflicts, found.conflicts)
     write_sheet(output, found.final)
-    _show(found.table(), "table")
-    _say(f"wrote {output}" + (f", {conflicts}" if conflicts and found.conflicts else ""))
+    echo(found.table().to_text())
+    note(f"wrote {output}" + (f", {conflicts}" if conflicts and found.conflicts else ""))
     if found.conflicts and not conflicts:
         left = f"{len(found.conflicts):,} conflicts are left out"
-        _say(f"warning: {left}; --conflicts FILE makes a sheet of them")
+        warn(f"{left}; --conflicts FILE makes a sheet of them")
 
 
 @command.command(short_help="A balanced sample of merged labels, to be judged once more.")
 @click.argument("sheet")
 @click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
               help="Triples: half of them true, half false.")  # fmt: skip
-@click.option("-o", "--output", required=True, metavar="FILE", help="The sheet, without labels.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@shared.output("The sheet, without labels.")
+@shared.seed("Of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> None:
     """Draw as many true as false triples of SHEET, blank and in random order, for an expert; how
     far the expert agrees with the labels is then said by `kgtrec judge agreement`.
@@ -410,7 +406,7 @@ def audit(sheet: str, size: int, output: str, seed: int) -> None:
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": output})
     drawn = audit_sample(judged_sheet(sheet).items, size, seed)
     write_new_sheet(output, drawn)
-    _say(f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}")
+    note(f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}")
 
 
 def _blank(choice: str) -> str:
@@ -425,19 +421,3 @@ def _counted(sheet: Sheet) -> str:
         f"{len(sheet):,} triples, Y {counts['Y']:,}, N {counts['N']:,}, ? {counts['?']:,}, "
         f"open {counts['']:,}"
     )
-
-
-def _show(table: Table, form: str) -> None:
-    texts: dict[str, Callable[[], str]] = {
-        "table": table.to_text, "csv": table.to_csv, "json": table.to_json,
-        "markdown": table.to_markdown, "latex": table.to_latex,
-    }  # fmt: skip
-    _print(texts[form]().rstrip("\n"))
-
-
-def _print(text: str) -> None:
-    click.echo(text.encode("utf-8", "surrogateescape"))
-
-
-def _say(text: str) -> None:
-    click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
 from kgtrec.errors import UsageError
 
 
 @click.command(short_help="What can be measured: the list, or one measure explained.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="json has the same fields.",
-)  # fmt: skip
+@shared.form("text", "json", text="json has the same fields.")
 def command(names: tuple[str, ...], form: str) -> None:
     """List every measure, or explain some: formula, range, direction, caveats, keys and aliases.
 
@@ -30,7 +29,7 @@ def command(names: tuple[str, ...], form: str) -> None:
     from kgtrec.measures.help import describe, explained, listed, overview
 
     if not names:
-        click.echo(dump_json(overview()) if form == "json" else listed())
+        echo(dump_json(overview()) if form == "json" else listed())
         return
     found, problems = [], []
     for name in names:
@@ -41,6 +40,6 @@ def command(names: tuple[str, ...], form: str) -> None:
     if problems:
         raise UsageError("; ".join(problems))
     if form == "json":
-        click.echo(dump_json(found[0] if len(found) == 1 else found))
+        echo(dump_json(found[0] if len(found) == 1 else found))
     else:
-        click.echo("\n\n".join(map(str, found)))
+        echo("\n\n".join(map(str, found)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,20 +61,16 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="No models of yours: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
-    help="Of --study.",
-)  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text",
-    show_default=True, help="csv: one row for each sparsity, or checkpoint of the study.",
-)  # fmt: skip
+@shared.seed("Of --study.")
+@shared.form(
+    "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
+)
 @click.option(
     "--figure", type=click.Choice(["expected", "approximation"]),
     help="Instead, with --plot: a metric's expectation against the strength of a model at several "
     "sparsities (Yang et al., Figure 1), or beside its logarithmic approximation (Figure 2).",
 )  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+@shared.PLOT
 @style_option
 def command(
     files: tuple[str, ...],
@@ -107,7 +105,7 @@ def command(
     kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
     """
     if study is not None:
-        _keep_blas_single()
+        keep_blas_single()
     if plot is not None:
         from kgtrec.plots.style import check_plot
 
@@ -118,7 +116,7 @@ def command(
         _refuse(plot is None, "--figure", "needs --plot FILE")
         betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
         _save(_formula(figure, betas, answers, entities, metric), str(plot))
-        click.echo(f"kgtrec: wrote {plot}", err=True)
+        note(f"wrote {plot}")
         return
     if study is not None:
         _refuse(
@@ -205,13 +203,6 @@ def _sparsities(
     return tuple(sparsity_of_density(density, train_share) for density in densities)
 
 
-def _keep_blas_single() -> None:
-    # The study's products are small: threads of the BLAS cost more than they give, and on a busy
-    # machine wait for one another. It reads this when numpy is loaded, which is later.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-
-
 def _run_study(size: str, seed: int) -> FamilyStudy:
     from kgtrec.study.openworld.experiment import DENSITIES, family_study
 
@@ -227,7 +218,7 @@ def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
         _save(sparse_full(found.panels), plot)
     table = found.points() if form == "csv" else found.table()
     texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(found)}
-    click.echo(texts[form]().rstrip("\n"))
+    echo(texts[form]())
 
 
 def _show(found: Comparison, form: str, plot: str | None) -> None:
@@ -243,7 +234,7 @@ def _show(found: Comparison, form: str, plot: str | None) -> None:
         "json": lambda: dump_json(found.to_dict()),
         "text": lambda: str(found),
     }
-    click.echo(texts[form]().rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(texts[form]())
 
 
 def _formula(

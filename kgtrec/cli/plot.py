@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import note
 from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import UsageError
 
@@ -28,10 +30,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @click.command(short_help="Figures of saved ranks.")
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...")
-@click.option(
-    "-o", "--output", required=True, metavar="FILE",
-    help="The figure: .pdf, .svg, .eps for print, .png.",
-)  # fmt: skip
+@shared.output("The figure: .pdf, .svg, .eps for print, .png.")
 @click.option(
     "-m", "--metric", "metrics", multiple=True, metavar="NAME",
     help="mrr, hits@10, amr, ...; of rank-types, relations and beta-grid one (default: mrr), of "
@@ -42,10 +41,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     help="Name of a file in the legend, once per file in their order. Default: the file's own, "
     "without folder and ending.",
 )  # fmt: skip
-@click.option(
-    "--side", type=click.Choice(["head", "tail", "both"]),
-    help="Side that is predicted; by default all that the ranks hold.",
-)  # fmt: skip
+@shared.SIDE
 @style_option
 def command(
     kind: str,
@@ -91,7 +87,7 @@ def command(
     if side is not None:
         loaded = {name: _of_side(ranks, side) for name, ranks in loaded.items()}
     save(_drawn(kind, loaded, chosen), output)
-    click.echo(f"kgtrec: wrote {output}", err=True)
+    note(f"wrote {output}")
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo_parts, note, warn
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
     from kgtrec.questions.api import Graph
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.study.pooling.ranked_lists import RankedLists
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="The best candidates of several runs, to be judged.")
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
-@click.option("--graph", required=True, metavar="DIR", help="Folder with train, valid, test TSV.")
-@click.option(
-    "--seed-triples", required=True, metavar="FILE",
-    help="Triples of the split whose questions are pooled; see `kgtrec sample`.",
-)  # fmt: skip
-@click.option("-o", "--output", required=True, metavar="FILE", help="The pool, as TSV.")
+@shared.GRAPH
+@shared.SEED_TRIPLES
+@shared.output("The pool, as TSV.")
 @click.option(
     "--depth", type=int, default=10, show_default=True,
     help="Candidates that each system puts in per question. The file holds every smaller depth.",
@@ -34,31 +31,19 @@ if TYPE_CHECKING:
     "--sample", type=float, metavar="SHARE",
     help="Mark a random share of the pool to be judged, for infAP; sheets ask about no other.",
 )  # fmt: skip
-@click.option(
-    "--seed", type=int, metavar="N",
-    help="Of the sample. With one seed, a larger share or pool keeps what was drawn.  [default: 0]",
-)  # fmt: skip
-@click.option("--split", default="test", show_default=True, help="Split of the seeds and runs.")
-@click.option(
-    "--questions", metavar="FILE",
-    help="How the runs name their questions, lines name<TAB>entity<TAB>relation; by default as "
-    "`kgtrec convert --questions` and `kgtrec rank` do for the split.",
-)  # fmt: skip
+@shared.seed(
+    "Of the sample, 0 by default. With one seed, a larger share or pool keeps what was drawn.",
+    default=None,
+)
+@shared.split("Split of the seeds and runs.")
+@shared.QUESTION_NAMES
 @click.option(
     "--places", type=click.Choice(["filtered", "raw"]), default="filtered", show_default=True,
     help="Whether candidates that are known push those below them down (raw: for scores, or runs "
     "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this). Known "
     "ones are never pooled.",
 )  # fmt: skip
-@click.option(
-    "--rows", type=click.Choice(["questions", "instances"]), default="questions", show_default=True,
-    help="What a row of scores stands for, as in `kgtrec rank`.",
-)  # fmt: skip
-@click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
-@click.option(
-    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-    help="A NaN score is an error, or below every other.",
-)  # fmt: skip
+@shared.HOW_SCORED
 @click.option(
     "--types", metavar="FILE",
     help="Try the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
@@ -68,11 +53,7 @@ if TYPE_CHECKING:
     help="Try the rules of relation categories (train split): a head asked of a 1-1 or 1-N "
     "relation, a tail asked of a 1-1 or N-1 relation.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
-    help="Of what is printed.",
-)  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+@shared.form("table", "json")
 def command(
     systems: tuple[str, ...],
     graph: str,
@@ -154,7 +135,7 @@ def command(
     write_pool(output, pool, rules)
     _say(pool, lists, seeds, rules, form)
     marked = "" if draw is None else f", {int(pool.drawn.sum()):,} of them in the sample"
-    click.echo(f"kgtrec: {len(pool):,} pooled triples{marked}, written to {output}", err=True)
+    note(f"{len(pool):,} pooled triples{marked}, written to {output}")
 
 
 def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
@@ -192,17 +173,6 @@ def _say(
     }
     if rules is not None:
         parts["rules"] = rule_table(pool, rules)
-    echo_tables(parts, form)
+    echo_parts(parts, form)
     for doubt in doubts(lists, seeds, pool.depth):
-        click.echo(f"kgtrec: warning: {doubt}".encode("utf-8", "surrogateescape"), err=True)
-
-
-def echo_tables(parts: Mapping[str, Table], form: str) -> None:
-    """Print tables one under another, or as one JSON object."""
-    from kgtrec._internal.table import dump_json
-
-    if form == "json":
-        text = dump_json({name: table.to_dict() for name, table in parts.items()})
-    else:
-        text = "\n\n".join(table.to_text() for table in parts.values())
-    click.echo(text.encode("utf-8", "surrogateescape"))
+        warn(doubt)

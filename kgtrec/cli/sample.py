@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
+
 
 @click.command(short_help="Draw seed triples from a test split.")
 @click.argument("graph", metavar="DIR")
-@click.option("-o", "--output", required=True, metavar="FILE", help="The seed triples, as TSV.")
+@shared.output("The seed triples, as TSV.")
 @click.option(
     "--share", type=float, metavar="S",
     help="Share of the split, rounded down to triples.  [default: 0.05]",
 )  # fmt: skip
 @click.option("--size", type=int, metavar="N", help="In place of a share: how many triples.")
-@click.option("--seed", type=int, default=42, show_default=True, help="Of the random numbers.")
-@click.option("--split", default="test", show_default=True, help="Split to draw from.")
+@shared.seed("Of the random numbers.", 42)
+@shared.split("Split to draw from.")
 @click.option(
     "--by-relation", is_flag=True,
     help="Stratified: every relation has its share, largest remainders rounded up.",
@@ -50,6 +53,6 @@ def command(
         read_graph(graph), share, size=size, seed=seed, split=split, by_relation=by_relation
     )
     sample.write(output)
-    click.echo(sample.table().to_text())
-    click.echo(f"\nKL({split} || sample) of the relation distributions: {sample.divergence:.4f}")
-    click.echo(f"kgtrec: {len(sample):,} seed triples written to {output}", err=True)
+    echo(sample.table().to_text())
+    echo(f"\nKL({split} || sample) of the relation distributions: {sample.divergence:.4f}")
+    note(f"{len(sample):,} seed triples written to {output}")

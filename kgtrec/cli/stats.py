@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
 from kgtrec.cli._plot_style import style_option
 
 if TYPE_CHECKING:
@@ -18,10 +20,7 @@ if TYPE_CHECKING:
     "--percentile", type=click.FloatRange(0, 100), default=90, show_default=True,
     help="Entities and relations count as popular from this percentile of their counts on.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True,
-    help="json holds every table, in full precision.",
-)  # fmt: skip
+@shared.form("table", "json", text="json holds every table, in full precision.")
 @click.option(
     "--plot", metavar="FILE",
     help="Draw how many triples involve the most frequent entities and relations: .pdf, .png, ...",
@@ -49,7 +48,7 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     if plot is not None:
         _draw(loaded, plot)
     text = str(found) if form == "table" else found.to_json()
-    click.echo(text.encode("utf-8", "surrogateescape"))
+    echo(text)
 
 
 def _draw(graph: Graph, path: str) -> None:

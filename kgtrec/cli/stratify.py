@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, of_files
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,15 +37,12 @@ FORMATS = ("table", "csv", "json", "markdown", "latex")
     "--points", type=click.IntRange(2), default=21, show_default=True,
     help="Exponents from -1 to 1, equally spaced.",
 )  # fmt: skip
-@click.option(
-    "--side", type=click.Choice(["head", "tail", "both"]),
-    help="Side of the entity that is predicted; by default all that the ranks hold.",
-)  # fmt: skip
+@shared.SIDE
 @click.option(
     "--ranks", "rank_type", type=click.Choice(RANK_TYPES), default="realistic", show_default=True,
     help="How ties count.",
 )  # fmt: skip
-@click.option("--graph", metavar="DIR", help="The graph of the ranks, to count popularity anew.")
+@shared.graph("The graph of the ranks, to count popularity anew.")
 @click.option(
     "--entities", metavar="SPLITS",
     help="Splits on which entities are counted (with --graph): train, train,valid or all. "
@@ -53,10 +52,7 @@ FORMATS = ("table", "csv", "json", "markdown", "latex")
     "--relations", metavar="SPLITS",
     help="Splits on which relations are counted (with --graph). Default: the evaluated one.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="csv and json in full precision.",
-)  # fmt: skip
+@shared.form(*FORMATS, text="csv and json in full precision.")
 def command(
     files: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -97,7 +93,9 @@ def command(
         file: _grid(ranks, metrics, vary, at, points, side, rank_type)
         for file, ranks in loaded.items()
     }
-    click.echo(_rendered(grids, form).rstrip("\n").encode("utf-8", "surrogateescape"))
+    tables = {file: grid.table() for file, grid in grids.items()}
+    texts = [f"{file}: {grid.caption()}\n{tables[file].to_text()}" for file, grid in grids.items()]
+    echo("\n\n".join(texts) if form == "table" else of_files(tables, form))
 
 
 def _recounted(
@@ -127,19 +125,3 @@ def _grid(
     if vary == "grid":
         return beta_grid(ranks, axis, axis, metrics, rank_type=rank_type, side=side)
     return beta_curve(ranks, vary, at, metrics, points=axis, rank_type=rank_type, side=side)
-
-
-def _rendered(grids: dict[str, BetaGrid], form: str) -> str:
-    from kgtrec._internal.table import dump_json, stacked
-
-    tables = {file: grid.table() for file, grid in grids.items()}
-    if form == "table":
-        return "\n\n".join(
-            f"{file}: {grid.caption()}\n{tables[file].to_text()}" for file, grid in grids.items()
-        )
-    if form == "json":
-        parts = {file: table.to_dict() for file, table in tables.items()}
-        return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
-    table = stacked(tables)
-    render = {"csv": table.to_csv, "latex": table.to_latex, "markdown": table.to_markdown}
-    return render[form]()

@@ -3,7 +3,7 @@
 In: a score source, questions, and memory that a task may use. Out: the ranks and run of one
 process. Open `plan` first (which parts, how large, how long), then `part` (one part of the work)
 and `merge_parts`. `question_store`: questions as memory-mapped files; `score_files`: scores by
-place and content; `part_file`: parts and shards as files; `checkpoint`: what is done. Three ways
+place and content; `checkpoint`: what is done. Three ways
 to run parts: `dask/`, `shards/` (a job array), and `batch/` (many jobs on Dask).
 
 Examples

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec.cluster.part_file import read_parts, write_parts
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import FileError
+from kgtrec.ranking.part_file import read_parts, write_parts
 from kgtrec.ranking.partial import PartialRanks, Task
 
 __all__ = ["PartFiles"]

@@ -26,6 +26,7 @@ from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
+from kgtrec.questions.columns import require_columns_by_id
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
 
 __all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]
@@ -113,6 +114,7 @@ def save_questions(
     FileError
         It is there, and damaged.
     """
+    require_columns_by_id(questions, "a ranking in parts")
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
     target = Path(folder) / f"questions-{key}"

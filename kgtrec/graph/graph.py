@@ -34,19 +34,9 @@ _MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or can
 
 
 class GraphData:
-    """Splits of a knowledge graph as data; `kgtrec.Graph` adds what is asked of them.
+    """Splits of a knowledge graph as data.
 
-    Attributes
-    ----------
-    splits : dict of ndarray of int32, shape (n, 3)
-        Split name to distinct triples (head, relation, tail), in order of first appearance.
-        Read-only arrays, in the order train, valid, test.
-    duplicates : dict of int
-        Split name to the number of repeated triples that were dropped.
-    entities, relations : Labels
-        Labels in id order.
-    name : str or None
-        Name of the folder that it was read from.
+    `kgtrec.Graph`, which adds what is asked of them, says what the attributes are.
     """
 
     splits: dict[str, npt.NDArray[np.int32]]

@@ -73,7 +73,7 @@ def read_known(
     place = _regular(path)
     triples, *labels = load_triples({"known": place}, False)
     rows = triples["known"].astype(np.int64)
-    positions = [_positions(graph, own) for graph, own in ((entities, labels[0]),
+    positions = [graph.positions(own) for graph, own in ((entities, labels[0]),
                                                            (relations, labels[1]))]  # fmt: skip
     ids = np.stack([positions[c == 1][rows[:, c]] for c in range(3)], axis=1)
     bad = (ids < 0).any(axis=1)
@@ -156,7 +156,7 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
     found = []
     for side, (name, labels) in enumerate((("left", left), ("right", right))):
         names = [pair[side] for pair in at]
-        ids = _positions(labels, _array(names))
+        ids = labels.positions(_array(names))
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
             what = f"{text_of(names[first])!r} is none of the {len(labels):,} {name} entities"
@@ -248,7 +248,7 @@ def found_ids(
     drop: bool = True,
 ) -> tuple[Int64, int]:
     """Ids of labels, and how many are unknown; these are dropped, or -1."""
-    ids = _positions(labels, _array(names))
+    ids = labels.positions(_array(names))
     bad = ids < 0
     if bad.any() and unknown == "error":
         first = int(np.flatnonzero(bad)[0])
@@ -261,15 +261,6 @@ def _array(names: list[bytes]) -> Any:
     import pyarrow as pa
 
     return pa.array(names, type=pa.large_binary())
-
-
-def _positions(labels: Labels, names: Any) -> Int64:
-    """Id of every label of an Arrow array; -1: unknown."""
-    import pyarrow.compute as pc
-
-    matched = pc.index_in(names, value_set=labels.to_arrow())
-    ids: Int64 = matched.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return ids
 
 
 def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:

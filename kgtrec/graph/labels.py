@@ -195,10 +195,7 @@ class Labels(Sequence[str]):
         if self._array is None:
             found = np.fromiter(map(self._find, labels), dtype=np.int64, count=len(labels))
         else:
-            import pyarrow.compute as pc
-
-            matched = pc.index_in(_encode_all(labels), value_set=self._array)
-            found = matched.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            found = self.positions(_encode_all(labels))
         unknown = np.flatnonzero(found < 0)
         if unknown.size:
             names = ", ".join(repr(labels[row]) for row in unknown[:5].tolist())
@@ -208,6 +205,13 @@ class Labels(Sequence[str]):
                 "labels must match the graph's byte for byte"
             )
         return found
+
+    def positions(self, names: Any) -> npt.NDArray[np.int64]:
+        """Id of each label of an Arrow array of bytes; -1 for one that is unknown."""
+        import pyarrow.compute as pc
+
+        matched = pc.index_in(names, value_set=self.to_arrow()).fill_null(-1)
+        return np.asarray(matched.to_numpy(zero_copy_only=False), np.int64)
 
     def index(self, label: Any, start: int = 0, stop: int | None = None) -> int:
         """Id of one label (a scan: for many labels use `ids`); InputError if it is unknown."""
@@ -233,6 +237,14 @@ class Labels(Sequence[str]):
 
         numbers = pa.array(np.arange(self._size, dtype=np.int64))
         return numbers.cast(pa.large_string()).cast(pa.large_binary())
+
+    def arrow_of(self, ids: npt.NDArray[Any]) -> Any:
+        """Labels of many ids as a pyarrow ``large_binary`` array; the ids must be in range."""
+        import pyarrow as pa
+
+        if self._array is not None:
+            return self._array.take(pa.array(ids))
+        return pa.array(ids).cast(pa.large_string()).cast(pa.large_binary())
 
     @cached_property
     def docnos(self) -> Labels:

@@ -9,6 +9,7 @@ adds up any other smooth function.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,8 +31,15 @@ Smooth = Callable[[Floats, NDArray[np.intp]], Floats]
 
 # Terms that are added one by one; from there on differences of order 7 are below 1e-14.
 _PEELED = 64
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+_N_NODES = 32
 _CELLS = 1 << 19  # terms at a time: a few megabytes
+
+
+@cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss and Legendre; few need them, and their import takes 10 ms."""
+    nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
+    return nodes, weights
 
 
 def expected_rank(greater: Ints, size: Ints, answers: Ints) -> Floats:
@@ -119,7 +127,7 @@ def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
             x = (first[part, None] + steps).astype(np.float64)
             terms = np.where(steps < count[part, None], f(x, part[:, None]), 0.0)
             out[part] = terms.sum(axis=1)
-    for part in _parts(np.flatnonzero(count > _PEELED), len(_NODES)):
+    for part in _parts(np.flatnonzero(count > _PEELED), _N_NODES):
         start = (first[part] + (_PEELED - 1)).astype(np.float64)[:, None]
         length = (count[part] - _PEELED).astype(np.float64)[:, None]
         out[part] += _long_sums(f, start, length, part[:, None])
@@ -133,9 +141,10 @@ def _parts(rows: NDArray[np.intp], width: int) -> list[NDArray[np.intp]]:
 
 def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp]) -> Floats:
     """Sums over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
+    nodes, weights = _nodes()
     half = np.log1p(length / (start + 0.5)) / 2
-    x = (start + 0.5) * np.exp(half * (_NODES + 1))
-    integral = (f(x, rows) * x * _NODE_WEIGHTS).sum(axis=1) * half[:, 0]
+    x = (start + 0.5) * np.exp(half * (nodes + 1))
+    integral = (f(x, rows) * x * weights).sum(axis=1) * half[:, 0]
     ends = _end_terms(f, start + length, rows) - _end_terms(f, start, rows)
     return np.asarray(integral - ends)
 

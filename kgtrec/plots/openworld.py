@@ -215,7 +215,7 @@ def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[s
     axes.set_ylabel(f"sparse {title_of(metric)}")
 
 
-def comparison(found: Comparison, points: int = 101) -> Figure:
+def comparison(found: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models where they stand."""
     with styled():
         made, axes = figure()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from kgtrec.errors import FilterWarning, UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.questions import candidates as lists
 from kgtrec.questions.filters import Filter, build_questions
@@ -79,6 +81,7 @@ class Graph(GraphData):
         unknown: str = "error",
         entities: npt.ArrayLike | None = None,
         relations: npt.ArrayLike | None = None,
+        columns: Any = None,
     ) -> Questions:
         """Questions that the triples of a split ask, with their answers and known entities.
 
@@ -107,13 +110,18 @@ class Graph(GraphData):
         entities, relations : sequence of int, optional
             Evaluate only triples with head and tail among these entities, and a relation among
             these; the entities are also the candidates (PyKEEN's restriction).
+        columns : sequence of str or of int, or mapping of str to int, optional
+            The model's own numbering: the label or id of the entity of each score column, or the
+            column of each label (`entity_to_id`). By default columns go by id. What is given is
+            then ``questions.column`` in the model's numbers. Every entity has one column.
 
         Raises
         ------
         UsageError
             On a split, filter or side that does not exist, or a split without triples.
         InputError
-            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple.
+            If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple;
+            if `columns` name an entity twice, not at all, or one that the graph lacks.
 
         Warns
         -----
@@ -121,7 +129,50 @@ class Graph(GraphData):
             If a split is left out of a filter that is not empty.
         """
         how = Filter(filter, filter_splits, extra_known, known, unknown)
-        return build_questions(Questions, self, split, sides, how, entities, relations)
+        return build_questions(Questions, self, split, sides, how, entities, relations, columns)
+
+    def questions_by_filter(
+        self,
+        filters: Sequence[str | Iterable[str]] = ("raw", "valid", "test"),
+        split: str = "test",
+        **asked: Any,
+    ) -> dict[str, Questions]:
+        """The same questions under several filters, which one pass over the scores ranks.
+
+        Parameters
+        ----------
+        filters : sequence of str or of iterables of str
+            Each as `filter` of `questions`: a protocol or a split, or the names of splits.
+        split : str
+        **asked
+            As for `questions`.
+
+        Returns
+        -------
+        dict of str to Questions
+            By the name of the filter; of splits, their names with "+" between them. `kgtrec.rank`
+            and `kgtrec.evaluate` take it in place of questions.
+
+        Raises
+        ------
+        UsageError
+            No filter, one that stands twice, or what `questions` refuses.
+        """
+        if isinstance(filters, str):
+            filters = [filters]
+        found: dict[str, Questions] = {}
+        for each in filters:
+            chosen = each if isinstance(each, str) else tuple(each)
+            name = chosen if isinstance(chosen, str) else "+".join(chosen)
+            if name in found:
+                raise UsageError(f"filter {name!r} stands twice in filters; name each once")
+            with warnings.catch_warnings():
+                # Side by side and by name, nobody takes one filter for another.
+                warnings.simplefilter("ignore", FilterWarning)
+                found[name] = self.questions(split, filter=chosen, **asked)
+        if not found:
+            raise UsageError("filters names no filter; give some of 'raw', 'valid', 'test'")
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,6 +220,8 @@ class Questions(QuestionData):
         among, its answer included; None if it was not.
     details : dict
         What else there is to tell of filter and restriction, in plain JSON types.
+    column_of : ndarray of int64, shape (n_entities,), or None
+        The column of each entity in rows of scores; None: columns go by id.
     """
 
     graph: Graph

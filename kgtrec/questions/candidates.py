@@ -63,6 +63,20 @@ class CandidateLists:
         lengths = np.append(self.lists.lengths, n_entities)
         return lengths[self.of]
 
+    def selected(self, questions: Int64) -> CandidateLists:
+        """Those of some questions, in an order of their own, repeats allowed."""
+        of = self.of[questions]
+        used = np.unique(of[of >= 0])
+        columns = self.columns
+        if columns is not None:
+            columns = take(Csr(self.lists.offsets, columns), used).ids
+        return replace(
+            self,
+            lists=take(self.lists, used),
+            of=np.where(of < 0, -1, np.searchsorted(used, of)),
+            columns=columns,
+        )
+
     def holds(self, question: Int64, entity: npt.NDArray[Any], n_entities: int) -> Any:
         """Whether each entity is in its question's list: bool, shape of the arrays."""
         keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_entities
@@ -89,6 +103,11 @@ def restrict(
         raise UsageError(
             "restrict by entities, by heads and tails, by type_constraints, or by candidates: "
             "one of them"
+        )
+    if columns == "candidates" and questions.column_of is not None:
+        raise UsageError(
+            "these questions declare the columns of all entities (columns=), and columns="
+            "'candidates' says that rows hold the candidates alone; leave one of them out"
         )
     if columns == "candidates" and "candidates" not in asked:
         raise UsageError("columns='candidates' needs candidates: one list per question")

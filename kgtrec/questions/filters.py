@@ -15,6 +15,7 @@ from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.candidates import entity_ids, restrict
+from kgtrec.questions.columns import column_of_entity
 from kgtrec.questions.questions import QuestionData
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def build_questions(
     known: Filter,
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
+    columns: Any = None,
 ) -> Asked:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
     if not isinstance(sides, str) or sides not in _SIDES:
@@ -104,6 +106,7 @@ def build_questions(
         triple_rows=instances["triple_rows"],
         kept=kept,
         details=details,
+        column_of=None if columns is None else column_of_entity(columns, graph.entities),
     )
     if entities is None:
         return questions

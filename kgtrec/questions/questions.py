@@ -13,62 +13,23 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, contains, inverse, to_keys
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec.graph.triples import hash_array
+from kgtrec.errors import InputError
+from kgtrec.graph.triples import as_triples, checked_ids, hash_array
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.questions.candidates import CandidateLists
 
-__all__ = ["Csr", "QuestionData", "describe_question"]
+__all__ = ["Csr", "QuestionData", "describe_question", "places_of"]
 
 Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuestionData:
-    """Aggregated questions of one split as data; `kgtrec.Questions` adds restrictions.
+    """Aggregated questions of one split as data.
 
-    Q questions: the head side first, then the tail side, each in order of first appearance in
-    the split. An instance is one answer of one question; instances stand in the order of
-    ``answers.ids`` ("instance order").
-
-    Attributes
-    ----------
-    graph : GraphData
-    split : str
-        The evaluated split.
-    sides : {"head", "tail", "both"}
-    filter_splits : tuple of str
-        Splits whose triples count as known.
-    n_extra_known : int
-        Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int64, shape (Q,)
-        0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
-    entity, relation : ndarray of int64, shape (Q,)
-        The given entity and the relation.
-    answers : Csr
-        Entities that answer the question in the evaluated split.
-    known : Csr
-        Entities that answer it in any filter split or further known triple (micro filtering).
-    removed : Csr
-        Entities that answer it in a filter split other than the evaluated one, or in a further
-        known triple, but not in the evaluated split (macro filtering).
-    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``.
-    triple_rows : ndarray of int64, shape (n_instances,)
-        Instance of each (side, triple): all kept triples in split order with the head asked, then
-        all with the tail asked (of a single side, those alone).
-    kept : ndarray of int64, shape (n,), or None
-        Rows of the split that are evaluated; None: all of them.
-    candidate_lists : CandidateLists or None
-        Candidate lists, if the candidates are restricted.
-    outside : ndarray of bool, shape (n_instances,), or None
-        Instances whose answer is not in its list; None if there is no such instance.
-    full_candidates : ndarray of int64, shape (n_instances,), or None
-        Micro candidates of each instance before it was given a list of its own to be ranked
-        among, its answer included; None if it was not.
-    details : dict
-        What else there is to tell of filter and restriction, in plain JSON types.
+    `kgtrec.Questions`, which adds restrictions, says what the attributes are.
     """
 
     graph: GraphData
@@ -90,6 +51,7 @@ class QuestionData:
     outside: npt.NDArray[np.bool_] | None = None
     full_candidates: Int64 | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    column_of: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.side)
@@ -112,6 +74,11 @@ class QuestionData:
     def n_entities(self) -> int:
         """Number of entities of the graph, which is the width of a score row."""
         return self.graph.n_entities
+
+    @property
+    def column(self) -> Int64:
+        """The given entity as the model numbers it, which is its column: int64, shape (Q,)."""
+        return self.entity if self.column_of is None else self.column_of[self.entity]
 
     @property
     def n_instances(self) -> int:
@@ -189,6 +156,17 @@ class QuestionData:
             total += len(pairs)
         return np.concatenate(parts), total
 
+    @cached_property
+    def triple_keys(self) -> tuple[Int64, Int64, Int64]:
+        """Keys of the (head, relation) pairs that are evaluated, keys of the triples by the number
+        of their pair, both ascending, and the place of each of these triples."""
+        pairs, number = np.unique(
+            _pair_keys(self.triples, self.graph.n_relations), return_inverse=True
+        )
+        keys = number.reshape(-1) * self.n_entities + self.triples[:, 2]
+        order = np.argsort(keys)
+        return pairs, keys[order], order
+
     @property
     def n_columns(self) -> int:
         """Columns of a score row: the entities, or the candidates that it holds alone."""
@@ -246,3 +224,31 @@ def describe_question(questions: QuestionData, question: int) -> str:
         else f"({entity}, {relation}, ?)"
     )
     return f"question {questions.ids[question]} {asked}"
+
+
+def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
+    """Where triples, shape (n, 3), stand among the evaluated ones; InputError if one does not."""
+    graph, evaluated = questions.graph, questions.triples
+    given = checked_ids(
+        "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations
+    )
+    pairs, ordered, order = questions.triple_keys
+    keys = _pair_keys(given, graph.n_relations)
+    number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
+    keys = np.where(pairs[number] == keys, number * graph.n_entities + given[:, 2], -1)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    missing = np.flatnonzero(ordered[at] != keys)
+    if len(missing):
+        head, relation, tail = given[missing[0]].tolist()
+        names = graph.entities[head], graph.relations[relation], graph.entities[tail]
+        raise InputError(
+            f"triple {missing[0]}, ({', '.join(names)}), is not one of the {len(evaluated)} "
+            f"evaluated triples of split {questions.split!r}"
+        )
+    return order[at]
+
+
+def _pair_keys(triples: npt.NDArray[np.int32], n_relations: int) -> Int64:
+    """One key per head and relation."""
+    keys: Int64 = triples[:, 0].astype(np.int64) * n_relations + triples[:, 1]
+    return keys

@@ -130,11 +130,11 @@ def rank_vectors(
     Parameters are those of `rank_block`; ``advance`` is told how many rows are done. What is
     returned is in the order of ``rows``.
     """
-    ordered, place = rows, None
+    ordered, own = rows, None
     if lists.candidate_lists is not None:
         # Rows with the same candidates follow one another, so that these are packed once.
         order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")
-        ordered, place = rows.reordered(order)
+        ordered, own = rows.selected(order)
         factors = Factors(factors.queries[order], *factors.table)
     state = NativeRanking(lists, ordered, depth, factors.dtype.name, threads)
     state.rank_factors(factors, first_entity=first_entity, target_scores=answers, advance=advance)
@@ -147,12 +147,10 @@ def rank_vectors(
         first_entity,
         answers,
     )
-    if place is not None:
-        state.plan, state.counts, state.target_nan = (
-            rows,
-            state.counts[:, place],
-            state.target_nan[place],
-        )
+    if own is not None:
+        state.plan, counts, target_nan = rows, state.counts, state.target_nan
+        state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)
+        state.counts[:, own], state.target_nan[own] = counts, target_nan
     return state
 
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from kgtrec import _core
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
+from kgtrec.ranking.row_plan import Rows
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.row_plan import QuestionLists, Rows
+    from kgtrec.ranking.row_plan import QuestionLists
     from kgtrec.scores.factors import Factors
 
 __all__ = [
@@ -29,11 +30,14 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 
 # Scratch for the best entities of the rows in flight, and rows per call, of a factorised model: a
 # call quantises the entities anew, which many rows share.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
+# Score rows put into id order at a time by a thread: they are ranked while they are in its cache.
+_REORDERED_BYTES = 1 << 19
 _MOST_THREADS = 256  # systems refuse to start any number of them
 
 
@@ -81,7 +85,7 @@ class NativeRanking:
             lists.removed.offsets,
             lists.removed.ids,
             position,
-            None if position is None else np.argsort(position).astype(np.int32),
+            lists.by_name,
             lists.n_entities,
             None if candidate_lists is None else candidate_lists.of[plan.question],
             None if candidate_lists is None else candidate_lists.lists.offsets,
@@ -103,6 +107,27 @@ class NativeRanking:
         self.target_nan[targets] = False
         self.nan_count[start:stop] = 0
 
+    def selected(self, rows: Int64) -> tuple[NativeRanking, Int64]:
+        """Some rows, in an order of their own, as a ranking apart, and their questions."""
+        plan = self.plan.selected(rows)[0]
+        every = np.arange(len(rows))
+        own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
+        lists = self.lists.selected(plan.question)
+        depth = self.best_ids.shape[1]
+        return NativeRanking(lists, own, depth, self.dtype, self.threads), plan.question
+
+    def take_over(self, part: NativeRanking, rows: Int64) -> None:
+        """What a ranking of some rows has found (see `selected`)."""
+        plan, targets = self.plan.selected(rows)
+        self.counts[:, targets] = part.counts
+        self.target_nan[targets] = part.target_nan
+        self.nan_count[rows] = part.nan_count
+        listed = plan.slot >= 0
+        slots = plan.slot[listed]
+        self.best_ids[slots] = part.best_ids[listed]
+        self.best_scores[slots] = part.best_scores[listed]
+        self.best_length[slots] = part.best_length[listed]
+
     def rank_rows(
         self,
         block: Array,
@@ -113,17 +138,22 @@ class NativeRanking:
         target_scores: Float64 | None = None,
     ) -> None:
         """Rank a block of score rows, of all entities or of a range with given answer scores."""
+        column_of = self.lists.column_of
+        row_bytes = max(1, block.shape[1] * block.itemsize)
+        height = len(block) if column_of is None else max(1, _REORDERED_BYTES // row_bytes)
 
         def rank_part(low: int, high: int) -> None:
-            _core.rank_rows(
-                self._task,
-                block[low - start : high - start],
-                self.dtype,
-                low,
-                negate=negate,
-                first_entity=first_entity,
-                target_scores=target_scores,
-            )
+            for first in range(low, high, height):
+                rows = block[first - start : min(first + height, high) - start]
+                _core.rank_rows(
+                    self._task,
+                    rows if column_of is None else rows.take(column_of, axis=1),
+                    self.dtype,
+                    first,
+                    negate=negate,
+                    first_entity=first_entity,
+                    target_scores=target_scores,
+                )
 
         share_rows(rank_part, _even_parts(start, start + len(block), self.threads), self.threads)
 

@@ -4,8 +4,9 @@ metadata."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError, InputError
+from kgtrec.graph.labels import Labels
 
-__all__ = ["first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
+__all__ = ["encoded_labels", "first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
@@ -36,7 +38,7 @@ def write_ranks(
     import pyarrow.parquet as pq
 
     table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
-    table["side"] = _dictionary(columns["side"], ["head", "tail"])
+    table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
     if entity_labels is not None:
@@ -53,11 +55,11 @@ def write_ranks(
         )
 
 
-def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
+def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
+    """A column of the values, which are a pyarrow array of bytes, large or not, or of text."""
     import pyarrow as pa
 
-    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
-    values = pa.array(encoded, type=pa.binary())
+    values = values.cast(pa.binary())
     with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
         values = values.cast(pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
@@ -66,7 +68,20 @@ def _dictionary(codes: npt.NDArray[Any], labels: list[str]) -> Any:
 def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
     """A column of labels that holds only those in use."""
     used, codes = np.unique(ids, return_inverse=True)
-    return _dictionary(codes, [labels[int(i)] for i in used])
+    return _dictionary(codes, encoded_labels(labels, used))
+
+
+def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
+    """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
+    if isinstance(labels, (Labels, _EntityLabels)):
+        return labels.arrow_of(ids)
+    return _encoded(labels[i] for i in ids.tolist())
+
+
+def _encoded(labels: Iterable[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([label.encode("utf-8", "surrogateescape") for label in labels], pa.binary())
 
 
 def read_ranks(
@@ -76,7 +91,8 @@ def read_ranks(
     table = _read_table(path)
     header = _header(path, table)
     try:
-        return _columns(table), header, _entities(table)
+        columns = _columns(table)
+        return columns, header, _entities(table, columns)
     except MemoryError:
         raise
     except Exception as error:  # pyarrow has errors of its own, and Python's
@@ -91,7 +107,7 @@ def _read_table(path: str | PathLike[str]) -> Any:
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
-            table = pq.read_table(file, page_checksum_verification=True)
+            table = pq.ParquetFile(file, page_checksum_verification=True).read()
         table.validate(full=True)  # what the file says of itself may lead out of its columns
         return table
     except MemoryError:
@@ -115,13 +131,44 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":
-            codes = column.cast(pa.string()).to_numpy(zero_copy_only=False)
-            columns["side"] = (codes == "tail").astype(np.int64)
+            columns["side"] = _side_codes(column)
         elif column.null_count or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
         else:
-            columns[name] = column.to_numpy()
+            columns[name] = _numbers(column)
     return columns
+
+
+def _numbers(column: Any) -> npt.NDArray[Any]:
+    """A column of integers or truth values without nulls.
+
+    From its bytes: pyarrow's own `to_numpy` imports pandas, where it is installed.
+    """
+    import pyarrow as pa
+
+    parts = [np.zeros(0, np.dtype(str(column.type)))]
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        data = np.frombuffer(chunk.buffers()[1] or b"", np.uint8)
+        stop = chunk.offset + len(chunk)
+        if pa.types.is_boolean(chunk.type):
+            values = np.unpackbits(data, count=stop, bitorder="little").view(bool)
+        else:
+            values = data[: stop * parts[0].itemsize].view(parts[0].dtype)
+        parts.append(values[chunk.offset :])
+    return np.concatenate(parts)
+
+
+def _side_codes(column: Any) -> npt.NDArray[np.int64]:
+    """1 where the text is "tail", else 0; text by text in the few that a dictionary has."""
+    import pyarrow as pa
+
+    codes = [np.zeros(0, np.int64)]
+    for chunk in column.chunks:
+        texts, rows = chunk, np.arange(len(chunk))
+        if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
+            texts, rows = chunk.dictionary, _numbers(chunk.indices)
+        codes.append(np.array([text == "tail" for text in texts.to_pylist()], np.int64)[rows])
+    return np.concatenate(codes)
 
 
 def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
@@ -146,25 +193,72 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     return header
 
 
-class _EntityLabels(dict[int, str]):
-    """Labels of the entities that stand in a ranks file, by id."""
+class _EntityLabels(Mapping[int, str]):
+    """Labels of the entities that stand in a ranks file, by id.
+
+    There are tens of thousands of them and few readers want any: they stay in their columns until
+    one is asked for.
+    """
+
+    def __init__(self, columns: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> None:
+        """Pairs of ids and labels, row by row; an id of several has the label of the first."""
+        self._columns = columns
+
+    @cached_property
+    def _distinct(self) -> tuple[npt.NDArray[np.int64], Any]:
+        """Ids, ascending, and a pyarrow array of their labels as bytes."""
+        import pyarrow as pa
+
+        ids, labels = [], []
+        for all_ids, column in self._columns:
+            first = np.unique(all_ids, return_index=True)[1]
+            ids.append(all_ids[first])
+            labels.append(_plain(column.take(pa.array(first))))
+        known, place = np.unique(np.concatenate(ids), return_index=True)
+        return known, pa.concat_arrays(labels).take(pa.array(place))
+
+    def arrow_of(self, ids: npt.NDArray[np.int64]) -> Any:
+        """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
+        import pyarrow as pa
+
+        known, labels = self._distinct
+        places = np.searchsorted(known, ids)
+        strangers = places == len(known)
+        strangers[~strangers] = known[places[~strangers]] != ids[~strangers]
+        if strangers.any():
+            raise KeyError(int(ids[np.argmax(strangers)]))
+        return labels.take(pa.array(places))
+
+    def __getitem__(self, number: int) -> str:
+        label: bytes = self.arrow_of(np.array([number]))[0].as_py()
+        return label.decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._distinct[0].tolist())
+
+    def __len__(self) -> int:
+        return len(self._distinct[0])
 
 
-def _entities(table: Any) -> Any:
+def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> _EntityLabels | None:
     if "answer_label" not in table.column_names:
         return None
-    labels = _EntityLabels()
     missing = {"given", "answer", "given_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in ("given", "answer"):
-        _check_labels(table, f"{name}_label")
-        ids = table[name].to_numpy()
-        first = np.unique(ids, return_index=True)[1]
-        texts = table[f"{name}_label"].take(first).to_pylist()
-        decoded = (t if isinstance(t, str) else t.decode("utf-8", "surrogateescape") for t in texts)
-        labels.update(zip(ids[first].tolist(), decoded, strict=True))
-    return labels
+    for name in ("given_label", "answer_label"):
+        _check_labels(table, name)
+    names = ("answer", "given")
+    return _EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
+
+
+def _plain(column: Any) -> Any:
+    """A column of labels as one array of bytes."""
+    import pyarrow as pa
+
+    column = column.combine_chunks()
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return column.cast(pa.binary())
 
 
 def _check_labels(table: Any, name: str) -> None:
@@ -174,8 +268,7 @@ def _check_labels(table: Any, name: str) -> None:
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not any(check(plain) for check in (pa.types.is_string, pa.types.is_binary)):
         raise InputError(f"column {name!r} holds {plain}, where labels are text")
-    nulls = sum(value is None for value in table[name].unique().to_pylist())
-    if nulls:
+    if table[name].null_count:
         raise InputError(f"column {name!r} holds nulls, where labels are text")
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
-from kgtrec.ranking.row_plan import RowPlan
+from kgtrec.ranking.row_plan import RowPlan, Rows
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -104,10 +104,25 @@ class PartialRanks:
 
 
 def take_partial(
-    state: NativeRanking, task: Task, depth: int, nan: str, questions_hash: str, shift: int = 0
+    state: NativeRanking,
+    task: Task,
+    depth: int,
+    nan: str,
+    questions_hash: str,
+    shift: int = 0,
+    rows: Int64 | None = None,
 ) -> PartialRanks:
-    """What a native ranking has found; ``shift`` leads from its numbers of entities to ids."""
-    slots: Any = state.plan.slot[state.plan.slot >= 0]
+    """What a native ranking has found, in all rows or in some.
+
+    ``shift`` leads from its numbers of entities to ids.
+    """
+    plan: Rows = state.plan
+    counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
+    if rows is not None:
+        plan, targets = plan.selected(rows)
+        counts, answer_nan = counts[:, targets], answer_nan[targets]
+        nan_count = nan_count[rows]
+    slots: Any = plan.slot[plan.slot >= 0]
     if len(slots) == len(state.best_length) and (np.diff(slots) == 1).all():
         slots = slice(None)  # no copy of what may be large
     lengths = state.best_length[slots]
@@ -117,12 +132,12 @@ def take_partial(
         documents += np.int32(shift)
     return PartialRanks(
         task,
-        state.counts,
-        state.target_nan,
+        counts,
+        answer_nan,
         lengths,
         documents,
         state.best_scores[slots][used],
-        int(state.nan_count.sum()),
+        int(nan_count.sum()),
         state.dtype,
         active_path(),
         depth,
@@ -222,7 +237,7 @@ def assemble(
     *,
     rows: str,
     higher_is_better: bool,
-    **more: Any,
+    entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the very ones of one pass, from parts with all entities.
 
@@ -236,8 +251,8 @@ def assemble(
     rows : {"questions", "instances"}
         What a row stands for.
     higher_is_better : bool
-    **more
-        Further facts about the scores, for the manifest.
+    entity_ranges : int, optional
+        Ranges of entities that the scores came in, for the manifest.
 
     Raises
     ------
@@ -257,9 +272,11 @@ def assemble(
         "nan_count": sum(part.nan_count for part in ordered),
         "kernel_path": join_paths(part.path for part in ordered),
     }
+    if entity_ranges is not None:
+        described["entity_ranges"] = entity_ranges
     counts = np.concatenate([part.counts for part in ordered], axis=1)
     unscored = np.concatenate([part.answer_nan for part in ordered])
-    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described | more)
+    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)
     offsets, documents, scores = _by_question(ordered, plan.slot)
     run = Run(
         query_ids=questions.ids,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.columns import require_columns_by_id
 from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.blocks import check_nan, nan_error, rank_rows
 from kgtrec.ranking.kernel import NativeRanking, available_cores
@@ -53,6 +54,7 @@ class AnswerScores:
     def __init__(self, questions: Questions, *, higher_is_better: bool = True) -> None:
         if questions.candidate_lists is not None:
             raise UsageError("entity ranges do not go together with restricted candidates")
+        require_columns_by_id(questions, "a range of entities")
         self.questions, self.higher_is_better = questions, higher_is_better
         self.lists = QuestionLists.of(questions)
         self.plan = plan_rows(questions, "questions")

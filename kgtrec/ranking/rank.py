@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.progress import progress_bar
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.ranker import Ranker
+from kgtrec.scores.devices import host_blocks
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import guarded_maps
 from kgtrec.scores.open import as_source
@@ -27,6 +28,7 @@ __all__ = ["check_shape", "rank", "wanted_rows"]
 Array = npt.NDArray[Any]
 
 
+@overload
 def rank(
     source: Any,
     questions: Questions,
@@ -36,8 +38,34 @@ def rank(
     rows: str = "questions",
     higher_is_better: bool = True,
     nan: str = "error",
+    columns: Any = None,
     progress: bool | None = None,
-) -> tuple[Ranks, Run]:
+) -> tuple[Ranks, Run]: ...
+@overload
+def rank(
+    source: Any,
+    questions: Mapping[str, Questions],
+    run_depth: int = 0,
+    threads: int | None = None,
+    *,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    columns: Any = None,
+    progress: bool | None = None,
+) -> dict[str, tuple[Ranks, Run]]: ...
+def rank(
+    source: Any,
+    questions: Questions | Mapping[str, Questions],
+    run_depth: int = 0,
+    threads: int | None = None,
+    *,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    columns: Any = None,
+    progress: bool | None = None,
+) -> tuple[Ranks, Run] | dict[str, tuple[Ranks, Run]]:
     """Rank every answer of every question by a source of scores.
 
     Parameters
@@ -50,8 +78,10 @@ def rank(
         of matrices. Rows in question order, columns in entity-id order. For questions of a part of
         the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
         files or `Factors` may also have the rows of all questions of the split.
-    questions : Questions
-    run_depth, threads, rows, higher_is_better, nan
+    questions : Questions, or mapping of str to Questions
+        Several are ranked in one pass over the scores, where they differ in what is filtered alone
+        (`Graph.questions_by_filter`).
+    run_depth, threads, rows, higher_is_better, nan, columns
         As for `Ranker`.
     progress : bool, optional
         A progress bar on standard error: None shows one on a terminal, for work that takes a while.
@@ -62,6 +92,8 @@ def rank(
         Counts per instance: greater, equal, candidates, for micro and macro candidates.
     run : Run
         The ``run_depth`` best candidates of every question, in trec order.
+    dict of str to (Ranks, Run)
+        Of a mapping: both by name, the very ones of a pass of their own.
 
     Raises
     ------
@@ -73,24 +105,64 @@ def rank(
     """
     if isinstance(source, Mapping):
         rows = "instances"  # a matrix per side has a row per triple
-    ranker = Ranker(
-        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
-    )
-    found = as_source(source, questions, ranker.batches, ranker.n_rows)
-    found = _wanted_rows(found, ranker)
+    named_questions = _named(questions)
+    rankers = [
+        Ranker(
+            each,
+            run_depth,
+            threads,
+            rows=rows,
+            higher_is_better=higher_is_better,
+            nan=nan,
+            columns=columns,
+        )
+        for each in named_questions.values()
+    ]
+    first = rankers[0]
+    found = as_source(source, first.questions, first.batches, first.n_rows)
+    found = _wanted_rows(found, first)
     named = source if isinstance(source, (str, PathLike)) else "scores"
     try:
         with guarded_maps(named):
             if isinstance(found, Factors):
-                ranker.rank_factors(found, progress)
+                for ranker in rankers:
+                    ranker.rank_factors(found, progress)
             else:
-                _rank_blocks(ranker, found, progress)
+                _rank_blocks(rankers, found, progress)
     except InputError as error:
         if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
             raise
         place = getattr(found, "place", "") or source
         raise InputError(f"{place}: {error}") from None
-    return ranker.finish()
+    if not isinstance(questions, Mapping):
+        return first.finish()
+    return {name: each.finish() for name, each in zip(named_questions, rankers, strict=True)}
+
+
+def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Questions]:
+    """Questions by name; UsageError if several do not ask the same in the same order."""
+    if not isinstance(questions, Mapping):
+        return {"": questions}
+    if not questions:
+        raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
+    (name, first), *others = questions.items()
+    for other, asked in others:
+        same = all(
+            np.array_equal(getattr(first, field), getattr(asked, field))
+            for field in ("side", "entity", "relation", "triple_rows")
+        )
+        columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, asked)]
+        if (
+            not same
+            or (first.split, first.graph.fingerprint) != (asked.split, asked.graph.fingerprint)
+            or first.n_columns != asked.n_columns
+            or columns[0] != columns[1]
+        ):
+            raise UsageError(
+                f"questions {name!r} and {other!r} do not ask the same in the same order; one pass "
+                "ranks those that differ in their filter alone (graph.questions_by_filter)"
+            )
+    return questions
 
 
 def _wanted_rows(found: Source | Factors, ranker: Ranker) -> Source | Factors:
@@ -125,7 +197,8 @@ def wanted_rows(
     return None
 
 
-def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
+def _rank_blocks(rankers: list[Ranker], found: Source, progress: bool | None) -> None:
+    ranker = rankers[0]
     questions, rows = ranker.questions, ranker.rows
     if found.n_rows is not None and found.n_rows != ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
@@ -137,8 +210,9 @@ def _rank_blocks(ranker: Ranker, found: Source, progress: bool | None) -> None:
                 raise InputError(_wrong_columns(questions, block))
             if stop > ranker.n_rows:
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
-            if stop > start:
-                _update(ranker, start, stop, block, found)
+            for at, piece in host_blocks(block) if stop > start else ():
+                for each in rankers:
+                    _update(each, start + at, start + at + len(piece), piece, found)
             bar.update(stop - start)
             start = stop
     if start < ranker.n_rows:
@@ -196,13 +270,12 @@ def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: 
 
 def _wrong_columns(questions: Questions, block: Array) -> str:
     text = (
-        f"scores have shape {block.shape}; expected {questions.n_columns} columns, one per "
+        f"scores have shape {tuple(block.shape)}; expected {questions.n_columns} columns, one per "
         f"{'entity' if questions.n_columns == questions.n_entities else 'listed candidate'}"
     )
     if block.ndim != 2:
-        return (
-            f"a chunk of scores has shape {block.shape}; each must be (rows, {questions.n_columns})"
-        )
+        wanted = f"(rows, {questions.n_columns})"
+        return f"a chunk of scores has shape {tuple(block.shape)}; each must be {wanted}"
     if len(block) == questions.n_entities:
         return f"{text}; they look transposed: pass scores.T"
     return f"{text}; columns go by entity id (graph.entities)"

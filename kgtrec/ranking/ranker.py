@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,16 @@ import numpy.typing as npt
 
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import describe_question
+from kgtrec.questions.columns import column_of_entity
+from kgtrec.questions.questions import describe_question, places_of
 from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
 from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
-from kgtrec.ranking.partial import Task, assemble, take_partial
+from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
+from kgtrec.ranking.ranked_rows import RankedRows
+from kgtrec.ranking.row_claims import RowClaims, checked_rows, is_run
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
-from kgtrec.scores.arrays import as_array, score_dtype
+from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
@@ -45,6 +50,9 @@ class Batch:
         1 = tail (entity, r, ?).
     question : ndarray of int64
         Index of each row's question.
+    column : ndarray of int64
+        The given entity as the model numbers it: its score column (``entity`` unless `columns`
+        declare another order).
     """
 
     start: int
@@ -53,6 +61,7 @@ class Batch:
     relation: Int64
     side: Int64
     question: Int64
+    column: Int64
     owner: Ranker = field(repr=False)
 
     def __len__(self) -> int:
@@ -82,6 +91,11 @@ class Ranker:
         False for distances: scores are negated before they are compared, exactly.
     nan : {"error", "worst"}
         What a NaN among the candidates is: an error, or a score below every other.
+    duplicates : {"error", "ignore"}
+        What a row is that comes a second time: an error, or passed over unread, as distributed
+        samplers repeat rows to fill their last batches.
+    columns : sequence of str or of int, or mapping of str to int, optional
+        The model's own numbering, as for `Graph.questions`, if the questions do not declare it.
 
     Notes
     -----
@@ -106,6 +120,8 @@ class Ranker:
         rows: str = "questions",
         higher_is_better: bool = True,
         nan: str = "error",
+        duplicates: str = "error",
+        columns: Any = None,
     ) -> None:
         _check_questions(questions)
         if rows not in ("questions", "instances"):
@@ -117,17 +133,23 @@ class Ranker:
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self._lists, self._plan = QuestionLists.of(questions), plan_rows(questions, rows)
-        self._scored = np.zeros(self._plan.n_rows, dtype=bool)
+        self._column_of = _declared_columns(questions, columns)
+        self._lists = QuestionLists.of(questions, self._column_of)
+        self._plan = plan_rows(questions, rows)
+        self._claims = RowClaims(self._plan.n_rows, duplicates, self._describe_row)
         self._state: NativeRanking | None = None
-        self._finished = False
-        self._lock = Lock()  # of the state's making and of claims
-        self._at_work: dict[object, tuple[int, int]] = {}  # rows that calls are ranking
+        self._paths: set[str] = set()  # of the kernels of rows that were merged
+        self._lock = Lock()  # of the state's making
 
     @property
     def n_rows(self) -> int:
         """Rows of scores wanted in all."""
         return self._plan.n_rows
+
+    @property
+    def n_scored(self) -> int:
+        """Rows that have their scores by now."""
+        return int(self._claims.scored.sum())
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
         """All rows, in their order, in batches of up to ``size``, each of one side alone.
@@ -148,86 +170,120 @@ class Ranker:
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
         questions, question = self.questions, self._plan.question[start:stop]
+        entity = questions.entity[question]
         return Batch(
             start,
             stop,
-            entity=questions.entity[question],
+            entity=entity,
             relation=questions.relation[question],
             side=questions.side[question],
             question=question,
+            column=entity if self._column_of is None else self._column_of[entity],
             owner=self,
         )
 
-    def update(self, batch: Batch, scores: Any) -> None:
+    def rows_of(self, triples: npt.ArrayLike, side: str) -> Int64:
+        """Ids of the rows that ask a side of some triples, for `update`.
+
+        Parameters
+        ----------
+        triples : array-like of int, shape (n, 3)
+            Head, relation, tail, each of the evaluated split; in any order.
+        side : {"head", "tail"}
+            Which of their entities is asked.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            With ``rows="questions"``, triples with the same question have the same row.
+
+        Raises
+        ------
+        InputError
+            A triple that is not evaluated, which is named.
+        UsageError
+            A side that these questions do not ask.
+        """
+        if side not in ("head", "tail") or self.questions.sides not in (side, "both"):
+            raise UsageError(
+                f"side={side!r} is not asked; these questions ask {self.questions.sides!r}"
+            )
+        place = places_of(self.questions, as_array(to_host(triples), "triples"))
+        if side == "tail" and self.questions.sides == "both":
+            place = place + len(self.questions.triples)
+        if self.rows == "instances":
+            return place
+        return self.questions.instance_question[self.questions.triple_rows[place]]
+
+    def update(self, rows: Batch | npt.ArrayLike, scores: Any) -> None:
         """Rank one batch.
 
         Parameters
         ----------
-        batch : Batch
-            From `batches` of this ranker.
-        scores : array, shape (len(batch), n_entities)
-            Rows as in the batch, columns in entity-id order; float16, bfloat16, float32 or float64,
-            any strides, numpy or anything with DLPack or ``__array__``. They are read where they
+        rows : Batch, or array-like of int, shape (n,)
+            From `batches` of this ranker; or the ids of any rows, in any order (`rows_of`).
+        scores : array, shape (len(rows), n_entities)
+            Rows as in `rows`, columns in entity-id order; float16, bfloat16, float32 or float64,
+            any strides, numpy or anything with DLPack or ``__array__``. A torch tensor on a device
+            is copied piece by piece while the piece before is ranked; others are read where they
             stand: what is written to them before the call returns may or may not be ranked.
 
         Raises
         ------
         UsageError
-            The batch was given before or is being ranked by another thread, belongs to another
-            ranker, or the ranker is finished.
+            A row was given before (unless duplicates are ignored) or is being ranked by another
+            thread, the batch belongs to another ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, or a NaN among the candidates.
+            Wrong shape or dtype, ids that are no rows, or a NaN among the candidates.
 
         Notes
         -----
         Whatever it raises, Ctrl-C too, its threads have stopped by then, nothing of the batch is
         kept, and it may be given again.
         """
-        if not isinstance(batch, Batch) or batch.owner is not self:
-            raise UsageError("update needs a batch that came from this ranker's batches()")
-        block = as_array(scores)
-        expected = (len(batch), self.questions.n_columns)
-        if block.shape != expected:
+        ids = self._row_ids(rows)
+        block = as_block(scores)
+        expected = (len(ids), self.questions.n_columns)
+        if tuple(block.shape) != expected:
+            named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
             raise InputError(
-                f"scores have shape {block.shape} for {batch}; expected {expected}: "
+                f"scores have shape {tuple(block.shape)} for {named}; expected {expected}: "
                 "a row per row of the batch, a column per entity (or per listed candidate)"
             )
-        dtype, claim = score_dtype(block), object()
+        dtype, claim = block_dtype(block), object()
         try:
-            self._claim(claim, batch.start, batch.stop)
-            state = self._open(dtype)
-            state.reset(batch.start, batch.stop)
-            rank_block(
-                state, block, batch.start, self._refuse, higher_is_better=self.higher_is_better
-            )
-            self._scored[batch.start : batch.stop] = True
+            new = self._claims.take(claim, ids)
+            if not new.all():
+                ids, block = ids[new], block[np.flatnonzero(new).tolist()]
+            if len(ids):
+                self._rank(ids, block, self._open(dtype))
+                self._claims.scored[ids] = True
         finally:
-            if claim in self._at_work:  # no call here: nothing can interrupt it
-                del self._at_work[claim]
+            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
+                del self._claims.at_work[claim]
 
-    def _claim(self, claim: object, start: int, stop: int) -> None:
-        """Take rows that no other call may rank until the claim is taken out of `_at_work`."""
-        with self._lock:
-            self._check_free(start, stop)
-            self._at_work[claim] = start, stop
+    def _row_ids(self, rows: Any) -> Int64:
+        if not isinstance(rows, Batch):
+            return checked_rows(rows, self.n_rows)
+        if rows.owner is not self:
+            raise UsageError("update needs a batch that came from this ranker's batches()")
+        return np.arange(rows.start, rows.stop)
 
-    def _check_free(self, start: int, stop: int) -> None:
-        if self._finished:
-            raise UsageError("this ranker is finished; make a new one")
-        # Those at work first: a call marks its rows as scored before it leaves them.
-        for low, high in list(self._at_work.values()):
-            if low < stop and start < high:
-                raise UsageError(
-                    f"rows {start} to {stop - 1}: another thread is ranking rows {low} to "
-                    f"{high - 1} now; give every batch once"
-                )
-        again = np.flatnonzero(self._scored[start:stop])
-        if len(again):
-            raise UsageError(
-                f"rows {start} to {stop - 1} were given twice: row {start + again[0]} "
-                f"({self._describe_row(start + int(again[0]))}) has its scores already; "
-                "give every batch once"
-            )
+    def _rank(self, ids: Int64, block: Any, state: NativeRanking) -> None:
+        """Rank rows that are claimed: where they stand, or apart if they are out of order."""
+        settings: dict[str, Any] = {"higher_is_better": self.higher_is_better}
+        if is_run(ids):
+            first = int(ids[0])
+            state.reset(first, first + len(ids))
+            for start, piece in host_blocks(block):
+                rank_block(state, piece, first + start, self._refuse, **settings)
+            return
+        part, questions = state.selected(ids)
+        refuse, own = self._refuse, questions.tolist()
+        named = refuse and (lambda question, entity, more: refuse(own[question], entity, more))
+        for start, piece in host_blocks(block):
+            rank_block(part, piece, start, named, **settings)
+        state.take_over(part, ids)
 
     def _describe_row(self, row: int) -> str:
         return describe_question(self.questions, int(self._plan.question[row]))
@@ -263,9 +319,13 @@ class Ranker:
                 f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
+        if self._column_of is not None:
+            factors = factors.reordered(self._column_of)
         claim = object()
         try:
-            self._claim(claim, 0, self.n_rows)
+            rows = np.arange(self.n_rows)
+            if not self._claims.take(claim, rows).all():
+                raise UsageError("some rows have their scores already; rank Factors by themselves")
             with progress_bar(self.n_rows, "rows", progress) as bar:
                 self._state = rank_vectors(
                     self._lists,
@@ -276,10 +336,78 @@ class Ranker:
                     self._refuse,
                     advance=bar.update,
                 )
-            self._scored[:] = True
+            self._claims.scored[:] = True
         finally:
-            if claim in self._at_work:  # no call here: nothing can interrupt it
-                del self._at_work[claim]
+            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
+                del self._claims.at_work[claim]
+
+    def partial(self) -> RankedRows:
+        """The rows that have their scores by now, to be sent to another process and merged there.
+
+        Raises
+        ------
+        UsageError
+            No row has its scores yet.
+        """
+        rows, state = np.flatnonzero(self._claims.scored), self._state
+        if state is None or not len(rows):
+            raise UsageError("no row has its scores yet; update() some first")
+        return self._taken(state, rows)
+
+    def _taken(self, state: NativeRanking, rows: Int64) -> RankedRows:
+        hash_ = self.questions.fingerprint
+        declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
+        return RankedRows.take(state, rows, self.questions.n_entities, self.nan, hash_, **declared)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the rows that have their scores by now to a file, for `merge`.
+
+        Raises
+        ------
+        UsageError
+            No row has its scores yet.
+        FileError
+            It cannot be written.
+        """
+        self.partial().save(path)
+
+    def merge(self, other: Ranker | RankedRows | str | PathLike[str]) -> None:
+        """Take over what another ranker of the same questions has ranked.
+
+        Every process of a distributed evaluation ranks its rows; one merges what the others sent
+        (`partial`) or saved (`save`), and finishes: with the very results of a single process.
+
+        Parameters
+        ----------
+        other : Ranker, RankedRows, or the path of a file from `save`
+
+        Raises
+        ------
+        UsageError
+            A row that is here already (unless duplicates are ignored), other questions, or another
+            run depth, layout of rows, score direction or rule for NaN.
+        InputError
+            Scores of another dtype.
+        FileError
+            A file is missing or damaged, or is something else.
+        """
+        ranked = other.partial() if isinstance(other, Ranker) else other
+        if isinstance(ranked, (str, PathLike)):
+            ranked = RankedRows.load(ranked)
+        if not isinstance(ranked, RankedRows):
+            raise UsageError(
+                f"merge takes a Ranker, what its partial() gave, or a path; got {type(other)}"
+            )
+        claim, state = object(), self._open(ranked.part.dtype)
+        ranked.check(self._taken(state, np.arange(0)), self._plan)
+        try:
+            new = self._claims.take(claim, ranked.row_ids)
+            ranked.put(state, new)
+            self._paths.update(ranked.part.path.split(", "))
+            self._claims.scored[ranked.row_ids[new]] = True
+        finally:
+            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
+                del self._claims.at_work[claim]
 
     def finish(self) -> tuple[Ranks, Run]:
         """Ranks and run of all rows; the same again, as objects of their own, if called again.
@@ -289,13 +417,12 @@ class Ranker:
         UsageError
             Some rows were never scored, or another thread is ranking some: the message says which.
         """
-        with self._lock:
-            self._check_complete()
-            self._finished = True
+        self._claims.close()
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
         questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
         part = take_partial(state, everything, self.run_depth, self.nan, questions.fingerprint)
+        part = replace(part, path=join_paths([part.path, *self._paths]))
         return assemble(
             [part],
             self._plan,
@@ -303,22 +430,6 @@ class Ranker:
             rows=self.rows,
             higher_is_better=self.higher_is_better,
         )
-
-    def _check_complete(self) -> None:
-        for low, high in list(self._at_work.values()):
-            raise UsageError(
-                f"another thread is ranking rows {low} to {high - 1} now; finish() when every "
-                "update() has returned"
-            )
-        missing = np.flatnonzero(~self._scored)
-        if len(missing):
-            ends = np.flatnonzero(np.diff(missing) > 1)
-            last = missing[ends[0]] if len(ends) else missing[-1]
-            raise UsageError(
-                f"{len(missing)} of {self.n_rows} rows were never scored, the first of them "
-                f"rows {missing[0]} to {last} ({self._describe_row(int(missing[0]))}); "
-                "update() every batch before finish()"
-            )
 
 
 def _check_questions(questions: Any) -> None:
@@ -329,3 +440,19 @@ def _check_questions(questions: Any) -> None:
             f"questions are of type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
+
+
+def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
+    """The score column of each entity, if it is declared by the questions or for this ranking."""
+    if columns is None:
+        return questions.column_of
+    if questions.column_of is not None:
+        raise UsageError("the questions declare columns= already; declare them once")
+    if questions.n_columns != questions.n_entities or (
+        questions.candidate_lists is not None and questions.candidate_lists.columns is not None
+    ):
+        raise UsageError(
+            "rows of these questions hold their candidates alone (columns='candidates'); "
+            "columns= is the order of all entities"
+        )
+    return column_of_entity(columns, questions.graph.entities)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr
+from kgtrec._internal.csr import Csr, take
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -32,6 +32,10 @@ class QuestionLists:
         Restricted candidates.
     trec_order : ndarray of int32, shape (n_entities,), or None
         Place of an entity's name in byte order; None: ids are in that order.
+    by_name : ndarray of int32, shape (n_entities,), or None
+        The entities in that order; made from `trec_order` if it is not at hand.
+    column_of : ndarray of int64, shape (n_entities,), or None
+        The score column of each entity; None: columns go by id.
     """
 
     n_entities: int
@@ -39,12 +43,18 @@ class QuestionLists:
     removed: Csr
     candidate_lists: CandidateLists | None = None
     trec_order: npt.NDArray[np.int32] | None = None
+    by_name: npt.NDArray[np.int32] | None = None
+    column_of: Int64 | None = None
+
+    def __post_init__(self) -> None:
+        if self.trec_order is not None and self.by_name is None:
+            object.__setattr__(self, "by_name", np.argsort(self.trec_order).astype(np.int32))
 
     def __len__(self) -> int:
         return len(self.known)
 
     @classmethod
-    def of(cls, questions: Questions) -> QuestionLists:
+    def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
         """Those of all questions."""
         order = questions.graph.entities.trec_order
         return cls(
@@ -53,10 +63,25 @@ class QuestionLists:
             questions.removed,
             questions.candidate_lists,
             order,
+            column_of=column_of,
+        )
+
+    def selected(self, questions: Int64) -> QuestionLists:
+        """Those of some questions, in an order of their own, repeats allowed."""
+        candidate_lists = self.candidate_lists
+        return replace(
+            self,
+            known=take(self.known, questions),
+            removed=take(self.removed, questions),
+            candidate_lists=None
+            if candidate_lists is None
+            else candidate_lists.selected(questions),
         )
 
     def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A row's scores in id order, where its columns are the question's candidates."""
+        """A row's scores in id order, whatever its columns stand for."""
+        if self.column_of is not None:
+            return scores[self.column_of]
         candidate_lists = self.candidate_lists
         if candidate_lists is None or candidate_lists.columns is None:
             return scores
@@ -93,15 +118,14 @@ class Rows:
         """Number of rows."""
         return len(self.question)
 
-    def reordered(self, order: Int64) -> tuple[Rows, Int64]:
-        """The rows in another order, and where each target of these stands among those."""
-        lengths = np.diff(self.target_offsets)[order]
-        offsets = np.zeros_like(self.target_offsets)
+    def selected(self, rows: Int64) -> tuple[Rows, Int64]:
+        """Some rows in an order of their own, and which targets of all rows are theirs."""
+        starts = self.target_offsets[rows]
+        lengths = self.target_offsets[rows + 1] - starts
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        old = np.arange(offsets[-1]) + np.repeat(self.target_offsets[order] - offsets[:-1], lengths)
-        place = np.empty(len(old), dtype=np.int64)
-        place[old] = np.arange(len(old))
-        return Rows(self.question[order], offsets, self.targets[old], self.slot[order]), place
+        own = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
 
     def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
         """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""

@@ -6,8 +6,8 @@ The module is not named after the function: importing it would put the module in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all, required_depth
@@ -23,6 +23,7 @@ COMPARED = ("map_cut_20", "ndcg_cut_20")
 """Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
 
 
+@overload
 def evaluate(
     scores: Any,
     questions: Questions | None = None,
@@ -33,8 +34,36 @@ def evaluate(
     rows: str = "questions",
     higher_is_better: bool = True,
     nan: str = "error",
+    columns: Any = None,
     progress: bool | None = None,
-) -> Result:
+) -> Result: ...
+@overload
+def evaluate(
+    scores: Any,
+    questions: Mapping[str, Questions],
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    run_depth: int = 20,
+    threads: int | None = None,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    columns: Any = None,
+    progress: bool | None = None,
+) -> dict[str, Result]: ...
+def evaluate(
+    scores: Any,
+    questions: Questions | Mapping[str, Questions] | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    run_depth: int = 20,
+    threads: int | None = None,
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    columns: Any = None,
+    progress: bool | None = None,
+) -> Result | dict[str, Result]:
     """Rank every answer and average.
 
     Parameters
@@ -43,8 +72,9 @@ def evaluate(
         Anything that `kgtrec.rank` takes: an array (questions, entities), a .npy file or folder
         of shards, chunks, a callable, `Factors`. Or ranks computed before; then trec_eval
         measures come natively from the answers' ordinal ranks.
-    questions : Questions
-        From ``graph.questions()``; not needed with `Ranks`.
+    questions : Questions, or mapping of str to Questions
+        From ``graph.questions()``; not needed with `Ranks`. Of ``graph.questions_by_filter()``:
+        several filters side by side, from one pass.
     measures : sequence of keys or Measure, optional
         What to list and print; by default all that papers print. Others stay available by key.
     run_depth : int, default 20
@@ -57,6 +87,8 @@ def evaluate(
     higher_is_better : bool, default True
     nan : {"error", "worst"}
         What a NaN score does.
+    columns : sequence or mapping, optional
+        The model's own numbering of entities, as for `kgtrec.Ranker`.
     progress : bool, optional
         Progress bar on stderr; by default only on a terminal.
 
@@ -64,6 +96,8 @@ def evaluate(
     -------
     Result
         ``result[key]``, ``print(result)``, ``result.ranks``, ``result.run``.
+    dict of str to Result
+        Of a mapping of questions: a result of each, from one pass over the scores.
 
     Raises
     ------
@@ -78,6 +112,8 @@ def evaluate(
 
     asked = None if measures is None else parse_all(measures)
     if isinstance(scores, Ranks):
+        if isinstance(questions, Mapping):
+            raise UsageError("Ranks have one filter; pass the questions they were ranked with")
         _check_same(scores, questions)
         return Result(scores, questions=questions, measures=asked)
     if questions is None:
@@ -85,17 +121,23 @@ def evaluate(
     from kgtrec.ranking.kernel import whole_number
     from kgtrec.ranking.rank import rank
 
-    ranks, run = rank(
+    several = questions if isinstance(questions, Mapping) else {"": questions}
+    ranked = rank(
         scores,
-        questions,
+        several,
         run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(asked or [])),
         threads=threads,
         rows=rows,
         higher_is_better=higher_is_better,
         nan=nan,
+        columns=columns,
         progress=progress,
     )
-    return checked_result(ranks, run, questions, asked)
+    results = {
+        name: checked_result(ranks, run, several[name], asked)
+        for name, (ranks, run) in ranked.items()
+    }
+    return results if isinstance(questions, Mapping) else results[""]
 
 
 def checked_result(

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import lines_of, refuse, text_of
+from kgtrec.ranking.parquet import encoded_labels
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -120,29 +122,20 @@ def _labelled_triples(ranks: Ranks) -> list[Triple]:
     ends: list[NDArray[Any]] = [
         np.where(ranks.side == side, ranks.answer, ranks.given) for side in (0, 1)
     ]
-    used = np.unique(ends).tolist()
-    label = {number: str(entities[number]) for number in used}
+    used = np.unique(ends)
+    encoded = encoded_labels(entities, used).to_pylist()
+    names = (name.decode("utf-8", "surrogateescape") for name in encoded)
+    label = dict(zip(used.tolist(), names, strict=True))
     rows = zip(ends[0].tolist(), ranks.relation.tolist(), ends[1].tolist(), strict=True)
     return [(label[head], relations[relation], label[tail]) for head, relation, tail in rows]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
     """Number, triple and label of every line; spaces around the label are dropped."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        hint = "name a file of lines head<TAB>relation<TAB>tail<TAB>label"
-        raise FileError(path, found=f"cannot be read ({reason})", hint=hint) from None
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    while lines and not lines[-1].rstrip(b"\r"):
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
-        cells = line.removesuffix(b"\r").decode("utf-8", "surrogateescape").split("\t")
+    for number, line in lines_of(path):
+        cells = text_of(line).split("\t")
         if len(cells) != 4:
-            shown = "\t".join(cells)[:200]
-            found = f"{len(cells)} columns in {shown!r}" if shown else "an empty line"
-            raise FileError(path, number, found=found, hint=WANTED)
+            refuse(path, number, f"{len(cells)} columns in {text_of(line)[:200]!r}", WANTED)
         if not cells[3].strip():
-            raise FileError(path, number, found="an empty label", hint=WANTED)
+            refuse(path, number, "an empty label", WANTED)
         yield number, (cells[0], cells[1], cells[2]), cells[3].strip()

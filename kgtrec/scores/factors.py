@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,11 @@ import numpy.typing as npt
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import to_host
+from kgtrec.scores.formulas import Asked, Parts, build
+
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import QuestionData
 
 __all__ = ["METRICS", "Factors"]
 
@@ -30,6 +35,9 @@ class Factors:
         One vector per entity, in id order.
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
+    columns : sequence of int, optional
+        The model's own numbering: the id of the entity that each row of `entities` (and each bias)
+        belongs to; ``graph.entities.ids(labels)`` gives those of labels. By default, id order.
     metric : {"dot", "l2", "l1"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
         ``l1``: bias - (|q1 - x1| + |q2 - x2| + ...).
@@ -49,7 +57,15 @@ class Factors:
         Shapes or dtypes do not fit together.
     """
 
-    def __init__(self, queries: Any, entities: Any, bias: Any = None, metric: str = "dot") -> None:
+    def __init__(
+        self,
+        queries: Any,
+        entities: Any,
+        bias: Any = None,
+        metric: str = "dot",
+        *,
+        columns: Any = None,
+    ) -> None:
         if metric not in METRICS:
             raise UsageError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
         arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
@@ -64,6 +80,9 @@ class Factors:
             raise InputError(
                 f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one each"
             )
+        if columns is not None:
+            column_of = _inverse_of(columns, len(arrays[1]))
+            arrays[1:] = [array[column_of] for array in arrays[1:]]
         double = any(array.dtype == np.float64 for array in arrays)
         dtype = np.dtype(np.float64 if double else np.float32)
         half = arrays[1].dtype == np.float16 and not double
@@ -75,6 +94,71 @@ class Factors:
         self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
+
+    @classmethod
+    def from_embeddings(
+        cls,
+        questions: QuestionData,
+        model: str,
+        *,
+        entity: Any,
+        relation: Any,
+        norm: str = "l2",
+        inverse: str = "none",
+        rows: str = "questions",
+        columns: Any = None,
+        bias: Any = None,
+        **more: Any,
+    ) -> Factors:
+        """A known embedding model over the questions that it is to be ranked for.
+
+        Parameters
+        ----------
+        questions : Questions
+        model : str
+            ``distmult``, ``complex``, ``transe``, ``rotate``, ``rescal``, ``cp``, ``simple``,
+            ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with its paper.
+        entity, relation : array, shape (n, dim)
+            Vectors of entities and relations, by id. Of complex models complex numbers, or all
+            real parts followed by all imaginary ones; of RotatE's relations also phases in
+            radians. RESCAL has a matrix per relation, QuatE all four parts one after another.
+        norm : {"l2", "l1"}
+            Of TransE's distance. Ranks by l2 and by its square are the same.
+        inverse : {"none", "offset", "interleaved"}
+            How head questions are answered: by the formula; or as tail questions of the inverse
+            relation, which is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` beside
+            ``2 r`` (PyKEEN).
+        rows : {"questions", "instances"}
+            What a query stands for, as for `Ranker`.
+        columns : sequence of int, optional
+            The id of the entity of each row of `entity`, if these are not by id.
+        bias : array, shape (n_entities,), optional
+            Added to every score of an entity.
+        **more : array
+            ``entity_tail`` of cp and simple: entities' vectors as tails; ``relation_inverse`` of
+            simple; ``core`` of tucker, shape (dim, relation dim, dim).
+
+        Raises
+        ------
+        UsageError
+            A model that is not known, or no product or distance of two vectors (TransH, ConvE and
+            others), with the reason; arrays that are missing or too many.
+        InputError
+            Shapes that do not fit the questions or one another.
+        """
+        arrays = {name: _embedding(name, array) for name, array in more.items()}
+        parts = Parts(_embedding("entity", entity), _embedding("relation", relation), arrays, norm)
+        dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
+        if columns is not None:
+            by_id = _inverse_of(columns, len(parts.entity))
+            own = {name: array[by_id] if name == "entity_tail" else array
+                   for name, array in arrays.items()}  # fmt: skip
+            parts = Parts(parts.entity[by_id], parts.relation, own, norm)
+        asked = _asked(questions, rows, inverse, parts)
+        if dtype != np.float64:
+            dtype = np.dtype(np.float32)
+        queries, table, metric = build(model, parts, asked)
+        return cls(queries.astype(dtype), table.astype(dtype), bias, metric)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -93,6 +177,11 @@ class Factors:
             f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
         )
 
+    def reordered(self, rows: npt.NDArray[np.int64]) -> Factors:
+        """The same model with these rows of entities (and biases), in their order."""
+        bias = None if self.bias is None else self.bias[rows]
+        return Factors(self.queries, self.entities[rows], bias, self.metric)
+
     def scores(self, start: int = 0, stop: int | None = None) -> Array:
         """The scores of some rows, shape (rows, n_entities), with the bits that ranking sees."""
         queries = self.queries[start:stop]
@@ -101,8 +190,72 @@ class Factors:
         return out
 
 
+def _embedding(name: str, array: Any) -> Array:
+    """An array of a model; InputError unless it is one."""
+    values = as_array(to_host(array), name)
+    if values.ndim < 2 or values.dtype.kind not in "fc":
+        raise InputError(
+            f"{name} has shape {values.shape} and dtype {values.dtype}; it must hold a vector (or "
+            "matrix) of floats or complex numbers per row"
+        )
+    return values
+
+
+def _asked(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> Asked:
+    """What each row asks of the model, with inverse relations as it has them."""
+    if rows not in ("questions", "instances"):
+        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
+    if inverse not in ("none", "offset", "interleaved"):
+        raise UsageError(
+            f"inverse={inverse!r} is unknown; choose 'none', 'offset' (r + n_relations) or "
+            "'interleaved' (2 r + 1)"
+        )
+    n_relations = questions.graph.n_relations
+    due = n_relations if inverse == "none" else 2 * n_relations
+    if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
+        raise InputError(
+            f"there are vectors of {len(parts.entity)} entities and {len(parts.relation)} "
+            f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
+            f"inverse={inverse!r} needs {due} relations"
+        )
+    number = np.arange(len(questions))
+    if rows == "instances":
+        number = questions.instance_question[questions.triple_rows]
+    relation, is_tail = questions.relation[number], questions.side[number] == 1
+    if inverse != "none":
+        step = 2 if inverse == "interleaved" else 1
+        turned = n_relations if inverse == "offset" else 1
+        relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
+    return Asked(questions.entity[number], relation, is_tail)
+
+
+def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:
+    """Where each entity's row stands; InputError unless `columns` holds every id once."""
+    ids = np.asarray(columns)
+    if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):
+        raise InputError(
+            "columns of Factors are ids; graph.entities.ids(labels) gives those of labels, or "
+            "declare labels where they are ranked: rank(..., columns=labels)"
+        )
+    if ids.shape != (n,) or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"columns have shape {ids.shape} and dtype {ids.dtype}; give the id of the entity of "
+            f"each of the {n} rows of entities"
+        )
+    wrong = np.flatnonzero((ids < 0) | (ids >= n))
+    if len(wrong):
+        raise InputError(f"columns hold {ids[wrong[0]]}, which is not an id below {n}")
+    counts = np.bincount(ids, minlength=n)
+    if counts.max(initial=1) > 1:
+        twice, missing = np.flatnonzero(counts > 1)[0], np.flatnonzero(counts == 0)[0]
+        raise InputError(
+            f"columns hold {twice} twice and {missing} not at all; every entity has one row"
+        )
+    return np.argsort(ids)
+
+
 def _vectors(name: str, array: Any, ndim: int) -> Array:
-    values = as_array(array, name)
+    values = as_array(to_host(array), name)
     if values.ndim != ndim or values.dtype.name not in ("float16", "float32", "float64"):
         raise InputError(
             f"{name} has shape {values.shape} and dtype {values.dtype}; "

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 from kgtrec.errors import InputError
 from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import CalledSource, JoinedSource, MatrixSource, Source, StreamSource
+from kgtrec.scores.sources import (
+    CalledSource,
+    DeviceSource,
+    JoinedSource,
+    MatrixSource,
+    Source,
+    StreamSource,
+)
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -43,6 +51,8 @@ def as_source(
         return load_scores(scores)
     if isinstance(scores, Mapping):
         return _join_sides(scores, questions)
+    if on_device(scores):
+        return DeviceSource(scores.detach())
     if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
         return MatrixSource(as_array(scores))
     if callable(scores):
@@ -58,6 +68,10 @@ def as_source(
     )
 
 
+def _matrix(scores: Any) -> MatrixSource | DeviceSource:
+    return DeviceSource(scores.detach()) if on_device(scores) else MatrixSource(as_array(scores))
+
+
 def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     """Matrices of one row per triple for each side that is asked."""
     asked = ("head", "tail") if questions.sides == "both" else (questions.sides,)
@@ -65,7 +79,7 @@ def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
         raise InputError(
             f"a mapping of scores has the keys {list(scores)}; these questions need {list(asked)}"
         )
-    parts = {side: MatrixSource(as_array(scores[side])) for side in asked}
+    parts = {side: _matrix(scores[side]) for side in asked}
     wanted = len(questions.triples)
     if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):
         return JoinedSource(list(parts.values()))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError
-from kgtrec.scores.arrays import as_array
+from kgtrec.scores.devices import as_block
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CalledSource",
+    "DeviceSource",
     "JoinedSource",
     "MatrixSource",
     "SelectedSource",
@@ -81,10 +82,34 @@ class MatrixSource:
         self.watch.check()
 
 
+class DeviceSource:
+    """One matrix on a device, or some of its rows; its blocks are tensors there."""
+
+    def __init__(self, matrix: Any, rows: npt.NDArray[np.int64] | None = None) -> None:
+        if matrix.ndim != 2:
+            raise InputError(
+                f"scores have shape {tuple(matrix.shape)}; "
+                "they must be two-dimensional: a row per question, a column per entity"
+            )
+        self.matrix, self.rows, self.place = matrix, rows, ""
+        self.n_rows: int | None = len(matrix) if rows is None else len(rows)
+
+    def blocks(self) -> Iterator[Any]:
+        total = len(self.matrix) if self.rows is None else len(self.rows)
+        row_bytes = max(1, self.matrix.shape[1] * self.matrix.element_size())
+        height = max(1, BLOCK_BYTES // row_bytes)
+        for start in range(0, total, height):
+            rows: Any = slice(start, start + height)
+            yield self.matrix[rows if self.rows is None else self.rows[rows].tolist()]
+
+    def check(self) -> None:
+        """There is no file."""
+
+
 class JoinedSource:
     """Several sources of known length, one after another."""
 
-    def __init__(self, parts: list[MatrixSource]) -> None:
+    def __init__(self, parts: list[MatrixSource | DeviceSource]) -> None:
         self.parts, self.place = parts, ""
         self.n_rows: int | None = sum(len(part.matrix) for part in parts)
 
@@ -106,6 +131,11 @@ class SelectedSource:
 
     def __init__(self, source: MatrixSource | JoinedSource, rows: npt.NDArray[np.int64]) -> None:
         parts = source.parts if isinstance(source, JoinedSource) else [source]
+        if not all(isinstance(part, MatrixSource) for part in parts):
+            raise InputError(
+                "rows of both sides' matrices are chosen on the host; hand over one matrix, or "
+                "those of the evaluated triples alone, or move them with .cpu()"
+            )
         self.parts, self.rows, self.place = parts, rows, source.place
         self.n_rows: int | None = len(rows)
 
@@ -146,7 +176,7 @@ class StreamSource:
 
     def blocks(self) -> Iterator[Array]:
         for number, chunk in enumerate(self.chunks):
-            yield as_array(chunk, f"scores, chunk {number}")
+            yield as_block(chunk, f"scores, chunk {number}")
 
     def check(self) -> None:
         """There is no file."""
@@ -161,10 +191,10 @@ class CalledSource:
 
     def blocks(self) -> Iterator[Array]:
         for batch in self.batches:
-            block = as_array(self.score(batch), "scores of the callable")
+            block = as_block(self.score(batch), "scores of the callable")
             if block.ndim != 2 or len(block) != len(batch):
                 raise InputError(
-                    f"the callable returned shape {block.shape} for {batch}; "
+                    f"the callable returned shape {tuple(block.shape)} for {batch}; "
                     f"it must return ({len(batch)}, entities)"
                 )
             yield block
@@ -177,6 +207,8 @@ def selected(source: Source | Factors, rows: npt.NDArray[np.int64]) -> Source | 
     """Some rows of a source that has them at hand; any other source as it is."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
+    if isinstance(source, DeviceSource):
+        return DeviceSource(source.matrix, rows)
     if isinstance(source, (MatrixSource, JoinedSource)):
         return SelectedSource(source, rows)
     return source

@@ -119,7 +119,7 @@ def test_spoilt_compressed_models(home: Path, at: float) -> None:
 def test_shards_whose_hash_is_right(home: Path, name: str, change) -> None:
     from dataclasses import replace
 
-    from kgtrec.cluster.part_file import read_about, read_parts, write_parts
+    from kgtrec.ranking.part_file import read_about, read_parts, write_parts
 
     path = "shards/shard-1-of-2.arrow"
     about, (part,) = read_about(path), read_parts(path)

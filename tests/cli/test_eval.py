@@ -97,8 +97,8 @@ def test_per_query_lines_then_summary_in_table_order(invoke: Invoke, files) -> N
         + line("P_2", "all", "0.5000") + line("map_cut_20", "all", "0.6250")
     )  # fmt: skip
     assert result.stderr == (
-        "kgtrec eval: 1 of 3 queries of the qrels are not in the run; they are left out\n"
-        "kgtrec eval: 1 of 3 queries of the run are not in the qrels; they are left out\n"
+        "kgtrec: 1 of 3 queries of the qrels are not in the run; they are left out\n"
+        "kgtrec: 1 of 3 queries of the run are not in the qrels; they are left out\n"
     )
 
 
@@ -490,7 +490,7 @@ def test_a_reference_of_nothing_but_nan(invoke: Invoke, tmp_path: Path, files) -
     [
         ("10 map 0.5\n", ":1: ", "3 columns"),
         ("10 map 0.5 1 x\n", ":1: ", "5 columns"),
-        ("9 map 1 1\n\n10 map 0.5 1\n", ":2: ", "blank line"),
+        ("9 map 1 1\n\n10 map 0.5 1\n", ":2: ", "empty line"),
         ("9 map 1 1\n10 map abc 1\n", ":2: ", "'abc'"),
         ("9 map 1 nano\n", ":1: ", "'nano'"),
         ("9 map inf 1\n", ":1: ", "'inf'"),

@@ -76,7 +76,7 @@ def test_ties_by_hand(invoke: Invoke, files, ties: str, values: dict[str, str]) 
     assert (code, out) == (0, "".join(line("map", v, query) for query, v in values.items()))
     what = {"expected": "the mean", "min": "the least", "max": "the greatest"}[ties]
     assert err.startswith(
-        "kgtrec eval: 2 of 3 queries have ties that could change the asked measures; printed is "
+        "kgtrec: 2 of 3 queries have ties that could change the asked measures; printed is "
     )
     assert what in err
 
@@ -86,7 +86,7 @@ def test_ties_are_counted_where_they_can_change_what_is_asked(invoke: Invoke, fi
         return invoke(*words, *files)[2]
 
     expected = (
-        "kgtrec eval: {} of 3 queries have ties that could change the asked measures; "
+        "kgtrec: {} of 3 queries have ties that could change the asked measures; "
         "--ties expected averages over their orders\n"
     )
     assert said("-m", "map") == expected.format(2)
@@ -236,9 +236,9 @@ def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
         + line("kg_amr_low", "0.3529") + line("kg_amr_high", "0.6275")  # over 5.1
     ))  # fmt: skip
     assert err == (
-        "kgtrec eval: kg_ measures are of ranks as listed: other answers in the qrels do not "
+        "kgtrec: kg_ measures are of ranks as listed: other answers in the qrels do not "
         "count, but what other splits know does, unless the run was filtered when it was made\n"
-        "kgtrec eval: 1 of 5 answers are not in the run; low and high bound the metrics for every "
+        "kgtrec: 1 of 5 answers are not in the run; low and high bound the metrics for every "
         "rank that they may have\n"
     )
 

@@ -21,10 +21,10 @@ import pytest
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster import content_hash
-from kgtrec.cluster.part_file import read_about, read_parts, write_parts
 from kgtrec.cluster.shards.merge import shard_name
 from kgtrec.cluster.shards.shard import parse_shard, rank_shard
 from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.ranking.part_file import read_about, read_parts, write_parts
 
 COMMAND = [sys.executable, "-m", "kgtrec"]
 N = 60  # entities

@@ -373,7 +373,7 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
     """A shard whose hash is right, and whose content is not."""
     from dataclasses import replace
 
-    from kgtrec.cluster.part_file import read_about, read_parts, write_parts
+    from kgtrec.ranking.part_file import read_about, read_parts, write_parts
     from kgtrec.ranking.partial import Task
 
     about, parts = read_about(path), list(read_parts(path))

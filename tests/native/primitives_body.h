@@ -165,6 +165,32 @@ static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_
     free(out);
 }
 
+/* Columns that lie apart or in reverse, to rows that lie apart. */
+static void FN(check_transpose)(const kgt_kernel *kernel, size_t rows, size_t n, bool reversed) {
+    const size_t step = rows + 3, out_stride = n + 2, size = (rows - 1) * out_stride + n;
+    T *memory, *x = FN(filled)((n - 1) * step + rows, rows % 3, EDGES, &memory);
+    T *out = exact(size, sizeof(T)), *due = exact(size, sizeof(T));
+    for (size_t i = 0; i < size; i++) out[i] = due[i] = 12345; /* gaps are left alone */
+    const ptrdiff_t stride = reversed ? -(ptrdiff_t)step : (ptrdiff_t)step;
+    const T *first = reversed ? x + (n - 1) * step : x;
+    kernel->OPS.transpose(first, stride, rows, n, out, out_stride);
+    kgt_kernel_scalar.OPS.transpose(first, stride, rows, n, due, out_stride);
+    FN(expect_same)(out, due, size, NAME("transpose"), rows);
+    for (size_t i = 0; i < rows; i++)
+        FN(expect_same)(due + i * out_stride + n - 1, first + (ptrdiff_t)(n - 1) * stride + i, 1,
+                        NAME("transpose"), rows);
+    free(memory);
+    free(out);
+    free(due);
+}
+
+static void FN(check_transposes)(const kgt_kernel *kernel) {
+    static const size_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 67};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++)
+            FN(check_transpose)(kernel, sizes[i], sizes[j], (i + j) % 2);
+}
+
 static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {
     for (int mix = 0; mix < N_MIXES; mix++) {
         T *memory, *x = FN(filled)(n, (n + (size_t)mix) % 4, mix, &memory);

@@ -17,10 +17,10 @@
 #include "native.h"
 
 static const char *const WRONGS[] = {
-    "count_end",  "count_ties", "count_nan", "compress", "select",   "fold_low",
-    "fold_twice", "fold_nan",   "tile",      "tile_l1",  "norms",    "pair",
-    "pair_l1",    "widen_f16",  "count_f16", "maxima",   "rows",     "factors",
-    "overread",   "files",      "sort_keys", "product",  "residual", "bound",
+    "count_end", "count_ties", "count_nan", "compress", "select",    "fold_low", "fold_twice",
+    "fold_nan",  "tile",       "tile_l1",   "norms",    "pair",      "pair_l1",  "widen_f16",
+    "count_f16", "maxima",     "rows",      "factors",  "overread",  "files",    "lines",
+    "sort_keys", "product",    "residual",  "bound",    "transpose",
 };
 
 const char *spoilt = "";
@@ -150,6 +150,23 @@ static void check_16(const kgt_kernel *kernel, size_t n, size_t shift) {
     free(wide);
 }
 
+typedef void (*transpose_16)(const uint16_t *, ptrdiff_t, size_t, size_t, float *, size_t);
+
+/* Every half there is, widened on the way, as columns of `rows` to rows. */
+static void check_transpose_16(transpose_16 transpose, transpose_16 scalar, size_t rows,
+                               const char *what) {
+    const size_t n = (1u << 16) / rows;
+    uint16_t *x = exact(n * rows, sizeof *x);
+    float *out = exact(n * rows, sizeof *out), *due = exact(n * rows, sizeof *due);
+    for (size_t i = 0; i < n * rows; i++) x[i] = (uint16_t)i;
+    transpose(x, (ptrdiff_t)rows, rows, n, out, n);
+    scalar(x, (ptrdiff_t)rows, rows, n, due, n);
+    expect_same_f32(out, due, n * rows, what, rows);
+    free(x);
+    free(out);
+    free(due);
+}
+
 static count_16 honest_count_f16;
 
 /* A NaN is not noticed. */
@@ -205,6 +222,14 @@ static void check_primitives(const kgt_kernel *kernel) {
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         check_dimension_f32(kernel, dims[i]);
         check_dimension_f64(kernel, dims[i]);
+    }
+    check_transposes_f32(kernel);
+    check_transposes_f64(kernel);
+    for (size_t rows = 1; rows <= 64; rows += 9) {
+        check_transpose_16(kernel->transpose_f16, kgt_kernel_scalar.transpose_f16, rows,
+                           "transpose_f16");
+        check_transpose_16(kernel->transpose_bf16, kgt_kernel_scalar.transpose_bf16, rows,
+                           "transpose_bf16");
     }
     if (kernel->f32.count != kgt_kernel_scalar.f32.count) {
         check_many_counts_f32(kernel);

@@ -91,7 +91,33 @@ static void check_fault(const char *text, kgt_trec_kind kind, kgt_fault_kind due
     file_close(&read);
 }
 
+/* Lines into memory of exactly the room that is asked for. */
+static void check_write(void) {
+    static const int64_t offsets[] = {0, 0, 3, 4}, spans[] = {0, 1, 3, 4}, document[] = {2, 0, 1};
+    static const float singles[] = {-1.5e-30f, 0.1f, 1e9f};
+    static const double doubles[] = {-2.2250738585072014e-308, 1.0 / 3, 123456.75};
+    static const char *const due[] = {
+        "bc Q0 d 2 -1.5e-30 t\nbc Q0 a 3 0.1 t\n"
+        "d Q0 bc 1 1000000000 t\n",
+        "bc Q0 d 2 -2.2250738585072014e-308 t\n"
+        "bc Q0 a 3 0.3333333333333333 t\nd Q0 bc 1 123456.75 t\n"};
+    const kgt_names names = {"abcd", spans};
+    const kgt_run_lines run = {names, names, 3, offsets, "t", 1};
+    for (int i = 0; i < 2; i++) {
+        const kgt_run_block block = {1, 3, document, i == 0 ? singles : NULL,
+                                     i == 1 ? doubles : NULL};
+        int64_t room = kgt_trec_run_room(&run, &block);
+        char *out = exact((size_t)room, 1);
+        int64_t size = kgt_trec_write_run(&run, &block, out);
+        if (spoils("lines")) out[size - 2]++;
+        expect(size == (int64_t)strlen(due[i]) && memcmp(out, due[i], (size_t)size) == 0,
+               "kgt_trec_write_run", "%.*s", (int)size, out);
+        free(out);
+    }
+}
+
 void check_files(void) {
+    check_write();
     for (int64_t step = 1; step < 4; step++) check_lists(step);
     check_fault("q 0 d 1 1 t\n", KGT_RUN, KGT_NO_FAULT, 0);
     check_fault("q 0 d 1 1\n", KGT_RUN, KGT_COLUMNS, 1);

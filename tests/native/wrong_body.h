@@ -35,6 +35,12 @@ static size_t FN(wrong_fold)(const T *x, size_t n, size_t group, T *out) {
     return folded;
 }
 
+static void FN(wrong_transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
+                                size_t out_stride) {
+    FN(honest).OPS.transpose(x, stride, rows, n, out, out_stride);
+    if (rows > 1 && n > 1) out[1] = out[out_stride]; /* two that were not exchanged */
+}
+
 /* Not fused, so rounded once more. */
 static void FN(wrong_tile)(const T *queries, const T *panel, size_t dim, T *out, size_t stride) {
     for (size_t i = 0; i < KGT_STRIP; i++)
@@ -76,6 +82,7 @@ static void FN(spoil)(kgt_kernel *kernel) {
     if (spoils("select")) kernel->OPS.select = FN(wrong_select);
     if (spoils("fold_low") || spoils("fold_twice") || spoils("fold_nan"))
         kernel->OPS.fold = FN(wrong_fold);
+    if (spoils("transpose")) kernel->OPS.transpose = FN(wrong_transpose);
     if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
     if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);
     if (spoils("norms")) kernel->OPS.norms = FN(wrong_norms);

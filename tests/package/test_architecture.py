@@ -39,6 +39,7 @@ LAYERS = (
     "study",
     "plots",
     "cluster",
+    "integrations",
     "demo",
     "guides",
     "cli",
@@ -50,6 +51,8 @@ NATIVE = (
 )  # fmt: skip
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
+LIBRARIES = {"lightning", "ogb", "pykeen", "pytorch_lightning", "safetensors", "torch",
+             "torch_geometric", "torchkge", "torchmetrics"}  # fmt: skip
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
 
@@ -123,6 +126,10 @@ def complaints(module: str, found: Import) -> Iterator[str]:
     top = found.module.partition(".")[0]
     if top in HEAVY and found.at_load:
         yield f"imports {top} when it is loaded; do so in the function that needs it"
+    if top in LIBRARIES and own != "integrations":
+        yield f"imports {top}, which belongs to the integrations"
+    if target == "integrations" and own != "integrations":
+        yield "imports an integration, which nobody does but users"
     if top == "click" and own != "cli":
         yield "imports click, which belongs to the command line"
     if top in UNSAFE:
@@ -301,9 +308,12 @@ OWN = {
     "trec_file.h": {"trec_fields.h", "trec.h"},
     "trec_file.c": {"trec_file.h", "trec_decimal.h"},
     "trec_list.c": {"trec_file.h"},
+    "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
+    "trec_write.c": {"trec.h", "trec_decimal.h"},
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
-    f"isa_{part}_body.h" for part in ("scalar", "count", "fold", "order", "sift", "tile")
+    f"isa_{part}_body.h"
+    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")

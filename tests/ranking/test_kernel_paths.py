@@ -162,6 +162,7 @@ def test_strided_rows(length, dtype, path):
     rng = np.random.default_rng(length)
     wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
     for view in (
+        np.asfortranarray(wide[::3, 1 : length + 1]),
         wide[::3, 1 : length + 1],
         wide[1::3, 1::2],
         wide[::-3, :length],
@@ -171,6 +172,38 @@ def test_strided_rows(length, dtype, path):
         ranks, _ = kgtrec.rank(view, questions, run_depth=3)
         for name, column in due.items():
             assert np.array_equal(getattr(ranks, name), column), name
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [1, 3, 16, 17, 130, 4097, 9001])
+def test_columns_in_memory(length, dtype, path):
+    """Column-major scores are transposed in bands, ranges of entities and both directions."""
+    triples = np.array([(e % length, e // length, (7 * e) % length) for e in range(131)])
+    graph = kgtrec.Graph.from_arrays(
+        test=triples, train=triples[:40] * (1, 1, 0), n_entities=length, n_relations=131
+    )
+    questions = graph.questions(sides="tail")
+    rng = np.random.default_rng(length)
+    rows = rng.integers(0, 9, (len(questions), length)).astype(dtype)
+    rows[rng.random(rows.shape) < 0.01] = np.nan
+    wider = rng.permutation(np.vstack([rows, rows]))
+    wider[3 : 3 + len(rows)] = rows
+    due = {
+        sign: kgtrec.rank(rows, questions, 9, nan="worst", higher_is_better=sign)
+        for sign in (True, False)
+    }
+    for view in (
+        np.asfortranarray(rows),
+        np.asfortranarray(wider)[3 : 3 + len(rows)],
+        np.asfortranarray(rows[:, ::-1])[:, ::-1],
+    ):
+        for sign, (ranks, run) in due.items():
+            again, run_again = kgtrec.rank(view, questions, 9, nan="worst", higher_is_better=sign)
+            for name in ("greater", "equal", "tied_ahead", "macro_greater", "macro_tied_ahead"):
+                assert np.array_equal(getattr(again, name), getattr(ranks, name)), name
+            assert np.array_equal(run_again.documents, run.documents)
+            assert np.array_equal(run_again.scores, run.scores)
+            assert again.manifest["scores"]["nan_count"] == ranks.manifest["scores"]["nan_count"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import math
 from pathlib import Path
@@ -268,11 +269,15 @@ def test_bad_files_of_labels(
     with pytest.raises(FileError, match=hint) as caught:
         named.slice("label", labels=path)
     assert caught.value.line == line
+    packed = tmp_path / "labels.tsv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(FileError, match=hint):
+        named.slice("label", labels=packed)
 
 
 def test_labels_that_cannot_be_used(named: Result, tmp_path: Path) -> None:
-    for path in (tmp_path / "none.tsv", tmp_path):
-        with pytest.raises(FileError, match="cannot be read"):
+    for path, said in ((tmp_path / "none.tsv", "no such file"), (tmp_path, "a folder, not a file")):
+        with pytest.raises(FileError, match=said):
             named.slice("label", labels=path)
     with pytest.raises(InputError, match="3 labels for a split of at least 4"):
         named.slice("label", labels=["a"] * 3)

@@ -8,9 +8,11 @@ import re
 import struct
 from fractions import Fraction
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from checkout import ROOT
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trec_text_oracle import number
 
@@ -179,3 +181,117 @@ def test_the_decimal_point_is_a_point_in_every_locale():
         assert read(b"1,5e-310") is None
     finally:
         locale.setlocale(locale.LC_NUMERIC, before)
+
+
+# ---- written ----
+
+
+def written(values: np.ndarray) -> list[str]:
+    """Scores as a run file has them."""
+    n = len(values)
+    names = np.frombuffer(b"qd", np.uint8), np.array([0, 1], np.int64)
+    lines = _core.RunLines(names, names, np.array([0, n], np.int64), b"t")
+    text = bytes(lines.text(0, np.zeros(n, np.int64), values)).decode()
+    return [line.split(" ")[4] for line in text.splitlines()]
+
+
+def notation(negative: bool, digits: str, exponent: int) -> str:
+    """Digits, of which the first weighs 10^exponent, as they stand in files."""
+    sign = "-" * negative
+    if not -6 <= exponent < 10:
+        point = "." if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{point}{digits[1:]}e{exponent:+d}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+    digits = digits.ljust(exponent + 1, "0")
+    whole, rest = digits[: exponent + 1], digits[exponent + 1 :]
+    return f"{sign}{whole}{'.' if rest else ''}{rest}"
+
+
+def shortest(value: np.floating) -> str:
+    """By trial: of the fewest digits that are read back as the same number, the nearest."""
+    if not np.isfinite(value):
+        return str(float(value))
+    negative, size = bool(np.signbit(value)), abs(value)
+    if size == 0:
+        return "-0" if negative else "0"
+    exact = Fraction(float(size))
+    exponent = math.floor(math.log10(exact.numerator) - math.log10(exact.denominator))
+    exponent += (exact >= Fraction(10) ** (exponent + 1)) - (exact < Fraction(10) ** exponent)
+    for n in range(1, 18):
+        unit = Fraction(10) ** (exponent - n + 1)
+        below = math.floor(exact / unit)
+        found = [d for d in (below, below + 1) if is_read_as(d * unit, size)]
+        if found:
+            best = min(found, key=lambda d: (abs(d * unit - exact), d % 2))
+            digits = str(best)
+            return notation(negative, digits.rstrip("0"), exponent + len(digits) - n)
+    raise AssertionError(value)
+
+
+def is_read_as(number: Fraction, value: np.floating) -> bool:
+    """Whether a number lies nearest to this positive value; half-way if its last bit is 0."""
+    kind = type(value)
+    exact, below = Fraction(float(value)), Fraction(float(np.nextafter(value, kind(0))))
+    largest = value == np.finfo(kind).max
+    above = 2 * exact - below if largest else Fraction(float(np.nextafter(value, kind(np.inf))))
+    even = value.tobytes()[0] % 2 == 0
+    low, high = (below + exact) / 2, (exact + above) / 2
+    return low < number < high or (even and number in (low, high))
+
+
+ODD_ONES = [0.0, -0.0, 1e-7, 1e-6, 9.999999e-7, 9999999999.0, 1e10, 123456.75, 0.1, 5e-324, 1e-45]
+ODD_ONES += [2.0**e for e in (-149, -126, -44, -20, 0, 23, 24, 53, 54, 89, 127)]
+ODD_ONES += [1.7976931348623157e308, 2.2250738585072014e-308, 1e22, 1e23, 9007199254740993.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(deadline=None)
+@given(data=st.data())
+def test_what_is_written_is_the_shortest_and_nearest(dtype, data) -> None:
+    width = 8 * np.dtype(dtype).itemsize
+    anything = st.floats(width=width, allow_nan=False)
+    steps = st.integers(-2, 2)
+    with np.errstate(over="ignore", under="ignore"):
+        odd = st.sampled_from(np.array(ODD_ONES).astype(dtype))
+    drawn = data.draw(st.lists(anything.map(dtype) | odd, min_size=1, max_size=20))
+    near = data.draw(steps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.array(drawn, dtype)
+        for _ in range(abs(near)):
+            values = np.nextafter(values, dtype(math.copysign(math.inf, near)))
+    assert written(values) == [shortest(value) for value in values]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_written_as_pyarrow_writes_them(dtype) -> None:
+    """Millions of bit patterns; runs were written by pyarrow's cast before."""
+    kind = np.uint32 if dtype is np.float32 else np.uint64
+    rng = np.random.default_rng(3)
+    patterns = rng.integers(0, np.iinfo(kind).max, 1_000_000, kind, endpoint=True)
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    tens = np.array([float(f"1e{i}") for i in range(-323, 309)])
+    with np.errstate(over="ignore", under="ignore"):
+        edges = np.concatenate([powers, tens, powers[1:] * (1 - 2**-53)]).astype(dtype)
+    halves = np.arange(200_000) / 8
+    for values in (patterns.view(dtype), edges, -halves.astype(dtype)):
+        assert written(values) == pa.array(values).cast(pa.string()).to_pylist()
+
+
+def test_lines_that_c_could_not_survive_are_refused() -> None:
+    names = np.frombuffer(b"qd", np.uint8), np.array([0, 1], np.int64)
+    two = np.array([0, 2], np.int64)
+    scores, documents = np.zeros(2), np.zeros(2, np.int64)
+    lines = _core.RunLines(names, names, two, b"t")
+    for first, ids, values in [
+        (1, documents, scores), (-1, documents, scores), (0, documents + 1, scores),
+        (0, documents - 1, scores), (0, documents, scores[:1]),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=r"lines|documents|scores"):
+            lines.text(first, ids, values)
+    for offsets in (two + 1, two[::-1].copy(), np.array([0, 1, 2], np.int64), two[:0]):
+        with pytest.raises(ValueError, match=r"offsets|lines"):
+            _core.RunLines(names, names, offsets, b"t")
+    for spans in ([0, 3], [-1, 1], [1, 0]):
+        with pytest.raises(ValueError, match="ascending offsets"):
+            _core.RunLines((names[0], np.array(spans, np.int64)), names, two, b"t")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -210,13 +211,51 @@ def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
 
 def test_ties_go_by_name_and_are_said(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, "g a 1, g b 0", "a", "b", score=1.0)
-    note = "kgtrec eval: 1 of 1 queries have ties that could change the asked measures\n"
+    note = "kgtrec: 1 of 1 queries have ties that could change the asked measures\n"
     for form, measure, value in (
         ("qrels_prefs", "prefs_simp", "1.0000"), ("qrels_jg", "map_avgjg", "0.5000")
     ):  # fmt: skip
         assert evaluated("-R", form, "-m", measure, qrels, run) == (
             0, f"{measure:<22}\tall\t{value}\n", note
         )  # fmt: skip
+
+
+def test_ties_that_both_orders_by_name_hide_are_said_too(tmp_path: Path) -> None:
+    """The relevant one of three stands second either way, and could stand first."""
+    qrels, run = files(tmp_path, "g a 0, g b 1, g c 0", "a", "b", "c", score=1.0)
+    for form, measure in (("qrels_prefs", "prefs_simp"), ("qrels_jg", "map_avgjg")):
+        code, printed, said = evaluated("-R", form, "-m", measure, qrels, run)
+        assert (code, printed) == (0, f"{measure:<22}\tall\t0.5000\n")
+        assert "1 of 1 queries have ties that could change the asked measures" in said
+    # All three at one level: no order changes anything.
+    qrels.write_text("q g a 1\nq g b 1\nq g c 1\n")
+    assert evaluated("-R", "qrels_jg", "-m", "map_avgjg", qrels, run)[2] == ""
+
+
+def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> None:
+    """All orders of the ties, by scores a little apart: nothing is said where none changes."""
+    rng = np.random.default_rng(8)
+    missed = said_of = 0
+    for _ in range(60):
+        form = ("qrels_prefs", "qrels_jg")[rng.integers(2)]
+        n = int(rng.integers(2, 5))
+        lines = [("q", "g0", "", DOCS[d], int(rng.integers(0, 3))) for d in range(n)]
+        ties = {DOCS[d]: float(rng.integers(0, 2)) for d in range(n)}
+        asked = ["all_prefs"] if form == "qrels_prefs" else ["qrels_jg"]
+        values = set()
+        for order in permutations(range(n)):
+            apart = {DOCS[d]: ties[DOCS[d]] + place / 100 for d, place in enumerate(order)}
+            qrels, run = write(tmp_path, form, lines, {"q": apart})
+            row = trec.evaluate(qrels, run, asked, qrels_format=form)["q"]
+            values.add(tuple(round(value, 9) for value in row.values()))
+        qrels, run = write(tmp_path, form, lines, {"q": ties})
+        measure = ("-m", asked[0])
+        said = "ties" in evaluated("-R", form, *measure, qrels, run)[2]
+        assert not said or len(values) > 1
+        missed += (len(values) > 1) and not said
+        said_of += said
+    assert said_of > 15
+    assert missed == 0
 
 
 def test_absent_queries_count_with_c(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels, decode_docno
 from kgtrec.trec import Run, read_qrels, read_run, write_qrels, write_questions
 from kgtrec.trec.files import lines as lines_module
+from kgtrec.trec.files import run_lines
 
 LABELS = ["b c", "", "\udcff%20", "é", "z", "b", "a", "\U0001f600", "\uffff", "10", "9"]
 LABELS.remove("")
@@ -95,9 +97,45 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(1)
     run = make_run([rng.random(n) for n in (4, 0, 10, 1, 10)], LABELS, np.float64)
     run.write(tmp_path / "whole")
-    monkeypatch.setattr(lines_module, "LINES_AT_A_TIME", 3)
-    run.write(tmp_path / "pieces")
-    assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(lines_module, "LINES_AT_A_TIME", 3)
+        monkeypatch.setattr(run_lines, "available_cores", lambda threads=threads: threads)
+        run.write(tmp_path / "pieces")
+        assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("codec", [None, "gzip", "zstd"])
+def test_many_lines_as_plain_python_writes_them(tmp_path: Path, monkeypatch, dtype, codec) -> None:
+    """Many more than at a time; empty queries, long ranks, names of many lengths."""
+    monkeypatch.setattr(lines_module, "LINES_AT_A_TIME", 5_000)
+    rng = np.random.default_rng(2)
+    sizes = [0, 15_000, 0, 0, 1, 12_000, 3_000, 0]
+    scores = np.concatenate([-np.sort(-rng.normal(0, 100, n)) for n in sizes]).astype(dtype)
+    labels = [f"{i}-" + "x" * int(n) for i, n in enumerate(rng.integers(0, 40, 1_000))]
+    documents = rng.integers(0, len(labels), len(scores), dtype=np.int32)
+    queries = [f"{'q' * i}{i}" for i in range(len(sizes))]
+    offsets = np.cumsum([0, *sizes])
+    run = Run(queries, offsets, documents, scores, Labels.from_strings(labels), max(sizes))
+    path = tmp_path / {None: "x", "gzip": "x.gz", "zstd": "x.zst"}[codec]
+    run.write(path, tag="some-system")
+    digits = [np.format_float_positional(score, trim="-") for score in scores]
+    owners = [(query, rank) for query, n in zip(queries, sizes, strict=True) for rank in range(n)]
+    due = [
+        f"{query} Q0 {labels[document]} {rank + 1} {score} some-system"
+        for (query, rank), document, score in zip(owners, documents, digits, strict=True)
+    ]
+    raw = path.read_bytes()
+    if codec:
+        raw = pa.CompressedInputStream(pa.BufferReader(raw), codec).read()
+    assert raw.decode().splitlines() == due
+
+
+def test_a_disk_that_fills_up_while_lines_are_formatted(monkeypatch) -> None:
+    run = make_run([np.arange(float(len(LABELS)))] * 50, LABELS, np.float64)
+    monkeypatch.setattr(lines_module, "LINES_AT_A_TIME", 8)
+    with pytest.raises(FileError, match="the disk is full"):
+        run.write("/dev/full")
 
 
 def test_cut_keeps_the_best_of_every_question() -> None:

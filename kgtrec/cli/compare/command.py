@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--draws", type=click.IntRange(100), default=5_000, show_default=True,
     help="Bootstrap samples of the questions, for intervals.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@shared.seed("Of the random numbers.")
 @click.option(
     "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
     show_default=True, help="p below which a difference is significant.",
@@ -109,20 +112,17 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--ratios", metavar="FILE",
     help="Instead: micro metrics of all systems at the relation ratios of other triples (TSV).",
 )  # fmt: skip
-@click.option(
-    "--graph", metavar="DIR",
-    help="With --reuse and --depths: the graph of the pool; with --by: that of the ranks.",
-)  # fmt: skip
+@shared.graph("With --reuse and --depths: the graph of the pool; with --by: that of the ranks.")
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
+@shared.form(
+    *FORMATS,
+    text="latex marks what each system significantly beats; csv and tsv have the pairs; json has "
     "it all.",
-)  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+)
+@shared.PLOT
 @click.option(
     "--plot-pairs", metavar="FILE", help="Draw which pairs differ, and how much, as a matrix."
 )
@@ -160,29 +160,28 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
     _check_options(given, figures, len(files) < 3)
     _check_figures(files, given, figures)
-    _keep_blas_single()
-    from kgtrec.cli.compare.report import Request
+    keep_blas_single()
+    from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
     of_ranks: tuple[str, ...] = OF_RANKS[:1] if given["ratios"] else OF_RANKS
     if given["stability"] or given["discriminative"]:
         of_ranks = ()
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
-    request = Request(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    request = CompareOptions(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
     _show(make_report(request), form, figures)
 
 
 def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
-    for note in report.notes:
-        click.echo(f"kgtrec: {note}".encode("utf-8", "surrogateescape"), err=True)
-    text = report.rendered(form)
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    for text in report.notes:
+        note(text)
+    echo(report.rendered(form))
     for kind, path in figures.items():
         if path is not None:
             from kgtrec.plots.style import save
 
             save(report.figure(kind), path)
-            click.echo(f"kgtrec: figure written to {path}", err=True)
+            note(f"figure written to {path}")
 
 
 def _check_figures(
@@ -312,9 +311,3 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
                     f"{file!r} is not a file of ranks, as `kgtrec rank -o` writes them; if it is a "
                     "TREC run, add --qrels QRELS"
                 )
-
-
-def _keep_blas_single() -> None:
-    # Products here are small, and the threads are ours: those of the BLAS would be in their way.
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")

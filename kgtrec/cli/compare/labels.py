@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.table import Cell, Table
-from kgtrec.cli.compare.report import Report, Request, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["against", "depths", "reuse"]
 
 
-def against(request: Request, other: str) -> Report:
+def against(request: CompareOptions, other: str) -> Report:
     """Do other labels rank the systems alike?"""
     from kgtrec.study.comparison.rank_correlation import correlation_table
     from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples
@@ -54,7 +54,7 @@ def against(request: Request, other: str) -> Report:
                   figures={"": ("rankings", "bump_chart", found)})  # fmt: skip
 
 
-def _names(request: Request, other: str) -> tuple[str, str]:
+def _names(request: CompareOptions, other: str) -> tuple[str, str]:
     """What the two sets of labels are called."""
     if request.qrels is not None:
         ours = request.qrels
@@ -65,7 +65,7 @@ def _names(request: Request, other: str) -> tuple[str, str]:
 
 
 def _two_sets(
-    request: Request, other: str
+    request: CompareOptions, other: str
 ) -> tuple[tuple[list[Samples], list[Samples]], list[str]]:
     """Samples by both sets of labels, and notes."""
     if request.qrels is not None:
@@ -117,7 +117,7 @@ def _values(measures: list[str], found: list[Rankings]) -> Table:
     return Table(("measure", *tables[0].titles), keys, (0, *tables[0].digits), rows, 2)
 
 
-def _pool(request: Request, path: str) -> Pool:
+def _pool(request: CompareOptions, path: str) -> Pool:
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.pool_file import read_pool
 
@@ -126,7 +126,7 @@ def _pool(request: Request, path: str) -> Pool:
     return pool
 
 
-def reuse(request: Request, path: str) -> Report:
+def reuse(request: CompareOptions, path: str) -> Report:
     """What does a system lose if the pool was made without it?"""
     from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
     from kgtrec.trec import read_qrels, read_run
@@ -145,7 +145,7 @@ def reuse(request: Request, path: str) -> Report:
     return Report(parts, data, by_measure(tables), figures={"": ("compare", "left_out", found)})
 
 
-def depths(request: Request, path: str) -> Report:
+def depths(request: CompareOptions, path: str) -> Report:
     """How does the ranking change as the pool grows deeper?"""
     from kgtrec.study.pooling.depths import curves_of_runs, depths_of
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from kgtrec.study.comparison.samples import Samples
 
-__all__ = ["Report", "Request", "by_measure", "missing_notes", "short_key"]
+__all__ = ["CompareOptions", "Report", "by_measure", "missing_notes", "short_key"]
 
 
 @dataclass(frozen=True)
-class Request:
+class CompareOptions:
     """What was asked for, by the names of the options."""
 
     systems: Mapping[str, str]

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli.compare.labels import against, depths, reuse
-from kgtrec.cli.compare.report import Report, Request, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.comparison.stability import Sensitivity
 
-__all__ = ["Report", "Request", "make_report"]
+__all__ = ["CompareOptions", "Report", "make_report"]
 
 DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
                   "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
-def make_report(request: Request) -> Report:
+def make_report(request: CompareOptions) -> Report:
     """Read the files and make the report that is wished for."""
     if request.stability:
         return _stability(request)
@@ -46,13 +46,13 @@ def make_report(request: Request) -> Report:
     return _comparison(request)
 
 
-def _load(request: Request) -> dict[str, Ranks]:
+def _load(request: CompareOptions) -> dict[str, Ranks]:
     from kgtrec.ranking.ranks import Ranks
 
     return {name: Ranks.load(path) for name, path in request.systems.items()}
 
 
-def _samples(request: Request, keys: Sequence[str]) -> tuple[list[Samples], list[str]]:
+def _samples(request: CompareOptions, keys: Sequence[str]) -> tuple[list[Samples], list[str]]:
     from kgtrec.study.comparison.run_samples import samples_of_runs
     from kgtrec.study.comparison.samples import samples_of_ranks
 
@@ -67,7 +67,7 @@ def _samples(request: Request, keys: Sequence[str]) -> tuple[list[Samples], list
 # -- Values, intervals, pairs ------------------------------------------------------------------
 
 
-def _comparison(request: Request) -> Report:
+def _comparison(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.rank_correlation import correlation_table
     from kgtrec.study.comparison.report import compare
 
@@ -105,7 +105,7 @@ def _comparison(request: Request) -> Report:
     )  # fmt: skip
 
 
-def _heading(samples: Samples, request: Request) -> str:
+def _heading(samples: Samples, request: CompareOptions) -> str:
     what = f"{samples.name}: {len(samples):,} {samples.unit}"
     if samples.n_clusters != len(samples):
         what += f" of {samples.n_clusters:,} questions"
@@ -113,7 +113,7 @@ def _heading(samples: Samples, request: Request) -> str:
     return f"{what} · {better} is better · {request.confidence:.0%} intervals (drawn by question)"
 
 
-def _rankings(compared: Sequence[Comparison], request: Request) -> Rankings | None:
+def _rankings(compared: Sequence[Comparison], request: CompareOptions) -> Rankings | None:
     """The measures' rankings, if there is more than one and they are of three systems or more."""
     from kgtrec.study.comparison.rankings import rankings_of_samples
 
@@ -129,7 +129,7 @@ def _rankings(compared: Sequence[Comparison], request: Request) -> Rankings | No
 # -- Stability, discriminative power -------------------------------------------------------------
 
 
-def _stability(request: Request) -> Report:
+def _stability(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.stability import data_sensitivity
 
     found: Sensitivity = data_sensitivity(
@@ -159,7 +159,7 @@ def _stability(request: Request) -> Report:
                   figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
 
 
-def _by_parts(request: Request) -> Report:
+def _by_parts(request: CompareOptions) -> Report:
     from kgtrec.questions.api import read_graph
     from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
     from kgtrec.study.relation_shift import coverage_note, read_relation_counts
@@ -184,7 +184,7 @@ def _by_parts(request: Request) -> Report:
     return Report(parts, data, by_measure(tables), notes=notes)
 
 
-def _replicates(request: Request) -> Report:
+def _replicates(request: CompareOptions) -> Report:
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study.comparison.replicates import (
         compare_replicates,
@@ -233,7 +233,7 @@ def _replicates(request: Request) -> Report:
     return Report(parts, data, by_measure(values))
 
 
-def _reproduction(request: Request) -> Report:
+def _reproduction(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.reproduction import DEPTH, PERSISTENCE, reproduction_of
 
     found, missing = reproduction_of(request.qrels, request.systems, request.keys)
@@ -256,7 +256,7 @@ def _reproduction(request: Request) -> Report:
     return Report(parts, data, effects, notes=notes)
 
 
-def _discriminative(request: Request) -> Report:
+def _discriminative(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.discriminative_power import discriminate
 
     samples, notes = _samples(request, request.keys or DISCRIMINATIVE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec.cli._process import without_collector
+from kgtrec.cli._output import echo, note
+from kgtrec.cli._process import keep_blas_single, without_collector
 from kgtrec.cli.eval import options
 from kgtrec.errors import UsageError
 
@@ -71,7 +70,7 @@ def command(
     measure that is for other judgements than those of -R; 7 no query in both files.
     """
     with without_collector():
-        _load_numpy_alone()
+        keep_blas_single()
         _evaluate(qrels, runs, form, show_engines, given)
 
 
@@ -90,20 +89,9 @@ def _evaluate(
     _print(scored, request, form)
     for run in scored:
         start = f"{run.file}: " if len(runs) > 1 else ""
-        for note in _notes(run, request) + [_engines(run)] * engines:
-            _say(start + note)
+        for text in _notes(run, request) + [_engines(run)] * engines:
+            note(start + text)
     _say_ignored([name for name in request.measures or () if not name.startswith("kg_")])
-
-
-def _load_numpy_alone() -> None:
-    """Without the threads of its linear algebra, which cost more than reading a small run."""
-    name = "OPENBLAS_NUM_THREADS"
-    if name not in os.environ and "numpy" not in sys.modules:
-        os.environ[name] = "1"
-        try:
-            import numpy  # noqa: F401
-        finally:
-            del os.environ[name]
 
 
 def _print(scored: Sequence[Scored], request: Request, form: str) -> None:
@@ -120,8 +108,7 @@ def _print(scored: Sequence[Scored], request: Request, form: str) -> None:
         text = output.as_json(scored, request)
     else:
         text = output.rendered(output.as_table(scored, request), form)
-    # Bytes: an id may hold bytes that are no UTF-8, and they come out as they went in.
-    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
+    echo(text)
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
@@ -189,8 +176,4 @@ def _say_ignored(measures: Sequence[str]) -> None:
     from kgtrec.trec.measures.names import ignored_parameters
 
     for name in ignored_parameters(measures):
-        _say(f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count")
-
-
-def _say(note: str) -> None:
-    click.echo(f"kgtrec eval: {note}".encode("utf-8", "surrogateescape"), err=True)
+        note(f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._version import __version__
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,20 +101,6 @@ def _resampling(
     return Resampling(percent, 2000 if resamples is None else resamples, seed or 0)
 
 
-def of_trec_eval(function: Callable[..., None]) -> Callable[..., None]:
-    """Add trec_eval's options."""
-    for add in reversed(_TREC_EVAL):
-        function = add(function)
-    return function
-
-
-def beyond_trec_eval(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that trec_eval does not have."""
-    for add in reversed(_OWN):
-        function = add(function)
-    return function
-
-
 def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     """All of the help; or, with -m, what these measures are."""
     if not wanted or context.resilient_parsing:
@@ -127,7 +115,7 @@ def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> 
 def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         followed = VERSIONS[context.params.get("compat", 10)]
-        click.echo(f"kgtrec eval {__version__}, following trec_eval version {followed}", err=True)
+        echo(f"kgtrec eval {__version__}, following trec_eval version {followed}", err=True)
         context.exit()
 
 
@@ -138,7 +126,7 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
     return text
 
 
-_TREC_EVAL = (
+of_trec_eval = shared.all_of(
     # Eager: -h and -v answer for them, wherever they stand.
     click.option(
         "-m", "--measure", "measures", multiple=True, metavar="MEASURE",
@@ -196,7 +184,7 @@ _TREC_EVAL = (
     ),
 )  # fmt: skip
 
-_OWN = (
+beyond_trec_eval = shared.all_of(
     click.option(
         "--compat", type=click.Choice(["9", "10"]), default="10", is_eager=True,
         callback=lambda _context, _parameter, text: int(text),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import echo, note
 from kgtrec.cli.rank import options
 from kgtrec.errors import UsageError
 
@@ -16,20 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
-@click.option(
-    "--graph", required=True, metavar="DIR",
-    help="Folder with train, valid, test TSV, or in OpenKE's format (train2id.txt, ...).",
-)  # fmt: skip
+@shared.GRAPH
 @click.option(
     "--scores", required=True, metavar="PATH",
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
-@options.files_written
+@shared.ranking_files("Ranks, as Parquet; with --shard the folder of the shards.")
 @options.how_asked
-@options.how_scored
+@shared.HOW_SCORED
 @options.in_parts
-@click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+@shared.QUIET
 def command(**given: Any) -> None:
     """Rank every answer of a split by a model's SCORES and print the table that papers print.
 
@@ -104,13 +103,11 @@ def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str,
 
 def tell(result: Result, questions: Questions, written: list[str]) -> None:
     """Print the table, and what was written."""
-    click.echo(str(result).encode("utf-8", "surrogateescape"))
-    click.echo(f"kgtrec: wrote {', '.join(written)}", err=True)
+    echo(str(result))
+    note(f"wrote {', '.join(written)}")
     encoded = questions.graph.entities.n_encoded
     if encoded and len(written) > 1:
-        click.echo(
-            f"kgtrec: {encoded:,} labels with blanks are percent-encoded in TREC files", err=True
-        )
+        note(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
 
 
 def _given(name: str) -> bool:

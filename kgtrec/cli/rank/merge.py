@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import click
 
+from kgtrec.cli import _options as shared
 from kgtrec.errors import UsageError
 
 
 @click.command(short_help="Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.")
 @click.argument("folder", metavar="SHARDS")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Ranks, as Parquet.")
-@click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run.")
-@click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels.")
-@click.option(
-    "--run-depth", type=click.IntRange(1),
-    help="Candidates per question in the run; by default all that the shards keep: as many as "
+@shared.ranking_files(
+    depth="Candidates per question in the run; by default all that the shards keep: as many as "
     "`kgtrec rank --shard ... --run-depth` said, and 20 if it said nothing.",
-)  # fmt: skip
-@click.option("--tag", default="kgtrec", show_default=True, help="Name of the run in its file.")
-@click.option("-q", "--quiet", is_flag=True, help="No table.")
+    default_depth=None,
+)
+@shared.QUIET
 def command(
     folder: str,
     output: str,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
+from kgtrec.cli._output import note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,31 +19,11 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Asked", "Scoring", "files_written", "how_asked", "how_scored", "in_parts"]
+__all__ = ["Asked", "Scoring", "how_asked", "in_parts"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_FILES_WRITTEN = (
-    click.option(
-        "-o", "--output", required=True, metavar="FILE",
-        help="Ranks, as Parquet; with --shard the folder of the shards.",
-    ),
-    click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run."),
-    click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels."),
-    click.option(
-        "--run-depth", type=click.IntRange(1), default=1000, show_default=True,
-        help="Candidates per question in the run.",
-    ),
-    click.option("--tag", default="kgtrec", show_default=True,
-                 help="Name of the run in its file."),
-)  # fmt: skip
-
-_HOW_ASKED = (
-    click.option("--split", default="test", show_default=True, help="Split to evaluate."),
-    click.option(
-        "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
-        help="Which entity of a triple is asked.",
-    ),
+how_asked = shared.all_of(
+    shared.split("Split to evaluate."),
+    shared.SIDES,
     click.option(
         "--filter", "filtered", metavar="NAME", default="all", show_default=True,
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
@@ -90,22 +71,7 @@ _HOW_ASKED = (
     ),
 )  # fmt: skip
 
-_HOW_SCORED = (
-    click.option(
-        "--rows", type=click.Choice(["questions", "instances"]), default="questions",
-        show_default=True,
-        help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
-        "them), or a triple with its head asked, all in file order, then with its tail asked.",
-    ),
-    click.option("--lower-is-better", is_flag=True, help="The scores are distances."),
-    click.option(
-        "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-        help="A NaN score is an error, or below every other.",
-    ),
-    click.option("--threads", type=click.IntRange(1), help="Threads; every core by default."),
-)  # fmt: skip
-
-_IN_PARTS = (
+in_parts = shared.all_of(
     click.option(
         "--shard", metavar="I/N",
         help="Rank part I of N (1/N to N/N) alone, as a job of its own, into the folder -o, for "
@@ -123,21 +89,6 @@ _IN_PARTS = (
     click.option("--memory", metavar="SIZE",
                  help="Most that a shard may take; 2GB by default."),
 )  # fmt: skip
-
-
-def _all_of(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-files_written = _all_of(_FILES_WRITTEN)
-how_asked = _all_of(_HOW_ASKED)
-how_scored = _all_of(_HOW_SCORED)
-in_parts = _all_of(_IN_PARTS)
 
 
 @dataclass(frozen=True)
@@ -204,7 +155,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Scoring:
-    """The options of `how_scored`, and the place of the scores."""
+    """The options of `HOW_SCORED`, and the place of the scores."""
 
     scores: str
     rows: str
@@ -219,7 +170,7 @@ def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
 
     ids, missed = read_labels(path, getattr(graph, kind), unknown)
     if missed:
-        click.echo(f"kgtrec: {path}: {missed:,} {kind} that the graph lacks", err=True)
+        note(f"{path}: {missed:,} {kind} that the graph lacks")
     return ids
 
 

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from kgtrec._internal.atomic_file import sync_folder
+from kgtrec.cli._output import note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _opened(
 
 def _say(text: str, show: bool | None) -> None:
     if show is not False:
-        click.echo(f"kgtrec: {text}".encode("utf-8", "surrogateescape"), err=True)
+        note(text)
 
 
 def _check_folder(folder: str, graph: str, scores: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._output import echo, of_files
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,18 +145,19 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
         text = models_text(files, keys, form, options)
     else:
         text = _files(files, measures, form)
-    # bytes: a label may hold bytes that are no UTF-8, and they come out as they went in
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"))
+    echo(text)
 
 
 def _check_options(
     options: dict[str, Any], keys: tuple[str, ...], by_parts: bool, form: str
 ) -> None:
     """Refuse options that would have no effect, before any file is read."""
-    from kgtrec.results.slices import parse_by
-
     by, graph, labels = options["by"], options["graph"], options["labels"]
-    parts = parse_by(by) if by is not None else ()
+    parts: tuple[str, ...] = ()
+    if by is not None:
+        from kgtrec.results.slices import parse_by
+
+        parts = parse_by(by)
     context = click.get_current_context()
     typed = [
         f"--{name}"
@@ -208,12 +210,12 @@ def _check_options(
 
 
 def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
-    from kgtrec.cli._warnings import warn
+    from kgtrec.cli._warnings import warn_of_results
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
     results = {file: Result(Ranks.load(file), measures=measures) for file in files}
-    warn(results, form)
+    warn_of_results(results, form)
     return results
 
 
@@ -226,14 +228,14 @@ def _files(files: tuple[str, ...], measures: list[Measure] | None, form: str) ->
 def _parts(
     files: tuple[str, ...], measures: list[Measure] | None, form: str, options: dict[str, Any]
 ) -> str:
-    from kgtrec.cli.report.parts import by_rank_type, parts, rendered_parts, reweighted
+    from kgtrec.cli.report.parts import by_rank_type, parts, reweighted
 
     # What is printed by parts or by other ratios leaves no other list of measures to check.
     results = _loaded(files, None, "parts")
     if options["rank_types"]:
         return by_rank_type(results, measures, form)
     if options["ratios"] is not None:
-        return rendered_parts(reweighted(results, options["ratios"], measures), form)
+        return of_files(reweighted(results, options["ratios"], measures), form)
     wanted = [options[name] for name in ("by", "graph", "labels", "spread")]
     by, graph, labels, spread = wanted
-    return rendered_parts(parts(results, by, measures, graph, labels, spread), form)
+    return of_files(parts(results, by, measures, graph, labels, spread), form)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
+from kgtrec.cli._output import note
 from kgtrec.errors import UsageError
 
 __all__ = ["write_page"]
@@ -53,4 +52,4 @@ def write_page(files: tuple[str, ...], options: dict[str, Any]) -> None:
     )
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
-    click.echo(f"kgtrec: wrote {path}", err=True)
+    note(f"wrote {path}")

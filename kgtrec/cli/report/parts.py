@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
+from kgtrec.cli._output import blocks, note, rendered
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.measures import Measure
     from kgtrec.results.result import Result
 
-__all__ = ["by_rank_type", "file_by_file", "parts", "rendered_parts", "reweighted"]
+__all__ = ["by_rank_type", "file_by_file", "parts", "reweighted"]
 
 
 def parts(
@@ -42,8 +42,8 @@ def reweighted(
 
     counts = read_relation_counts(path)
     for file, result in results.items():
-        if note := coverage_note(result, counts):
-            click.echo(f"kgtrec: {file}: {note}", err=True)
+        if text := coverage_note(result, counts):
+            note(f"{file}: {text}")
     return {file: reweighted_table(result, counts, measures) for file, result in results.items()}
 
 
@@ -53,7 +53,7 @@ def file_by_file(results: dict[str, Result], form: str) -> str:
     from kgtrec.cli._warnings import bounds_block, bounds_by_key
 
     if form == "table":
-        return _blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
+        return blocks({file: f"{r}{bounds_block(r)}" for file, r in results.items()})
     parts = {file: r.to_dict() | bounds_by_key(r) for file, r in results.items()}
     return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
 
@@ -65,34 +65,11 @@ def by_rank_type(results: dict[str, Result], measures: list[Measure] | None, for
 
     tables = {file: result.rank_types(measures) for file, result in results.items()}
     if form == "table":
-        return _blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
+        return blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
     if form == "json":
         parts = {
             file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
             for file, result in results.items()
         }
         return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
-    return _rendered(stacked(tables), form)
-
-
-def rendered_parts(tables: dict[str, Table], form: str) -> str:
-    """Tables of several files in one of the formats."""
-    from kgtrec._internal.table import dump_json, stacked
-
-    if form == "table":
-        return _blocks({file: table.to_text() for file, table in tables.items()})
-    if form == "json":
-        parts = {file: table.to_dict() for file, table in tables.items()}
-        return dump_json(next(iter(parts.values())) if len(parts) == 1 else parts)
-    return _rendered(stacked(tables), form)
-
-
-def _blocks(texts: dict[str, str]) -> str:
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    return "\n\n".join(f"== {file}\n{text}" for file, text in texts.items())
-
-
-def _rendered(table: Table, form: str) -> str:
-    render = {"csv": table.to_csv, "latex": table.to_latex, "markdown": table.to_markdown}
-    return render[form]()
+    return rendered(stacked(tables), form)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec.cluster.part_file import read_about, read_parts
 from kgtrec.cluster.question_store import Store
 from kgtrec.errors import FileError
+from kgtrec.ranking.part_file import read_about, read_parts
 from kgtrec.ranking.partial import PartialRanks
 
 __all__ = ["checked_about", "checked_blocks"]

@@ -19,7 +19,6 @@ from kgtrec.cluster.array_files import Files
 from kgtrec.cluster.content_hash import identify_scores, signature
 from kgtrec.cluster.merge_parts import perform
 from kgtrec.cluster.part import Inputs
-from kgtrec.cluster.part_file import write_parts
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.shards.check import checked_about
@@ -27,6 +26,7 @@ from kgtrec.cluster.shards.merge import differences, shard_name
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.kernel import available_cores
+from kgtrec.ranking.part_file import write_parts
 from kgtrec.ranking.partial import PartialRanks
 from kgtrec.results.evaluate import COMPARED
 

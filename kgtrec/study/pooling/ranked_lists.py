@@ -234,11 +234,9 @@ def _entries(
 
 def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike[str]) -> Int64:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = documents.take(pa.array(rows))
-    found = pc.index_in(names, value_set=labels.docnos.to_arrow()).fill_null(-1)
-    ids: Int64 = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids = labels.docnos.positions(names)
     if (ids < 0).any():
         first = names[int(np.argmax(ids < 0))].as_py()
         raise FileError(

@@ -173,11 +173,9 @@ def label_ids(
         A label that is unknown; the first such line is named.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     raw = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.large_binary())
-    found = pc.index_in(raw, value_set=labels.to_arrow()).fill_null(-1)
-    ids: Ints = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids = labels.positions(raw)
     bad = np.flatnonzero(ids < 0)
     if len(bad):
         first = int(bad[0])

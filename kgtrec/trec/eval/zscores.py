@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import FileError
-from kgtrec.graph.tsv_errors import CODECS, damaged, open_packed
+from kgtrec.graph.id_files import lines_of, text_of
 
 __all__ = ["MISSING", "Reference", "read_reference", "standardise"]
 
@@ -51,16 +50,16 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
         read or is empty.
     """
     reference: Reference = {}
-    for number, line in enumerate(_content(Path(path)).splitlines(), 1):
+    for number, line in lines_of(path):
         fields = line.split()
         if len(fields) != 4:
-            found = f"{len(fields)} columns in {_text(line)!r}" if fields else "a blank line"
+            found = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
             raise FileError(path, number, found=found, hint=f"a line has 4: {_WANTED}")
-        query, measure = _text(fields[0]), _text(fields[1])
+        query, measure = text_of(fields[0]), text_of(fields[1])
         mean, deviation = (_number(path, number, text) for text in fields[2:])
         if deviation < 0:
             hint = "the fourth column must be 0 or more"
-            raise FileError(path, number, found=f"deviation {_text(fields[3])!r}", hint=hint)
+            raise FileError(path, number, found=f"deviation {text_of(fields[3])!r}", hint=hint)
         measures = reference.setdefault(query, {})
         if measure in measures:
             found = f"measure {measure!r} comes a second time under query {query!r}"
@@ -108,21 +107,6 @@ def standardise(
     return scores, missing
 
 
-def _content(path: Path) -> bytes:
-    if path.suffix in CODECS:
-        raw, stream = open_packed(path)
-        with raw:
-            try:
-                return bytes(stream.read())
-            except OSError as error:
-                raise damaged(path, error) from None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        found = f"cannot be read ({error.strerror or error})"
-        raise FileError(path, found=found, hint="check the name and its permissions") from None
-
-
 def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
     try:
         value = float(text)
@@ -130,9 +114,5 @@ def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
         value = math.inf
     if math.isinf(value) or b"_" in text:
         hint = "the third and fourth columns must be decimal numbers, or nan"
-        raise FileError(path, line, found=f"{_text(text)!r} for a number", hint=hint)
+        raise FileError(path, line, found=f"{text_of(text)!r} for a number", hint=hint)
     return value
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")

@@ -37,15 +37,15 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
     return raw
 
 
-def pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any]]:
-    """Rows of a CSR in bounded pieces, with owner and place (from 0) of each as Arrow arrays."""
+def pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, Any]]:
+    """Rows of a CSR in bounded pieces, with the owner of each as an Arrow array."""
     import pyarrow as pa
 
     for start in range(int(offsets[0]), int(offsets[-1]), LINES_AT_A_TIME):
         stop = min(start + LINES_AT_A_TIME, int(offsets[-1]))
         rows = np.arange(start, stop)
         owner = np.searchsorted(offsets, rows, side="right") - 1
-        yield slice(start, stop), pa.array(owner), pa.array(rows - offsets[owner])
+        yield slice(start, stop), pa.array(owner)
 
 
 def texts(raw: list[bytes]) -> Any:

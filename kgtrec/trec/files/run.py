@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.lines import identifiers, lines, numbers, pieces, texts
+from kgtrec.trec.files.lines import identifiers
+from kgtrec.trec.files.run_lines import write_run_lines
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -92,22 +93,14 @@ class Run:
         FileError
             If the target cannot be written.
         """
-        import pyarrow as pa
-
         if self.depth <= 0:
             raise UsageError("the run holds no candidates; rank with run_depth=1000, say")
         self._check_order()
         (name,) = identifiers([tag])
-        queries = texts([query + b" Q0" for query in identifiers(self.query_ids, first=True)])
-        ending = pa.scalar(b"%s\n" % name, pa.large_binary())
-        ranks = numbers(np.arange(1, np.diff(self.offsets).max(initial=0) + 1))
+        queries = identifiers(self.query_ids, first=True)
         names = self.docnos.to_arrow()
         with atomic_write(path) as out:
-            for rows, owner, place in pieces(self.offsets):
-                documents = names.take(pa.array(self.documents[rows]))
-                digits = numbers(self.scores[rows])
-                columns = [queries.take(owner), documents, ranks.take(place), digits, ending]
-                out.write(lines(columns, b" "))
+            write_run_lines(out, queries, self.offsets, names, self._columns, name)
 
     def cut(self, depth: int) -> Run:
         """The run with at most ``depth`` candidates per question."""
@@ -124,6 +117,9 @@ class Run:
             scores=self.scores[rows],
             depth=depth,
         )
+
+    def _columns(self, rows: slice) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        return self.documents[rows].astype(np.int64), np.ascontiguousarray(self.scores[rows])
 
     def _check_order(self) -> None:
         """A reader sorts by score: a file in another order would silently be another run."""

@@ -21,6 +21,7 @@ from kgtrec.trec.files.lines import (
     texts,
 )
 from kgtrec.trec.files.pack import Packed, pack_qrels, pack_run
+from kgtrec.trec.files.run_lines import write_run_lines
 from kgtrec.trec.files.text import decoded
 
 if TYPE_CHECKING:
@@ -74,16 +75,12 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     packed = pack_run(data, in_order=False)
     documents = _checked(packed, "run")
     order = _trec_order(packed, documents)
-    import pyarrow as pa
 
-    queries = texts([query + b" Q0" for query in packed.names])
-    ending = pa.scalar(b"%s\n" % name, pa.large_binary())
-    ranks = numbers(np.arange(1, np.diff(packed.offsets).max(initial=0) + 1))
+    def columns(rows: slice) -> tuple[Ints, NDArray[Any]]:
+        return order[rows], packed.values[order[rows]]
+
     with atomic_write(path) as out:
-        for rows, owner, place in pieces(packed.offsets):
-            named = documents.take(pa.array(order[rows]))
-            digits = numbers(packed.values[order[rows]])
-            out.write(lines([queries.take(owner), named, ranks.take(place), digits, ending], b" "))
+        write_run_lines(out, packed.names, packed.offsets, documents, columns, name)
 
 
 def write_qrels(qrels: Any, path: PathName) -> None:
@@ -117,7 +114,7 @@ def write_qrels(qrels: Any, path: PathName) -> None:
     queries = texts([query + b" 0" for query in packed.names])
     ending = pa.scalar(b"\n", pa.large_binary())
     with atomic_write(path) as out:
-        for rows, owner, _ in pieces(packed.offsets):
+        for rows, owner in pieces(packed.offsets):
             ends = _endings(packed.values[rows], ending)
             out.write(lines([queries.take(owner), documents[rows], ends], b" "))
 

@@ -65,6 +65,7 @@ def _view(ranks: Ranks) -> PlacedView:
     place = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
     query = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
     answers = np.bincount(query)
-    order = np.lexsort((place, query))
-    order = order[~np.asarray(ranks.macro_answer_nan, bool)[order]]
-    return PlacedView(query[order], place[order], answers)
+    scored = ~np.asarray(ranks.macro_answer_nan, bool)
+    # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.
+    both = np.sort(query[scored] << 32 | place[scored])
+    return PlacedView(both >> 32, both & 0xFFFFFFFF, answers)

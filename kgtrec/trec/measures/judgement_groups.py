@@ -23,7 +23,7 @@ from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.relevant import Ints, narrowed
-from kgtrec.trec.measures.tie_groups import tie_groups
+from kgtrec.trec.measures.tie_groups import differ, sorted_ties, tie_groups, with_ties
 from kgtrec.trec.measures.values import Values
 
 __all__ = ["Contradiction", "GroupJudgements", "GroupView", "group_values", "groups_with_ties",
@@ -147,14 +147,12 @@ class GroupView:
 
 
 def group_values(
-    groups: GroupJudgements,
-    lists: Lists,
-    columns: Sequence[Column],
-    options: EvalOptions,
-    *,
-    names_ascending: bool | None = None,
+    groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> Values:
     """Values of the measures of groups for every query.
+
+    Of tied documents, as in trec_eval, the first in byte order comes first for preferences, the
+    last for qrels_jg.
 
     Parameters
     ----------
@@ -164,16 +162,21 @@ def group_values(
     columns : sequence of Column
         runid is passed over.
     options : EvalOptions
-    names_ascending : bool, optional
-        Which of tied documents comes first: by default, as in trec_eval, the first in byte order
-        for preferences, the last for qrels_jg.
 
     Raises
     ------
     FileError
         Preferences that contradict each other.
     """
-    view = _view(groups, lists, options, names_ascending)
+    if groups.lines.form != "qrels_jg":
+        lists = _ties_reversed(lists, options)
+    return _values(groups, lists, columns, options)
+
+
+def _values(
+    groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
+) -> Values:
+    view = _view(groups, lists, options)
     columns = [column for column in columns if column.family != "runid"]
     return Values({c.name: function_of(c.row.function)(view, c) for c in columns})
 
@@ -181,34 +184,47 @@ def group_values(
 def groups_with_ties(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> int:
-    """Queries whose values differ between the two orders of tied documents by name."""
-    first, last = (
-        group_values(groups, lists, columns, options, names_ascending=ascending)
-        for ascending in (True, False)
-    )
+    """Queries whose values differ between two orders of tied documents.
+
+    These are by name either way, and by the sum of a document's levels over all groups either way.
+    """
+    lists = with_ties(lists, options)
+    if not len(lists):
+        return 0
+    total = np.bincount(groups.pair, weights=groups.lines.level.astype(np.float64))
+    worth = np.full(len(lists.relevance), total.min() - 1)  # of documents without a judgement
+    some = np.flatnonzero(lists.relevance >= 0)
+    worth[some] = total[_pairs(groups, lists, some)]
+    orders = [lists, _ties_reversed(lists, options)]
+    orders += [sorted_ties(lists, options, worth, best) for best in (True, False)]
+    first, *others = (_values(groups, one, columns, options) for one in orders)
     changed = np.zeros(len(lists), bool)
-    for name, row in first.items():
-        changed |= row != last[name]
+    for other in others:
+        for name, row in first.items():
+            changed |= differ(row, other[name])
     return int(changed.sum())
 
 
-def _view(
-    groups: GroupJudgements, lists: Lists, options: EvalOptions, names_ascending: bool | None
-) -> GroupView:
-    lines = groups.lines
-    if names_ascending is None:
-        names_ascending = lines.form != "qrels_jg"
-    if names_ascending:
-        lists = _ties_reversed(lists, options)
-    lists = narrowed(lists, replace(options, judged_only=False))
+def _numbers(groups: GroupJudgements, lists: Lists) -> Ints:
+    """Which queries of the judgements the lists are of."""
     number = {decoded(name): i for i, name in enumerate(groups.judged.names)}
-    chosen = np.array([number[name] for name in lists.queries], np.int64)
-    offsets = groups.judged.offsets
-    place = np.full(offsets[-1], -1, np.int64)
-    listed = np.repeat(np.arange(len(lists)), np.diff(lists.offsets))
+    return np.array([number[name] for name in lists.queries], np.int64)
+
+
+def _pairs(groups: GroupJudgements, lists: Lists, places: Ints) -> Ints:
+    """Numbers, as in ``groups.pair``, of the judged documents at some places of the lists."""
+    query = _numbers(groups, lists)[np.searchsorted(lists.offsets, places, "right") - 1]
+    return np.asarray(groups.judged.offsets[query] + lists.relevance[places], np.int64)
+
+
+def _view(groups: GroupJudgements, lists: Lists, options: EvalOptions) -> GroupView:
+    lines = groups.lines
+    lists = narrowed(lists, replace(options, judged_only=False))
+    chosen = _numbers(groups, lists)
+    place = np.full(groups.judged.offsets[-1], -1, np.int64)
     some = np.flatnonzero(lists.relevance >= 0)
-    first = offsets[chosen[listed[some]]]
-    place[first + lists.relevance[some]] = some - lists.offsets[listed[some]]
+    listed = np.searchsorted(lists.offsets, some, "right") - 1
+    place[_pairs(groups, lists, some)] = some - lists.offsets[listed]
     query = np.full(len(lines.queries), -1, np.int64)
     query[chosen] = np.arange(len(chosen))
     row = np.flatnonzero(query[lines.query] >= 0)

@@ -6,7 +6,7 @@ rows, where its groups may contradict one another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -89,9 +89,9 @@ def _partial(
     positions, own = np.unique(position, return_inverse=True)
     own = own.reshape(-1)
     size = len(positions)
-    both = (np.bincount(own[level == 0], minlength=size) > 0) & (
-        np.bincount(own[level > 0], minlength=size) > 0
-    )
+    both = np.zeros(size, bool)  # at level 0, and above it
+    both[own[level == 0]] = True
+    both &= np.bincount(own[level > 0], minlength=size) > 0
     if both.any():
         lines = rows.start + np.flatnonzero(own == np.flatnonzero(both)[0])
         found = f"doc {view.name(lines[0])} has both 0 and non-0 rel_level assigned"
@@ -101,8 +101,8 @@ def _partial(
     for start, stop in pairwise([0, *cuts.tolist(), len(subgroup)]):
         documents, levels = own[start:stop], level[start:stop]
         higher = levels[:, None] > levels[None, :]
-        if len(np.unique(documents)) == len(documents):
-            prefers[np.ix_(documents, documents)] |= higher
+        if np.bincount(documents).max() == 1:
+            prefers[documents[:, None], documents] |= higher
         else:
             np.logical_or.at(prefers, (documents[:, None], documents[None, :]), higher)
     np.fill_diagonal(prefers, False)
@@ -147,31 +147,29 @@ def _refuse_cycle(view: GroupView, rows: slice, own: Ints, prefers: Matrix) -> N
 def _counted(
     group: int, position: Ints, prefers: Matrix, level: NDArray[np.float64], n_retrieved: int
 ) -> Partial:
-    there = position < n_retrieved
-    n = int(there.sum())  # positions ascend: the first n
-    ful_ret = int(np.triu(prefers[:n, :n]).sum())
-    poss_ret = int(prefers[:n, :n].sum())
-    ful_imp = int(prefers[:n, n:].sum())
-    poss_imp = ful_imp + int(prefers[n:, :n].sum())
-    neither = int(prefers[n:, n:].sum())
+    count: Callable[[Matrix], int] = np.count_nonzero
+    n = int(np.searchsorted(position, n_retrieved))  # positions ascend: the first n are retrieved
+    fulfilled = prefers & ~np.tri(len(position), dtype=bool)
+    ful_ret, poss_ret = count(fulfilled[:n, :n]), count(prefers[:n, :n])
+    ful_imp = count(prefers[:n, n:])
+    poss_imp = ful_imp + count(prefers[n:, :n])
+    neither = count(prefers[n:, n:])
     relevant, other = level > 0, level == 0
-    n_rel, n_other = int(relevant.sum()), int(other.sum())
-    got, got_other = int((relevant & there).sum()), int((other & there).sum())
+    n_rel, n_other = count(relevant), count(other)
+    got, got_other = count(relevant[:n]), count(other[:n])
+    left = ~(other & (np.cumsum(other) > n_rel))  # the first n_rel of the others, and the relevant
     if n_rel >= n_other:
         ful = ful_ret + ful_imp + got * (n_rel - n_other)
         poss = poss_ret + poss_imp + neither + n_rel * (n_rel - n_other)
     else:
-        left = ~(other & (np.cumsum(other) > n_rel))
-        some = prefers[np.ix_(left, left)]
-        ful = int(np.triu(some)[there[left]].sum())
-        poss = int(some.sum())
+        ful = count(fulfilled[:n] & left[:n, None] & left)
+        poss = count(prefers & left[:, None] & left)
     if got >= got_other:
         shown_ful = ful_ret + got * (got - got_other)
         shown_poss = poss_ret + n_rel * (got - got_other)
     else:
-        left = there & ~(other & (np.cumsum(other & there) > n_rel))
-        some = prefers[np.ix_(left, left)]
-        shown_ful, shown_poss = int(np.triu(some).sum()), int(some.sum())
+        both = left[:n, None] & left[:n]
+        shown_ful, shown_poss = count(fulfilled[:n, :n] & both), count(prefers[:n, :n] & both)
     return Partial(group, position, prefers, ful_ret, poss_ret, ful_imp, poss_imp, neither, ful,
                    poss, shown_ful, shown_poss)  # fmt: skip
 

@@ -7,15 +7,18 @@ of its documents; under -J, unjudged documents leave after that, as in trec_eval
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import Bools, Floats, Ints
+from kgtrec.trec.measures.relevant import Bools, Floats, Ints, some_queries
 
-__all__ = ["Slots", "TieGroups", "tie_groups"]
+__all__ = ["Slots", "TieGroups", "differ", "sorted_ties", "tie_groups", "with_ties"]
+
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +153,33 @@ def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
         order = np.argsort(first)
         first, last = first[order], last[order]
     return first, last - first + 1
+
+
+def with_ties(lists: Lists, options: EvalOptions) -> Lists:
+    """The queries that have a tie where -M looks."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    return some_queries(lists, np.unique(groups.query[groups.drawn > 0]))
+
+
+def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
+    """The lists with the documents of each tie group by a number each, of all documents."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    slots = groups.slots()
+    where = groups.first[slots.group] + slots.turn - 1
+    tied = worth[where].astype(np.float64)
+    # Relevances beyond the digits of a float64 are told apart, too.
+    exact = lists.relevance[where]
+    order = np.lexsort((-exact, -tied, slots.group) if best_first else (exact, tied, slots.group))
+    relevance = lists.relevance.copy()
+    relevance[where] = exact[order]
+    return replace(lists, relevance=relevance)
+
+
+def differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
+    """Not the same but for what rounding makes of sums in another order."""
+    if first.dtype == object:
+        return np.asarray(first != second, bool)
+    return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
 
 
 def _judged_only(groups: TieGroups) -> TieGroups:

@@ -26,8 +26,15 @@ from kgtrec.trec.measures.family import FIXED, OF_SETS, function_of
 from kgtrec.trec.measures.judged_lists import Lists
 from kgtrec.trec.measures.names import TABLE, Column
 from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import Bools, Floats, Ints, gain_of, log2, parts, some_queries
-from kgtrec.trec.measures.tie_groups import Slots, TieGroups, tie_groups
+from kgtrec.trec.measures.relevant import Bools, Floats, Ints, gain_of, log2, parts
+from kgtrec.trec.measures.tie_groups import (
+    Slots,
+    TieGroups,
+    differ,
+    sorted_ties,
+    tie_groups,
+    with_ties,
+)
 from kgtrec.trec.measures.values import Values, values
 
 __all__ = ["TIES", "check_tie_forms", "has_tie_form", "queries_with_ties", "tied_values"]
@@ -39,7 +46,6 @@ TIES = {
 }
 
 _PART_DOCUMENTS = 1_000_000
-_ROUNDING = 1e-12
 
 
 def has_tie_form(column: Column, options: EvalOptions) -> bool:
@@ -88,15 +94,9 @@ def queries_with_ties(
     columns = [column for column in columns if column.row.expected != FIXED]
     options = replace(options, native=True)
     return sum(
-        int(_changed(_with_ties(part, options), columns, options).sum())
+        int(_changed(with_ties(part, options), columns, options).sum())
         for _, _, part in parts(lists, _PART_DOCUMENTS)
     )
-
-
-def _with_ties(lists: Lists, options: EvalOptions) -> Lists:
-    """The queries that have a tie where -M looks."""
-    groups = tie_groups(lists, replace(options, judged_only=False))
-    return some_queries(lists, np.unique(groups.query[groups.drawn > 0]))
 
 
 def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> Bools:
@@ -112,19 +112,12 @@ def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> B
             worth.append((lists.relevance >= 0) & (lists.relevance < options.level))
         for one in worth:
             first, last = (
-                values(_sorted_ties(lists, options, one, best), alike, options)
+                values(sorted_ties(lists, options, one, best), alike, options)
                 for best in (True, False)
             )
             for name in first:
-                found |= _differ(first[name], last[name])
+                found |= differ(first[name], last[name])
     return found
-
-
-def _differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
-    """Not the same but for what rounding makes of sums in another order."""
-    if first.dtype == object:
-        return np.asarray(first != second, bool)
-    return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
 
 
 def tied_values(
@@ -158,9 +151,7 @@ def tied_values(
         raise UsageError(f"ties is {ties!r}; it must be one of {', '.join(TIES)}")
     check_tie_forms(columns, options)
     if ties != "expected":
-        return values(
-            _sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options
-        )
+        return values(sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options)
     columns = [column for column in columns if column.family != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
@@ -173,22 +164,6 @@ def tied_values(
     found = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
     found.update(fixed)
     return Values({column.name: found[column.name] for column in columns})
-
-
-def _sorted_ties(
-    lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool
-) -> Lists:
-    """The lists with the documents of each tie group by a number each, of all documents."""
-    groups = tie_groups(lists, replace(options, judged_only=False))
-    slots = groups.slots()
-    where = groups.first[slots.group] + slots.turn - 1
-    tied = worth[where].astype(np.float64)
-    # Relevances beyond the digits of a float64 are told apart, too.
-    exact = lists.relevance[where]
-    order = np.lexsort((-exact, -tied, slots.group) if best_first else (exact, tied, slots.group))
-    relevance = lists.relevance.copy()
-    relevance[where] = exact[order]
-    return replace(lists, relevance=relevance)
 
 
 @dataclass(frozen=True, eq=False)

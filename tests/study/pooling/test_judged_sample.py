@@ -240,11 +240,14 @@ def test_bad_samples_are_refused(folder: Path) -> None:
     for more, said in (
         (("--sample", 0), "sample 0.0: give the share"),
         (("--sample", 1.5), "sample 1.5: give the share"),
-        (("--sample", 0.5, "--seed", -1), "seed -1 of the sample is below 0"),
         (("--seed", 1), "--seed is that of a sample"),
     ):
         with pytest.raises(KgtrecError, match=said):
             call(pool_command, *place, folder / "a.run", "-o", out, *more)
+    with pytest.raises(KgtrecError, match="seed -1 of the sample is below 0"):
+        Draw(0.5, -1)
+    with pytest.raises(AssertionError, match="'--seed': -1 is not in the range"):
+        call(pool_command, *place, folder / "a.run", "-o", out, "--sample", 0.5, "--seed", -1)
     call(pool_command, *place, folder / "a.run", "-o", folder / "pool.tsv")
     (folder / "judged.tsv").write_text((folder / "seed.tsv").read_text().replace("\n", "\tY\n"))
     rest = ["--pool", folder / "pool.tsv", "--judgements", folder / "judged.tsv"]

@@ -1,4 +1,4 @@
-"""Files of partial rankings: shards, and the finished parts of a ranking that may be killed.
+"""Files of partial rankings: shards, a `Ranker`'s state, the parts of a ranking that may be killed.
 
 A file is an Arrow IPC stream with a row per part, in record batches of one row, followed by the
 BLAKE2b-256 of all its bytes. `pyarrow.ipc.open_stream` reads it. What a shard belongs to stands in
@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError
@@ -25,7 +26,7 @@ from kgtrec.ranking.partial import PartialRanks, Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_about", "read_parts", "write_parts"]
+__all__ = ["read_about", "read_parts", "read_with_arrays", "write_parts"]
 
 FORMAT = 1
 _TASK = ("first_row", "stop_row", "first_entity", "stop_entity")
@@ -39,7 +40,10 @@ _START = b"\xff\xff\xff\xff"  # of every Arrow IPC stream
 
 
 def write_parts(
-    path: str | os.PathLike[str], about: dict[str, Any], parts: Iterable[PartialRanks]
+    path: str | os.PathLike[str],
+    about: dict[str, Any],
+    parts: Iterable[PartialRanks],
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> None:
     """Write parts with scores of one dtype, beside the file's place, and rename it when complete.
 
@@ -50,6 +54,8 @@ def write_parts(
         What they belong to; plain JSON types.
     parts : iterable of PartialRanks
         Each is written as it comes.
+    arrays : mapping of str to ndarray (n,), optional
+        More that stands beside every part.
 
     Raises
     ------
@@ -61,7 +67,7 @@ def write_parts(
     with atomic_write(path) as file:
         sink, writer = _Hashing(file), None
         for part in parts:
-            batch = _batch(part, about)
+            batch = _batch(part, about, arrays or {})
             if writer is None:
                 writer = pa.ipc.new_stream(sink, batch.schema)
             writer.write_batch(batch)
@@ -87,14 +93,17 @@ class _Hashing:
         self.file.flush()
 
 
-def _batch(part: PartialRanks, about: dict[str, Any]) -> pa.RecordBatch:
-    """A part as one row."""
+def _batch(
+    part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> pa.RecordBatch:
+    """A part, and what stands beside it, as one row."""
     import pyarrow as pa
 
     facts = dict(zip(_TASK, astuple(part.task), strict=True)) | vars(part)
     columns = {name: pa.array([facts[name]], getattr(pa, kind)()) for name, kind in _FACTS.items()}
-    for name in _ARRAYS:
-        values = pa.array(np.ascontiguousarray(getattr(part, name)).reshape(-1))
+    beside = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
+    for name, array in beside.items():
+        values = pa.array(np.ascontiguousarray(array).reshape(-1))
         columns[name] = pa.LargeListArray.from_arrays(pa.array([0, len(values)], "int64"), values)
     text = json.dumps(about | {"format": FORMAT}, sort_keys=True)
     schema = pa.schema(
@@ -118,29 +127,42 @@ def read_parts(path: str | os.PathLike[str]) -> Iterator[PartialRanks]:
                 yield _part(batch.slice(row, 1))
 
 
+def read_with_arrays(
+    path: str | os.PathLike[str], names: Iterable[str]
+) -> tuple[PartialRanks, dict[str, npt.NDArray[Any]]]:
+    """The only part of a file, and arrays that stand beside it; FileError if it is not whole."""
+    with _opened(path) as (_, reader):
+        batch = reader.read_next_batch()
+        batch.validate(full=True)
+        return _part(batch.slice(0, 1)), {name: _array(batch, name) for name in names}
+
+
+def _array(row: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = row.column(name)[0].values.to_numpy(zero_copy_only=False)
+    return found
+
+
 def _part(row: pa.RecordBatch) -> PartialRanks:
     """A part of one row; ValueError if its arrays do not fit together."""
     facts = {name: row.column(name)[0].as_py() for name in _FACTS}
-    arrays: dict[str, Any] = {
-        name: row.column(name)[0].values.to_numpy(zero_copy_only=False) for name in _ARRAYS
-    }
+    arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
     task = Task(*(facts.pop(name) for name in _TASK))
     kept_scores = np.float64 if facts["dtype"] == "float64" else np.float32
     dtypes = (np.int64, np.bool_, np.int32, np.int32, kept_scores)
     if [arrays[name].dtype for name in _ARRAYS] != list(map(np.dtype, dtypes)):
         raise ValueError(f"the arrays of {task} are of the wrong types")
-    n_jobs, kept = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
+    n_targets, kept = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
     fitting = (
         0 <= task.first_row < task.stop_row
         and 0 <= task.first_entity < task.stop_entity
-        and len(arrays["counts"]) == 6 * n_jobs
+        and len(arrays["counts"]) == 6 * n_targets
         and len(arrays["lengths"]) <= task.stop_row - task.first_row
         and (arrays["lengths"] >= 0).all()
         and len(arrays["documents"]) == len(arrays["scores"]) == kept
     )
     if not fitting:
         raise ValueError(f"the arrays of {task} do not fit together")
-    arrays["counts"] = arrays["counts"].reshape(6, n_jobs)
+    arrays["counts"] = arrays["counts"].reshape(6, n_targets)
     return PartialRanks(task, **arrays, **facts)
 
 

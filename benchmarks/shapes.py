@@ -1,0 +1,105 @@
+"""K6 to K9 and KU: shapes of input on which a kernel may stumble, against the plain one.
+
+The plain one is a float32 matrix in rows with one answer and 30 known entities each; the ratio is
+time per score over its time per score, both in the same round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from data import make_block
+from kernels import in_numpy
+from rows import Row, Settings, at_most, require
+from timing import Contestant, compete
+
+import kgtrec
+
+__all__ = ["BARS"]
+
+Array = npt.NDArray[Any]
+
+ROWS, MANY_ROWS, QUICK_ROWS = 512, 4096, 64
+CHECKED_ROWS = 8
+
+
+def _n_rows(settings: Settings, rows: int = ROWS) -> int:
+    return QUICK_ROWS if settings.quick else rows
+
+
+def _rounds(settings: Settings) -> int:
+    return 3 if settings.quick else 9
+
+
+def _contestant(
+    questions: kgtrec.Questions, scores: Array, depth: int, **options: Any
+) -> Contestant:
+    def prepare() -> kgtrec.Ranker:
+        return kgtrec.Ranker(questions, run_depth=depth, threads=1, **options)
+
+    def run(ranker: kgtrec.Ranker) -> None:
+        ranker.update(ranker.batch(0, len(scores)), scores)
+
+    return Contestant(run, prepare)
+
+
+def _check(questions: kgtrec.Questions, scores: Array, depth: int) -> None:
+    """Ranks and runs of some rows, spread over the block, against plain numpy; NaN is -inf."""
+    ranks, run = kgtrec.rank(scores, questions, depth, 1, nan="worst", progress=False)
+    for question in np.linspace(0, len(questions) - 1, CHECKED_ROWS).astype(int).tolist():
+        row = scores[question]
+        answers = questions.answers[question]
+        numbers = ~np.isnan(row)
+        counts, best = in_numpy(questions, question, np.where(numbers, row, -np.inf), depth)
+        chosen = np.flatnonzero(ranks.question == question)[numbers[answers]]
+        ours = list(zip(ranks.greater[chosen], ranks.equal[chosen], strict=True))
+        due = [count for count, number in zip(counts, numbers[answers], strict=True) if number]
+        require(ours == due, f"question {question}: counts {ours}, numpy says {due}")
+        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        require(np.array_equal(kept, best[numbers[best]]), f"question {question}: the best differ")
+
+
+def _row(
+    bar_id: str,
+    what: str,
+    questions: kgtrec.Questions,
+    scores: Array,
+    bar: float,
+    settings: Settings,
+    depth: int = 0,
+    **options: Any,
+) -> Row:
+    """One shape against as many plain rows of the same numbers of rows and entities."""
+    _check(questions, scores, depth)
+    plain = make_block(len(scores))
+    contestants = {
+        "ours": _contestant(questions, scores, depth, **options),
+        "plain": _contestant(plain.questions, plain.scores, 0),
+    }
+    timings = compete(contestants, _rounds(settings))
+    ours, reference = (1e9 * timings.seconds(name) / scores.size for name in ("ours", "plain"))
+    return at_most(
+        bar_id,
+        what,
+        f"{ours:.2f} ns a score",
+        f"{reference:.2f} ns a score",
+        timings.ratio("ours", "plain"),
+        bar,
+        **timings.detail("ours", "plain"),
+    )
+
+
+def _k6(settings: Settings) -> list[Row]:
+    rows = []
+    for n_rows in (ROWS, MANY_ROWS):
+        block = make_block(_n_rows(settings, n_rows))
+        scores = np.asfortranarray(block.scores)
+        what = f"column-major, {len(scores):,} rows, "
+        rows.append(_row("K6", what + "1 answer", block.questions, scores, 3, settings))
+        rows.append(_row("K6", what + "best 20", block.questions, scores, 3, settings, 20))
+    return rows
+
+
+BARS = {"K6": _k6}

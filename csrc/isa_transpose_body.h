@@ -1,0 +1,36 @@
+/* Columns to rows, for element type T, of scores that are stored as X; macros as in
+ * isa_count_body.h, and TRANSPOSE(v), which transposes LANES vectors in place.
+ *
+ * out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n. Columns are often pages apart,
+ * so that the machine does not foresee the next one: they are fetched here. */
+
+/* Columns that are fetched ahead of those being transposed. */
+#define AHEAD 48
+
+static void FN(transpose)(const X *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
+                          size_t out_stride) {
+    const ptrdiff_t ahead = AHEAD * stride * (ptrdiff_t)sizeof(X);
+    const size_t whole = n - n % LANES, whole_rows = rows - rows % LANES;
+    for (size_t j = 0; j < whole; j += LANES) {
+        for (size_t i = 0; i < whole_rows; i += LANES) {
+            VEC v[LANES];
+            KGT_UNROLL
+            for (size_t k = 0; k < LANES; k++) {
+                const X *at = x + (ptrdiff_t)(j + k) * stride + i;
+                v[k] = LOAD(at);
+                KGT_PREFETCH((const char *)((uintptr_t)at + (uintptr_t)ahead));
+            }
+            TRANSPOSE(v);
+            KGT_UNROLL
+            for (size_t k = 0; k < LANES; k++) STORE(out + (i + k) * out_stride + j, v[k]);
+        }
+    }
+    for (size_t j = 0; j < n; j++) /* what fills no vector */
+        for (size_t i = j < whole ? whole_rows : 0; i < rows; i++) {
+            T lane[LANES];
+            STORE(lane, LOAD_TAIL(x + (ptrdiff_t)j * stride + i, 1, 0));
+            out[i * out_stride + j] = lane[0];
+        }
+}
+
+#undef AHEAD

@@ -1,0 +1,117 @@
+"""Options that several commands have: one name, one type, one default and one meaning each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+
+def all_of(*options: Decorator) -> Decorator:
+    """One decorator of several, listed by --help in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# -- What is read ----------------------------------------------------------------------------------
+
+GRAPH = click.option(
+    "--graph", required=True, metavar="DIR",
+    help="Folder with train, valid, test TSV, or in OpenKE's format (train2id.txt, ...).",
+)  # fmt: skip
+SIDES = click.option(
+    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
+    help="Which entity of a triple is asked.",
+)  # fmt: skip
+SIDE = click.option(
+    "--side", type=click.Choice(["head", "tail", "both"]),
+    help="Side of the entity that is predicted; by default all that the ranks hold.",
+)  # fmt: skip
+SEED_TRIPLES = click.option(
+    "--seed-triples", required=True, metavar="FILE",
+    help="Triples of the split whose questions are pooled; see `kgtrec sample`.",
+)  # fmt: skip
+QUESTION_NAMES = click.option(
+    "--questions", metavar="FILE",
+    help="How runs name their questions, lines name<TAB>entity<TAB>relation; by default as "
+    "`kgtrec convert --questions` and `kgtrec rank` do for the split.",
+)  # fmt: skip
+
+
+def graph(text: str) -> Decorator:
+    """A graph that some calls need only."""
+    return click.option("--graph", metavar="DIR", help=text)
+
+
+def split(text: str) -> Decorator:
+    return click.option("--split", default="test", show_default=True, help=text)
+
+
+# -- How it is computed ----------------------------------------------------------------------------
+
+THREADS = click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+HOW_SCORED = all_of(
+    click.option(
+        "--rows", type=click.Choice(["questions", "instances"]), default="questions",
+        show_default=True,
+        help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
+        "them), or a triple with its head asked, all in file order, then with its tail asked.",
+    ),
+    click.option("--lower-is-better", is_flag=True, help="The scores are distances."),
+    click.option(
+        "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+        help="A NaN score is an error, or below every other.",
+    ),
+    THREADS,
+)  # fmt: skip
+
+
+def seed(text: str, default: int | None = 0) -> Decorator:
+    """None where it must be known whether it was given."""
+    return click.option(
+        "--seed", type=click.IntRange(0), metavar="N", default=default, show_default=True, help=text
+    )
+
+
+# -- What is written -------------------------------------------------------------------------------
+
+PLOT = click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+
+
+def output(text: str, *, required: bool = True) -> Decorator:
+    return click.option("-o", "--output", required=required, metavar="FILE", help=text)
+
+
+def ranking_files(
+    ranks: str = "Ranks, as Parquet.", *, required: bool = True,
+    depth: str = "Candidates per question in the run.", default_depth: int | None = 1000,
+) -> Decorator:  # fmt: skip
+    """The ranks, a run with its depth and tag, and qrels."""
+    return all_of(
+        output(ranks, required=required),
+        click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run."),
+        click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels."),
+        click.option(
+            "--run-depth", type=click.IntRange(1), default=default_depth, show_default=True,
+            help=depth,
+        ),
+        click.option("--tag", default="kgtrec", show_default=True,
+                     help="Name of the run in its file."),
+    )  # fmt: skip
+
+
+def form(*forms: str, text: str = "Of what is printed.") -> Decorator:
+    """--format; the first is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text
+    )

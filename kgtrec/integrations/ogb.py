@@ -1,0 +1,196 @@
+"""OGB: scores of answers and of their fixed negatives, by OGB's protocol or by kgtrec's.
+
+Nothing of OGB is imported: what `ogb.linkproppred.Evaluator.eval` takes is taken here.
+
+Examples
+--------
+>>> result = evaluate({"y_pred_pos": pos, "y_pred_neg": neg})      # doctest: +SKIP
+>>> result["realistic.micro.mrr"], as_lists(result)["mrr_list"]    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.result import Result
+from kgtrec.scores.arrays import as_array, comparable, directed
+from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
+
+__all__ = ["as_lists", "evaluate"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_HITS = (1, 3, 10)
+
+
+def evaluate(
+    predictions: Mapping[str, Any],
+    *,
+    protocol: str = "ogb",
+    answers: Any = None,
+    negatives: Any = None,
+    side: str = "tail",
+) -> Result:
+    """Rank every answer among its negatives.
+
+    Parameters
+    ----------
+    predictions : mapping
+        ``y_pred_pos``, shape (n,), and ``y_pred_neg``, shape (n, negatives), as OGB's evaluator
+        takes them: arrays of numpy or tensors, on a device too. Higher is better.
+    protocol : {"ogb", "kgtrec"}
+        "ogb": every column is a negative, so that one which was drawn twice counts twice, and one
+        that is the answer itself ties with it. "kgtrec": a candidate counts once.
+    answers, negatives : array of int, shape (n,) and (n, negatives), optional
+        Ids of the entities scored; "kgtrec" needs them to see which are the same.
+    side : {"tail", "head"}
+        Which side these questions ask.
+
+    Returns
+    -------
+    Result
+        Of sampled candidates. Ties count half: OGB's ranks are the realistic ones.
+
+    Raises
+    ------
+    InputError
+        Arrays that are missing or do not fit, or NaN among the scores (OGB ranks a NaN first).
+    UsageError
+        An unknown protocol, or one without the ids that it needs.
+    """
+    if protocol not in ("ogb", "kgtrec"):
+        raise UsageError(f"protocol={protocol!r} is unknown; choose 'ogb' or 'kgtrec'")
+    if side not in ("head", "tail"):
+        raise UsageError(f"side={side!r} is unknown; choose 'head' or 'tail'")
+    missing = [name for name in ("y_pred_pos", "y_pred_neg") if name not in predictions]
+    if missing:
+        raise InputError(
+            f"predictions lack {' and '.join(missing)}; pass the dictionary that OGB's evaluator "
+            "takes, {'y_pred_pos': ..., 'y_pred_neg': ...}"
+        )
+    columns, dtype = _two_columns(predictions["y_pred_pos"], predictions["y_pred_neg"])
+    counted = None
+    if protocol == "kgtrec":
+        counted = _distinct(answers, negatives, columns[1].shape)
+    greater, equal = _count(*columns, dtype, counted)
+    n_negatives = np.full(len(greater), columns[1].shape[1], dtype=np.int64)
+    candidates = 1 + (n_negatives if counted is None else counted.sum(axis=1))
+    return Result(_ranks(greater, equal, candidates, side, protocol, dtype))
+
+
+def as_lists(result: Result) -> dict[str, npt.NDArray[np.float32]]:
+    """What OGB's evaluator returns: ``mrr_list``, ``hits@1_list``, ..., to the bit.
+
+    Parameters
+    ----------
+    result : Result
+        From `evaluate`.
+    """
+    rank = result.ranks.rank("realistic").astype(np.float32)
+    lists = {f"hits@{k}_list": (rank <= k).astype(np.float32) for k in _HITS}
+    return lists | {"mrr_list": np.float32(1) / rank}
+
+
+def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
+    """Both arrays, of fitting shapes and one dtype."""
+    blocks = as_block(positive, "y_pred_pos"), as_block(negative, "y_pred_neg")
+    shapes = [tuple(block.shape) for block in blocks]
+    if len(shapes[0]) != 1 or len(shapes[1]) != 2 or shapes[0][0] != shapes[1][0]:
+        raise InputError(
+            f"y_pred_pos has shape {shapes[0]} and y_pred_neg {shapes[1]}; expected (n,) and "
+            "(n, negatives). (Data sets with one list of negatives for all edges, which OGB "
+            "evaluates by Hits@K alone, are no knowledge graphs.)"
+        )
+    if not shapes[0][0]:
+        raise InputError("there are no predictions; y_pred_pos has shape (0,)")
+    dtypes = [block_dtype(block) for block in blocks]
+    if dtypes[0] != dtypes[1]:
+        raise InputError(
+            f"y_pred_pos has dtype {dtypes[0]} and y_pred_neg {dtypes[1]}; ties are exact only "
+            "within one dtype: score both in the same"
+        )
+    return blocks, dtypes[0]
+
+
+def _count(
+    positive: Any, negative: Any, dtype: str, counted: npt.NDArray[np.bool_] | None
+) -> tuple[Int64, Int64]:
+    """Negatives above, and tied with, each answer."""
+    answer = directed(comparable(as_array(to_host(positive)), dtype), dtype, True)
+    greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
+    _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
+    for start, rows in host_blocks(negative):
+        rows = comparable(rows, dtype)
+        for row in range(0, len(rows), 1024):
+            scores = directed(rows[row : row + 1024], dtype, True)
+            low, high = start + row, start + row + len(scores)
+            _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
+            own = answer[low:high, None]
+            mask = True if counted is None else counted[low:high]
+            greater[low:high] = ((scores > own) & mask).sum(axis=1)
+            equal[low:high] = ((scores == own) & mask).sum(axis=1)
+    return greater, equal
+
+
+def _refuse_nan(wrong: npt.NDArray[np.bool_], name: str, first: int) -> None:
+    if wrong.any():
+        row = first + int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{name} holds NaN in row {row}, which OGB would rank first; fix the model"
+        )
+
+
+def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Which negatives count: each once, and none that is the answer."""
+    if answers is None or negatives is None:
+        raise UsageError(
+            "protocol='kgtrec' counts every candidate once, and needs the ids: pass answers= of "
+            "shape (n,) and negatives= of shape (n, negatives)"
+        )
+    own = as_array(to_host(answers), "answers") if hasattr(answers, "dtype") else np.array(answers)
+    ids = (
+        as_array(to_host(negatives), "negatives")
+        if hasattr(negatives, "dtype")
+        else np.array(negatives)
+    )
+    if own.shape != shape[:1] or ids.shape != shape or {own.dtype.kind, ids.dtype.kind} - {*"iu"}:
+        raise InputError(
+            f"answers have shape {own.shape} and dtype {own.dtype}, negatives {ids.shape} and "
+            f"{ids.dtype}; expected ids of shape {shape[:1]} and {shape}, as the scores are"
+        )
+    order = np.argsort(ids, axis=1, kind="stable")
+    ordered = np.take_along_axis(ids, order, axis=1)
+    first = np.ones(shape, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    counted = np.empty(shape, dtype=bool)
+    np.put_along_axis(counted, order, first, axis=1)
+    return counted & (ids != own[:, None])
+
+
+def _ranks(
+    greater: Int64, equal: Int64, candidates: Int64, side: str, protocol: str, dtype: str
+) -> Ranks:
+    """Every answer as an instance of a question of its own."""
+    n = len(greater)
+    number, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
+    counts = {"greater": greater, "equal": equal, "candidates": candidates, "tied_ahead": nothing}
+    columns = counts | {f"macro_{name}": values for name, values in counts.items()}
+    columns |= {"triple": number, "question": number}
+    columns |= {"side": nothing + (side == "tail")}
+    columns |= dict.fromkeys(("relation", "given", "answer"), nothing)
+    # Unknown here: all alike, so that weights by popularity are none.
+    columns |= dict.fromkeys(("answer_popularity", "relation_popularity"), nothing + 1)
+    flags = dict.fromkeys(("answer_nan", "macro_answer_nan"), np.zeros(n, dtype=bool))
+    manifest = {
+        "questions": {"sampled": True, "sides": side, "n_questions": n, "n_instances": n,
+                      "n_head_questions": n if side == "head" else 0, "protocol": protocol},
+        "scores": {"dtype": dtype, "higher_is_better": True, "nan": "error", "nan_count": 0},
+    }  # fmt: skip
+    return Ranks({**columns, **flags}, manifest)

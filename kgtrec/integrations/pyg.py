@@ -1,0 +1,75 @@
+"""PyTorch Geometric: models of ``torch_geometric.nn.kge`` on both sides, filtered.
+
+Examples
+--------
+>>> evaluate(model, test_data, known=[train_data, valid_data])    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kgtrec.integrations._models import as_triples, evaluate_model, questions_of
+from kgtrec.results.result import Result
+
+__all__ = ["evaluate"]
+
+_SCORED_BYTES = 256 << 20  # of embeddings that one call of the model reads
+
+
+def evaluate(
+    model: Any,
+    data: Any,
+    *,
+    known: Sequence[Any] | None = (),
+    sides: str = "both",
+    batch_size: int | None = None,
+    **options: Any,
+) -> Result:
+    """Rank a model on the triples of a data object, with every number of kgtrec.
+
+    The model's own ``test`` asks tails alone, unfiltered, and counts ranks from 0.
+
+    Parameters
+    ----------
+    model : torch_geometric.nn.kge.KGEModel
+        Or any module with ``num_nodes``, ``num_relations`` and ``forward(head, relation, tail)``.
+    data : Data, or (heads, relations, tails)
+        Triples to evaluate: with ``edge_index`` and ``edge_type``.
+    known : sequence of the same, or None
+        Further triples that are filtered out, of the other splits. None: nothing is filtered.
+    sides : {"both", "head", "tail"}
+    batch_size : int, optional
+        Questions scored at a time; by default as many as fit in 256 MiB of embeddings.
+    **options
+        As for `kgtrec.evaluate`.
+    """
+    questions = questions_of(
+        _triples(data),
+        None if known is None else [_triples(each) for each in known],
+        model.num_nodes,
+        model.num_relations,
+        sides,
+    )
+    every = torch.arange(model.num_nodes, device=next(model.parameters()).device)
+    if batch_size is None:
+        row_bytes = 4 * model.num_nodes * int(getattr(model, "hidden_channels", 100))
+        batch_size = max(1, _SCORED_BYTES // row_bytes)
+
+    def score(given: torch.Tensor, relation: torch.Tensor, asked: str) -> torch.Tensor:
+        # The models are written for one triple a row: no broadcasting.
+        fixed = given.repeat_interleave(len(every))
+        relations, others = relation.repeat_interleave(len(every)), every.repeat(len(given))
+        pair = (others, relations, fixed) if asked == "head" else (fixed, relations, others)
+        return model(*pair).view(len(given), len(every))
+
+    return evaluate_model(score, model, questions, batch_size, **options)
+
+
+def _triples(data: Any) -> Any:
+    if hasattr(data, "edge_index"):
+        return as_triples(data.edge_index[0], data.edge_type, data.edge_index[1])
+    return as_triples(*data)

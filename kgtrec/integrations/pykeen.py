@@ -1,0 +1,257 @@
+"""PyKEEN: `KgtrecEvaluator` in place of `RankBasedEvaluator`, and `evaluate(model, dataset)`.
+
+Examples
+--------
+>>> pipeline(dataset="Nations", model="TransE", evaluator=KgtrecEvaluator)   # doctest: +SKIP
+>>> print(evaluate(result.model, dataset))                                   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from pykeen.evaluation import RankBasedEvaluator
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.api import Graph, Questions
+from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.evaluate import evaluate as evaluate_scores
+from kgtrec.results.result import Result
+
+__all__ = ["KgtrecEvaluator", "evaluate", "graph_of"]
+
+_SPLITS = {"train": "training", "valid": "validation", "test": "testing"}
+_RANK_TYPES = ("optimistic", "realistic", "pessimistic")
+
+
+class KgtrecEvaluator(RankBasedEvaluator):
+    """PyKEEN's rank-based evaluator, with the ranks of kgtrec.
+
+    It goes wherever PyKEEN takes an evaluator, and gives every key of `RankBasedMetricResults`.
+    Ranks are exact integers; scores are never written to, nor kept. What PyKEEN does in place
+    (NaN over known scores, a mask of batch x all triples) does not happen.
+
+    Parameters
+    ----------
+    filtered : bool
+        Whether known triples are filtered out: those evaluated and those that PyKEEN hands over.
+    higher_is_better : bool
+        False for a model whose scores are distances (PyKEEN's own negate theirs).
+    **options
+        As for PyKEEN's `RankBasedEvaluator`.
+
+    Attributes
+    ----------
+    kgtrec_ranks : Ranks or None
+        What the last evaluation counted, by instance.
+    result : Result
+        Every number of kgtrec, from these.
+
+    Notes
+    -----
+    A triple that stands twice among those evaluated counts once, where PyKEEN counts it twice.
+    """
+
+    filtered: bool
+
+    def __init__(
+        self, filtered: bool = True, *, higher_is_better: bool = True, **options: Any
+    ) -> None:
+        super().__init__(filtered=filtered, **options)
+        self.higher_is_better = higher_is_better
+        self.kgtrec_ranks: Ranks | None = None
+        self._questions: Questions | None = None
+        self._ranker: Ranker | None = None
+
+    @property
+    def result(self) -> Result:
+        """Every number of kgtrec from the last evaluation; UsageError before there was one."""
+        if self.kgtrec_ranks is None:
+            raise UsageError("nothing was evaluated yet; call evaluate() or run the pipeline")
+        return Result(self.kgtrec_ranks)
+
+    def evaluate(
+        self,
+        model: Any,
+        mapped_triples: Any,
+        *args: Any,
+        additional_filter_triples: Any = None,
+        restrict_entities_to: Collection[int] | None = None,
+        restrict_relations_to: Collection[int] | None = None,
+        pre_filtered_triples: bool = True,
+        targets: Collection[str] = ("head", "tail"),
+        **kwargs: Any,
+    ) -> Any:
+        """As PyKEEN's; restrictions are those of kgtrec's questions."""
+        triples = _numpy(mapped_triples)
+        self._questions = _asked(
+            triples,
+            _filters(additional_filter_triples) if self.filtered else None,
+            model,
+            self.mode,
+            "both" if len(set(targets)) == 2 else next(iter(targets)),
+            restrict_entities_to,
+            restrict_relations_to,
+        )
+        kept = self._questions.triples
+        if pre_filtered_triples and self._questions.kept is not None:
+            distinct = len(self._questions.graph.splits["test"])
+            if len(kept) < distinct:
+                raise InputError(
+                    f"{distinct - len(kept)} of {distinct} triples hold an entity or relation that "
+                    "evaluation is restricted from; pass pre_filtered_triples=False to drop them"
+                )
+        filtered = self.filtered
+        # Else PyKEEN writes NaN over known scores. The attribute is True again as soon as PyKEEN
+        # asks it whether to hand over filter triples.
+        self.filtered = False
+        try:
+            return super().evaluate(
+                model, torch.from_numpy(kept.astype(np.int64)), *args, targets=targets, **kwargs
+            )
+        finally:
+            self.filtered = filtered
+
+    def clear(self) -> None:
+        """Forget everything; PyKEEN calls this at every try of another batch size."""
+        super().clear()
+        if self._questions is not None:
+            self._ranker = Ranker(
+                self._questions, rows="instances", higher_is_better=self.higher_is_better
+            )
+
+    def process_scores_(
+        self,
+        hrt_batch: Any,
+        target: str,
+        scores: Any,
+        true_scores: Any = None,
+        dense_positive_mask: Any = None,
+    ) -> None:
+        """Rank the answers of one batch."""
+        assert self._ranker is not None, "evaluate() calls clear() first"
+        self.num_entities = scores.shape[1]
+        self._ranker.update(self._ranker.rows_of(hrt_batch, target), scores)
+
+    def finalize(self) -> Any:
+        """All keys of PyKEEN, from kgtrec's ranks."""
+        assert self._ranker is not None, "evaluate() calls clear() first"
+        ranks, _ = self._ranker.finish()
+        self.kgtrec_ranks = ranks
+        order = np.argsort(ranks.triple, kind="stable")
+        for side in np.unique(ranks.side).tolist():
+            mine, target = order[ranks.side[order] == side], ("head", "tail")[side]
+            self.num_candidates[target] = [ranks.candidates[mine]]
+            for rank_type in _RANK_TYPES:
+                self.ranks[target, rank_type] = [ranks.rank(rank_type)[mine]]
+        return super().finalize()
+
+
+def evaluate(
+    model: Any,
+    dataset: Any,
+    split: str = "test",
+    *,
+    batch_size: int = 512,
+    slice_size: int | None = None,
+    sides: str = "both",
+    filter: str | Collection[str] | None = None,
+    **options: Any,
+) -> Result:
+    """Rank a model of PyKEEN on a split of a data set, with every number of kgtrec.
+
+    Equal questions are scored once, where PyKEEN's own evaluation scores each triple.
+
+    Parameters
+    ----------
+    model : pykeen.models.Model
+    dataset : pykeen.datasets.Dataset
+    split : {"test", "valid", "train"}
+    batch_size, slice_size : int
+        Questions that the model scores at a time; entities at a time, if not all.
+    sides, filter
+        As for `Graph.questions`.
+    **options
+        As for `kgtrec.evaluate`.
+    """
+    questions = graph_of(dataset).questions(split, sides, filter=filter)
+    if model.num_entities != questions.n_entities:
+        raise InputError(
+            f"the model has {model.num_entities} entities and the data set "
+            f"{questions.n_entities}; pass the data set that it was trained on"
+        )
+    model.eval()
+
+    def score(batch: Any) -> Any:
+        given, relation = (torch.from_numpy(ids) for ids in (batch.entity, batch.relation))
+        # PyKEEN ignores the column that is asked.
+        hrt = torch.stack([given, relation, given], dim=1).to(model.device)
+        target = ("head", "tail")[int(batch.side[0])]
+        return model.predict(hrt_batch=hrt, target=target, slice_size=slice_size)
+
+    ranker = Ranker(questions)
+    with torch.inference_mode():
+        return evaluate_scores(map(score, ranker.batches(batch_size)), questions, **options)
+
+
+def graph_of(dataset: Any) -> Graph:
+    """The graph of a data set of PyKEEN, with its numbering and, where there are any, its labels.
+
+    Returns
+    -------
+    Graph
+        With the splits train, test and, if there is one, valid.
+    """
+    factories = {name: getattr(dataset, theirs, None) for name, theirs in _SPLITS.items()}
+    splits: dict[str, Any] = {
+        name: _numpy(f.mapped_triples) for name, f in factories.items() if f is not None
+    }
+    training = factories["train"]
+    labels = getattr(training, "entity_to_id", None), getattr(training, "relation_to_id", None)
+    if None not in labels:
+        return Graph.from_arrays(**splits, entities=labels[0], relations=labels[1])
+    return Graph.from_arrays(
+        **splits, n_entities=dataset.num_entities, n_relations=dataset.num_relations
+    )
+
+
+def _asked(
+    triples: npt.NDArray[np.int64],
+    known: npt.NDArray[np.int64] | None,
+    model: Any,
+    mode: Any,
+    sides: str,
+    entities: Collection[int] | None,
+    relations: Collection[int] | None,
+) -> Questions:
+    """Questions of evaluated triples; ``known``: what else is filtered, None: nothing is."""
+    both = triples if known is None else np.concatenate([triples, known])
+    n_entities = model.num_entities if mode is None else model._get_entity_len(mode=mode)
+    graph = Graph.from_arrays(
+        test=triples,
+        n_entities=n_entities,
+        n_relations=max(model.num_relations, int(both[:, 1].max()) + 1),
+    )
+    return graph.questions(
+        sides=sides,
+        filter="raw" if known is None else None,
+        extra_known=known,
+        entities=None if entities is None else np.asarray([int(id_) for id_ in entities]),
+        relations=None if relations is None else np.asarray([int(id_) for id_ in relations]),
+    )
+
+
+def _filters(given: Any) -> npt.NDArray[np.int64]:
+    """Additional filter triples of PyKEEN: none, a tensor or several."""
+    parts = [] if given is None else given if isinstance(given, (list, tuple)) else [given]
+    return np.concatenate([np.empty((0, 3), dtype=np.int64), *map(_numpy, parts)])
+
+
+def _numpy(triples: Any) -> npt.NDArray[np.int64]:
+    array: npt.NDArray[np.int64] = triples.detach().cpu().numpy().astype(np.int64)
+    return array

@@ -1,0 +1,200 @@
+"""torchmetrics: a metric with ``update``, ``compute`` and ``reset``, in one process or in many.
+
+Examples
+--------
+>>> metric = LinkPrediction(questions)                                       # doctest: +SKIP
+>>> metric.update(scores, triples, "tail")  # in validation_step             # doctest: +SKIP
+>>> metric.compute()                        # {"both.realistic.micro.mrr": ...}  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torchmetrics
+
+from kgtrec.errors import UsageError
+from kgtrec.measures import parse_all
+from kgtrec.questions.api import Questions
+from kgtrec.ranking.kernel import active_path
+from kgtrec.ranking.partial import PartialRanks, Task
+from kgtrec.ranking.ranked_rows import RankedRows
+from kgtrec.ranking.ranker import Ranker
+from kgtrec.results.result import Result
+
+__all__ = ["LinkPrediction", "keys_of"]
+
+KEYS = ("both.realistic.micro.mrr", "both.realistic.micro.hits@1",
+        "both.realistic.micro.hits@3", "both.realistic.micro.hits@10",
+        "both.realistic.micro.mr")  # fmt: skip
+
+
+class LinkPrediction(torchmetrics.Metric):
+    """Link prediction as a metric of torchmetrics.
+
+    Batches come in any order, in as many processes as there are; what a distributed sampler repeats
+    counts once. Scores may be on any device, and are not kept.
+
+    Parameters
+    ----------
+    questions : Questions
+        Of ``graph.questions()``: what is evaluated, and filtered.
+    measures : sequence of str
+        Keys that `compute` gives. Their side is that of the questions if these ask one alone.
+    rows : {"instances", "questions"}
+        What a row of scores stands for, as for `kgtrec.Ranker`.
+    incomplete : {"error", "nan"}
+        What `compute` does before all rows were scored: UsageError, or NaN, as Lightning's sanity
+        check needs, which validates on a few batches.
+    columns : sequence or mapping, optional
+        The model's own numbering of entities.
+    **options
+        As for every `torchmetrics.Metric`.
+    """
+
+    higher_is_better = None
+    is_differentiable = False
+    full_state_update = True
+
+    def __init__(
+        self,
+        questions: Questions,
+        measures: Sequence[str] | None = None,
+        *,
+        rows: str = "instances",
+        incomplete: str = "error",
+        columns: Any = None,
+        higher_scores_are_better: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if incomplete not in ("error", "nan"):
+            raise UsageError(f"incomplete={incomplete!r} is unknown; choose 'error' or 'nan'")
+        self.questions, self.incomplete = questions, incomplete
+        self.measures = list(keys_of(questions) if measures is None else measures)
+        parse_all(self.measures)
+        self._made: dict[str, Any] = {
+            "rows": rows, "columns": columns, "higher_is_better": higher_scores_are_better,
+            "duplicates": "ignore",
+        }  # fmt: skip
+        self._ranker = Ranker(questions, **self._made)
+        self._merged: Ranker | None = None
+        # What torchmetrics itself reduces; ranks are merged in _sync_dist.
+        self.add_state("rows_given", default=torch.tensor(0), dist_reduce_fx="sum")
+
+    def update(self, scores: Any, triples: Any, side: str | None = None) -> None:
+        """Rank one batch.
+
+        Parameters
+        ----------
+        scores : tensor or array, shape (n, n_entities)
+        triples : tensor or array of int, shape (n, 3) or (n,)
+            The triples whose side is asked; or without a side the ids of the rows (`Ranker`).
+        side : {"head", "tail"}, optional
+        """
+        if not len(scores):
+            return  # a process that got nothing of a small last batch
+        rows = triples if side is None else self._ranker.rows_of(triples, side)
+        self._ranker.update(rows, scores)
+        self.rows_given += len(scores)
+
+    def compute(self) -> dict[str, torch.Tensor]:
+        """Every measure by its key, as float64 scalars."""
+        result = self.result()
+        values = {key: float("nan") if result is None else result[key] for key in self.measures}
+        return {
+            key: torch.tensor(value, dtype=torch.float64 if self.device.type != "mps" else None)
+            for key, value in values.items()
+        }
+
+    def result(self) -> Result | None:
+        """Every number of kgtrec; None while rows are missing, with ``incomplete="nan"``."""
+        ranker = self._merged or self._ranker
+        if self.incomplete == "nan" and ranker.n_scored < ranker.n_rows:
+            return None
+        return Result(ranker.finish()[0])
+
+    def reset(self) -> None:
+        """Begin anew."""
+        super().reset()
+        self._ranker, self._merged = Ranker(self.questions, **self._made), None
+
+    def _sync_dist(
+        self, dist_sync_fn: Callable[..., Any] | None = None, process_group: Any = None
+    ) -> None:
+        gather = dist_sync_fn or torchmetrics.utilities.distributed.gather_all_tensors
+        super()._sync_dist(gather, process_group)
+        group = process_group or self.process_group
+        sent = _as_tensors(self._ranker)
+        parts = [gather(tensor.to(self.device), group=group) for tensor in sent]
+        merged = Ranker(self.questions, **self._made)
+        for part in zip(*parts, strict=True):
+            ranked = _from_tensors([tensor.cpu().numpy() for tensor in part], merged)
+            if ranked is not None:
+                merged.merge(ranked)
+        self._merged = merged
+
+    def unsync(self, should_unsync: bool = True) -> None:
+        """Go on with what this process has ranked."""
+        super().unsync(should_unsync)
+        if should_unsync:
+            self._merged = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles hold the ranks, and no lock."""
+        state = dict(super().__getstate__())
+        state["_ranker"] = self._ranker.partial() if self._ranker.n_scored else None
+        return state | {"_merged": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ranked = state.pop("_ranker")
+        super().__setstate__(state)
+        self._ranker = Ranker(self.questions, **self._made)
+        if ranked is not None:
+            self._ranker.merge(ranked)
+
+
+def keys_of(questions: Questions) -> list[str]:
+    """What is shown unless other measures are asked for."""
+    return [f"{questions.sides}.{key.partition('.')[2]}" for key in KEYS]
+
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def _as_tensors(ranker: Ranker) -> list[torch.Tensor]:
+    """What a ranker has, as whole numbers that every backend gathers; the first is the dtype."""
+    if not ranker.n_scored:
+        return [torch.tensor([value]) for value in (-1, 0, 0, 0, 0, 0)]
+    ranked = ranker.partial()
+    part = ranked.part
+    arrays = [ranked.row_ids, ranked.nan_counts, part.counts.reshape(-1), part.answer_nan,
+              part.lengths]  # fmt: skip
+    whole = [torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)) for array in arrays]
+    return [torch.tensor([_DTYPES.index(part.dtype)]), *whole]
+
+
+def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
+    """What another process has ranked, for a ranker that was made alike; None: nothing."""
+    dtype, row_ids, nan_counts, counts, answer_nan, lengths = arrays
+    if dtype[0] < 0:
+        return None
+    name, questions = _DTYPES[int(dtype[0])], ranker.questions
+    part = PartialRanks(
+        Task(0, len(row_ids), 0, questions.n_entities),
+        counts.reshape(6, -1),
+        answer_nan.astype(bool),
+        lengths.astype(np.int32),
+        np.empty(0, dtype=np.int32),
+        np.empty(0, dtype=np.float64 if name == "float64" else np.float32),
+        int(nan_counts.sum()),
+        name,
+        active_path(),
+        0,
+        ranker.nan,
+        questions.fingerprint,
+    )
+    return RankedRows(part, row_ids, nan_counts, ranker.rows, ranker.higher_is_better)

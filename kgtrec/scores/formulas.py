@@ -1,0 +1,298 @@
+"""Embedding models as products or distances of two vectors, one of the question, one of the entity.
+
+Each formula says what it is in the model's paper, and how it falls apart: a question (given entity,
+relation, side) becomes a query, every entity a row of one table that serves both sides. What does
+not fall apart is refused, with the reason. Queries are computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError, UsageError
+
+__all__ = ["FORMULAS", "REFUSED", "Asked", "Parts", "build"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a model is asked: one row per question.
+
+    Attributes
+    ----------
+    entity, relation : ndarray of int64, shape (n,)
+        The given entity, and the row of the relation's vectors.
+    is_tail : ndarray of bool, shape (n,)
+        Whether the tail is asked; else the head is.
+    """
+
+    entity: Int64
+    relation: Int64
+    is_tail: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A model's arrays, and what else it declares."""
+
+    entity: Array
+    relation: Array
+    more: Mapping[str, Array] = field(default_factory=dict)
+    norm: str = "l2"
+
+
+Built = tuple[Array, Array, str]
+"""Queries, table of entities, metric of `Factors`."""
+
+
+def _by_side(asked: Asked, tail: Array, head: Array) -> Array:
+    """The queries of both sides, each where it is asked."""
+    out: Array = np.where(asked.is_tail.reshape(-1, *[1] * (tail.ndim - 1)), tail, head)
+    return out
+
+
+def _distmult(p: Parts, a: Asked) -> Built:
+    """DistMult (Yang et al. 2015): sum of h r t."""
+    return _double(p.entity[a.entity]) * _double(p.relation[a.relation]), p.entity, "dot"
+
+
+def _complex(p: Parts, a: Asked) -> Built:
+    """ComplEx (Trouillon et al. 2016): Re sum of h r conj(t)."""
+    table, relation = _as_complex("entity", p.entity), _as_complex("relation", p.relation)
+    given, r = _double(table[a.entity]), _double(relation[a.relation])
+    return _as_real(given * _by_side(a, r, r.conj())), _as_real(table), "dot"
+
+
+def _transe(p: Parts, a: Asked) -> Built:
+    """TransE (Bordes et al. 2013): minus the norm of h + r - t, l1 or l2."""
+    r = _double(p.relation[a.relation])
+    return _double(p.entity[a.entity]) + _by_side(a, r, -r), p.entity, _norm(p)
+
+
+def _rotate(p: Parts, a: Asked) -> Built:
+    """RotatE (Sun et al. 2019): minus the l2 norm of the complex h r - t, with |r| = 1."""
+    if _norm(p) != "l2":
+        raise UsageError(
+            "rotate with norm='l1', a sum of moduli |h r - t|, is no product and no distance of "
+            "real vectors; rank its scores (a matrix or a callable). norm='l2' falls apart"
+        )
+    table = _as_complex("entity", p.entity)
+    if not np.iscomplexobj(p.relation) and p.relation.shape[1] == table.shape[1]:
+        r = np.exp(1j * _double(p.relation[a.relation]))  # phases
+    else:
+        r = _double(_as_complex("relation", p.relation)[a.relation])
+        away = float(np.abs(np.abs(r) - 1).max(initial=0))
+        if away > 1e-3:
+            raise InputError(
+                f"rotate: moduli of relations are up to {away:.3g} away from 1, so that they do "
+                "not only rotate; normalise them, or give phases in radians, one per dimension"
+            )
+    # A rotation keeps distances: |h r - t| = |h - t conj(r)|.
+    return _as_real(_double(table[a.entity]) * _by_side(a, r, r.conj())), _as_real(table), "l2"
+
+
+def _rescal(p: Parts, a: Asked) -> Built:
+    """RESCAL (Nickel et al. 2011): h' M t, a matrix per relation, shape (relations, dim, dim)."""
+    _shaped("relation", p.relation, (None, p.entity.shape[1], p.entity.shape[1]))
+    given, queries = _double(p.entity[a.entity]), np.empty((len(a.entity), p.entity.shape[1]))
+    for side in (False, True):  # one matrix at a time: all rows' matrices would be large
+        for number in np.unique(a.relation[a.is_tail == side]).tolist():
+            rows = (a.relation == number) & (a.is_tail == side)
+            matrix = _double(p.relation[number])
+            queries[rows] = given[rows] @ (matrix if side else matrix.T)
+    return queries, p.entity, "dot"
+
+
+def _cp(p: Parts, a: Asked) -> Built:
+    """CP (Hitchcock 1927): sum of h r t, entities with vectors of their own as tails."""
+    heads, tails = p.entity, p.more["entity_tail"]
+    _shaped("entity_tail", tails, heads.shape)
+    r = _double(p.relation[a.relation])
+    nothing = np.zeros_like(r)
+    tail = np.hstack([nothing, _double(heads[a.entity]) * r])
+    head = np.hstack([_double(tails[a.entity]) * r, nothing])
+    return _by_side(a, tail, head), np.hstack([heads, tails]), "dot"
+
+
+def _simple(p: Parts, a: Asked) -> Built:
+    """SimplE (Kazemi and Poole 2018): mean of CP of h, r, t and of t, the inverse of r, h."""
+    heads, tails = p.entity, p.more["entity_tail"]
+    _shaped("entity_tail", tails, heads.shape)
+    _shaped("relation_inverse", p.more["relation_inverse"], p.relation.shape)
+    r, inverse = _double(p.relation[a.relation]), _double(p.more["relation_inverse"][a.relation])
+    tail = np.hstack([_double(tails[a.entity]) * inverse, _double(heads[a.entity]) * r])
+    head = np.hstack([_double(tails[a.entity]) * r, _double(heads[a.entity]) * inverse])
+    return _by_side(a, tail, head) / 2, np.hstack([heads, tails]), "dot"
+
+
+def _hole(p: Parts, a: Asked) -> Built:
+    """HolE (Nickel et al. 2016): r times the circular correlation of h and t."""
+    given, r = np.fft.fft(_double(p.entity[a.entity])), np.fft.fft(_double(p.relation[a.relation]))
+    tail, head = np.fft.ifft(given * r).real, np.fft.ifft(given * r.conj()).real
+    return _by_side(a, tail, head), p.entity, "dot"
+
+
+def _tucker(p: Parts, a: Asked) -> Built:
+    """TuckER (Balazevic et al. 2019): the core times h, r, t, without batch normalisation.
+
+    The core has shape (dim, relation dim, dim).
+    """
+    core, dim = p.more["core"], p.entity.shape[1]
+    _shaped("core", core, (dim, p.relation.shape[1], dim))
+    queries = np.empty((len(a.entity), dim))
+    given = _double(p.entity[a.entity])
+    for number in np.unique(a.relation).tolist():
+        matrix = np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
+        for side in (False, True):
+            rows = (a.relation == number) & (a.is_tail == side)
+            queries[rows] = given[rows] @ (matrix if side else matrix.T)
+    return queries, p.entity, "dot"
+
+
+def _quate(p: Parts, a: Asked) -> Built:
+    """QuatE (Zhang et al. 2019): the Hamilton product of h and r / |r|, times t."""
+    table, r = (
+        _quaternions("entity", p.entity),
+        _double(_quaternions("relation", p.relation)[a.relation]),
+    )
+    length = np.sqrt((r**2).sum(axis=1, keepdims=True))
+    r = r / np.where(length == 0, 1, length)
+    conjugate = r * np.array([1, -1, -1, -1]).reshape(1, 4, 1)
+    queries = _hamilton(_double(table[a.entity]), _by_side(a, r, conjugate))
+    return queries.reshape(len(queries), -1), table.reshape(len(table), -1), "dot"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """How a model's scores fall apart, and which arrays it has beside entity and relation."""
+
+    build: Callable[[Parts, Asked], Built]
+    more: tuple[str, ...] = ()
+
+
+FORMULAS = {
+    "distmult": Formula(_distmult),
+    "complex": Formula(_complex),
+    "transe": Formula(_transe),
+    "rotate": Formula(_rotate),
+    "rescal": Formula(_rescal),
+    "cp": Formula(_cp, ("entity_tail",)),
+    "simple": Formula(_simple, ("entity_tail", "relation_inverse")),
+    "hole": Formula(_hole),
+    "tucker": Formula(_tucker, ("core",)),
+    "quate": Formula(_quate),
+}
+
+_PROJECTED = "projects every entity by the relation, so that each relation has a table of its own"
+REFUSED = {
+    "transh": _PROJECTED,
+    "transr": _PROJECTED,
+    "transd": _PROJECTED,
+    "stranse": _PROJECTED,
+    "ntn": "passes head and tail through a layer together",
+    "ermlp": "passes head, relation and tail through a network together",
+    "conve": "makes its query with a network, whose weights are no embeddings",
+    "kg2e": "compares distributions of entities, with variances",
+}
+"""Models whose scores are no product or distance of a query and one vector per entity, and why."""
+
+
+def build(model: str, parts: Parts, asked: Asked) -> Built:
+    """Queries, table and metric of a model.
+
+    Raises
+    ------
+    UsageError
+        A model that is not known or does not fall apart, arrays that are missing or too many.
+    InputError
+        Arrays that do not fit.
+    """
+    name = model.lower() if isinstance(model, str) else ""
+    if name in REFUSED:
+        raise UsageError(
+            f"{model} {REFUSED[name]}: there are no Factors of it; rank its scores, or if a "
+            "network makes one vector per question, Factors(queries, entities)"
+        )
+    if name not in FORMULAS:
+        raise UsageError(f"model={model!r} is unknown; choose one of {', '.join(FORMULAS)}")
+    formula = FORMULAS[name]
+    if set(parts.more) != set(formula.more):
+        needed = ", ".join(("entity", "relation", *formula.more))
+        given = ", ".join(("entity", "relation", *parts.more))
+        raise UsageError(f"{name} has the arrays {needed}; got {given}")
+    if name not in ("complex", "rotate", "rescal", "tucker") and (
+        parts.entity.shape[1:] != parts.relation.shape[1:]
+    ):
+        raise InputError(
+            f"{name}: entity has shape {parts.entity.shape} and relation {parts.relation.shape}; "
+            "both need the same dimensions"
+        )
+    return formula.build(parts, asked)
+
+
+def _double(array: Array) -> Array:
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+def _norm(parts: Parts) -> str:
+    if parts.norm not in ("l1", "l2"):
+        raise UsageError(f"norm={parts.norm!r} is unknown; choose 'l1' or 'l2'")
+    return parts.norm
+
+
+def _shaped(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
+    fits = array.ndim == len(shape) and all(
+        due is None or size == due for size, due in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        due_text = ", ".join("n" if size is None else str(size) for size in shape)
+        raise InputError(f"{name} has shape {array.shape}; expected ({due_text})")
+
+
+def _as_complex(name: str, array: Array) -> Array:
+    """Complex vectors; of real ones the first half is real, the second imaginary."""
+    if np.iscomplexobj(array):
+        return array
+    if array.shape[1] % 2:
+        raise InputError(
+            f"{name} has {array.shape[1]} dimensions; give complex numbers, or all real parts "
+            "followed by all imaginary parts"
+        )
+    half = array.shape[1] // 2
+    return array[:, :half] + 1j * array[:, half:]
+
+
+def _as_real(array: Array) -> Array:
+    return np.hstack([array.real, array.imag])
+
+
+def _quaternions(name: str, array: Array) -> Array:
+    """Shape (n, 4, dim): real part, i, j, k, one after another."""
+    if array.ndim != 2 or array.shape[1] % 4:
+        raise InputError(
+            f"{name} has shape {array.shape}; a quaternion has four parts: (n, 4 dim), all real "
+            "parts first, then all i, all j, all k"
+        )
+    return array.reshape(len(array), 4, -1)
+
+
+def _hamilton(p: Array, q: Array) -> Array:
+    a, b, c, d = (p[:, part] for part in range(4))
+    e, f, g, h = (q[:, part] for part in range(4))
+    return np.stack(
+        [
+            a * e - b * f - c * g - d * h,
+            a * f + b * e + c * h - d * g,
+            a * g - b * h + c * e + d * f,
+            a * h + b * g - c * f + d * e,
+        ],
+        axis=1,
+    )

@@ -1,0 +1,246 @@
+"""PyKEEN: its evaluator and kgtrec's agree on every key, wherever PyKEEN calls them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pykeen")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # PyKEEN's and its dependencies' own
+]
+
+import torch  # noqa: E402
+from pykeen.datasets import Nations  # noqa: E402
+from pykeen.evaluation import RankBasedEvaluator  # noqa: E402
+from pykeen.evaluation import evaluator as pykeen_evaluator  # noqa: E402
+from pykeen.pipeline import pipeline  # noqa: E402
+from pykeen.triples import TriplesFactory  # noqa: E402
+
+import kgtrec  # noqa: E402
+from kgtrec.errors import InputError, UsageError  # noqa: E402
+from kgtrec.integrations.pykeen import KgtrecEvaluator, evaluate, graph_of  # noqa: E402
+
+SHARED = {
+    "arithmetic_mean_rank": "mr", "inverse_harmonic_mean_rank": "mrr", "median_rank": "median",
+    "geometric_mean_rank": "gmr", "inverse_geometric_mean_rank": "igmr", "hits_at_1": "hits@1",
+    "hits_at_3": "hits@3", "hits_at_5": "hits@5", "hits_at_10": "hits@10",
+    "adjusted_arithmetic_mean_rank": "amr", "adjusted_arithmetic_mean_rank_index": "amri",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Any:
+    return Nations()
+
+
+def trained(dataset: Any, model: str = "TransE", **more: Any) -> Any:
+    logging.disable(logging.WARNING)
+    options = {"training_kwargs": {"num_epochs": 3, "use_tqdm": False}, "random_seed": 1,
+               "evaluation_kwargs": {"use_tqdm": False}}  # fmt: skip
+    return pipeline(dataset=dataset, model=model, **(options | more))
+
+
+@pytest.fixture(scope="module")
+def model(dataset: Any) -> Any:
+    return trained(dataset).model
+
+
+def known(dataset: Any) -> list[Any]:
+    return [dataset.training.mapped_triples, dataset.validation.mapped_triples]
+
+
+def both(dataset: Any, model: Any, **more: Any) -> tuple[Any, Any, KgtrecEvaluator]:
+    """Results of PyKEEN's evaluator and of ours, and ours itself."""
+    options = {"additional_filter_triples": known(dataset), "use_tqdm": False, "batch_size": 32}
+    ours = KgtrecEvaluator()
+    given = dataset.testing.mapped_triples
+    theirs = RankBasedEvaluator(clear_on_finalize=False)
+    rough = theirs.evaluate(model, given, **(options | more)).to_flat_dict()
+    # PyKEEN's ranks are float32, and with them its sums: once more in float64.
+    for key, parts in theirs.ranks.items():
+        theirs.ranks[key] = [part.astype(np.float64) for part in parts]
+    due = theirs.finalize()
+    for name, value in due.to_flat_dict().items():
+        assert rough[name] == pytest.approx(value, rel=1e-5, abs=1e-5, nan_ok=True), name
+    return due, ours.evaluate(model, given, **(options | more)), ours
+
+
+def assert_agree(due: Any, got: Any, tolerance: float = 1e-9) -> None:
+    one, other = due.to_flat_dict(), got.to_flat_dict()
+    assert set(one) == set(other)
+    for key, value in one.items():
+        assert other[key] == pytest.approx(value, rel=tolerance, abs=tolerance, nan_ok=True), key
+
+
+def test_every_key_agrees(dataset: Any, model: Any) -> None:
+    due, got, ours = both(dataset, model)
+    assert len(got.to_flat_dict()) >= 225
+    assert_agree(due, got)
+    for side in ("head", "tail", "both"):
+        for rank_type in ("optimistic", "realistic", "pessimistic"):
+            for theirs, mine in SHARED.items():
+                key = f"{side}.{rank_type}.{theirs}"
+                value = ours.result[f"{side}.{rank_type}.micro.{mine}"]
+                assert value == pytest.approx(due.to_flat_dict()[key], rel=1e-9), key
+
+
+def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
+    stopper = {
+        "stopper": "early",
+        "stopper_kwargs": {"frequency": 1, "patience": 2, "relative_delta": 0.01,
+                           "metric": "both.realistic.inverse_harmonic_mean_rank"},
+    }  # fmt: skip
+    due = trained(dataset, **stopper)
+    got = trained(dataset, evaluator=KgtrecEvaluator, **stopper)
+    np.testing.assert_allclose(got.stopper.results, due.stopper.results, rtol=1e-6)
+    assert len(got.stopper.results) >= 2
+    assert_agree(due.metric_results, got.metric_results, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"batch_size": 7},
+        {"batch_size": 1},
+        {"batch_size": None},
+        {"slice_size": 5},
+        {"slice_size": 1, "batch_size": 9},
+        {"targets": ("tail",)},
+        {"targets": ("head",)},
+        {"targets": ("tail", "head")},
+        {"additional_filter_triples": None},
+        {"restrict_entities_to": list(range(9)), "pre_filtered_triples": False},
+        {"restrict_relations_to": [0, 3, 5, 9, 11, 20], "pre_filtered_triples": False},
+        {"restrict_entities_to": [8, 2, 5, 1, 0, 9, 7], "restrict_relations_to": set(range(30)),
+         "pre_filtered_triples": False},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_however_it_is_called(dataset: Any, model: Any, how: dict[str, Any]) -> None:
+    due, got, _ = both(dataset, model, **how)
+    assert_agree(due, got)
+
+
+def test_inverse_triples() -> None:
+    dataset = Nations(create_inverse_triples=True)
+    model = trained(dataset, "DistMult").model
+    assert model.use_inverse_triples
+    assert_agree(*both(dataset, model)[:2])
+
+
+def test_ties(dataset: Any, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict = type(model).predict
+
+    def coarse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return predict(self, *args, **kwargs).round(decimals=0)
+
+    monkeypatch.setattr(type(model), "predict", coarse)
+    due, got, ours = both(dataset, model)
+    assert ours.kgtrec_ranks is not None
+    assert ours.kgtrec_ranks.tie_report()["tied_share"] > 0.5
+    assert_agree(due, got)
+
+
+def test_unfiltered_means_unfiltered(dataset: Any, model: Any) -> None:
+    """PyKEEN's own evaluator raises with filtered=False; so: by counting."""
+    ours = KgtrecEvaluator(filtered=False)
+    triples = dataset.testing.mapped_triples
+    got = ours.evaluate(model, triples, use_tqdm=False, batch_size=50)
+    ranks = []
+    with torch.inference_mode():
+        for target, column in (("head", 0), ("tail", 2)):
+            scores = model.predict(hrt_batch=triples, target=target).tolist()
+            for row, answer in zip(scores, triples[:, column].tolist(), strict=True):
+                above = sum(score > row[answer] for score in row)
+                ties = sum(score == row[answer] for score in row) - 1
+                ranks.append(above + 1 + ties / 2)
+    assert got.get_metric("arithmetic_mean_rank") == pytest.approx(np.mean(ranks), rel=1e-12)
+    assert got.get_metric("mrr") == pytest.approx(np.mean([1 / r for r in ranks]), rel=1e-12)
+    in_pipeline = trained(dataset, evaluator=KgtrecEvaluator, evaluator_kwargs={"filtered": False})
+    filtered = trained(dataset, evaluator=KgtrecEvaluator)
+    low, high = (run.metric_results.get_metric("mrr") for run in (in_pipeline, filtered))
+    assert low < 0.9 * high  # the filter is not lost without a word
+
+
+def test_a_smaller_batch_after_running_out_of_memory(
+    dataset: Any, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyKEEN halves the batch and begins anew: clear() is called, and rows come again."""
+    tries = []
+    evaluate_batch = pykeen_evaluator._evaluate_batch
+
+    def short_of_memory(batch: Any, **kwargs: Any) -> Any:
+        tries.append(len(batch))
+        if len(batch) > 20 and len(tries) > 2:
+            raise torch.cuda.OutOfMemoryError
+        return evaluate_batch(batch=batch, **kwargs)
+
+    due, _, _ = both(dataset, model)
+    monkeypatch.setattr(pykeen_evaluator, "_evaluate_batch", short_of_memory)
+    ours = KgtrecEvaluator()
+    got = ours.evaluate(model, dataset.testing.mapped_triples, batch_size=100, use_tqdm=False,
+                        additional_filter_triples=known(dataset))  # fmt: skip
+    assert max(tries) > 20 >= tries[-1]
+    assert_agree(due, got)
+
+
+def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
+    ours = KgtrecEvaluator()
+    triples = dataset.testing.mapped_triples.clone()
+    with pytest.raises(InputError, match=r"pass pre_filtered_triples=False to drop them"):
+        ours.evaluate(model, triples, use_tqdm=False, restrict_entities_to=[0, 1, 2])
+    assert ours.filtered
+    with pytest.raises(UsageError, match="nothing was evaluated yet"):
+        ours.result  # noqa: B018
+    ours.evaluate(model, triples, use_tqdm=False, batch_size=64)
+    assert ours.filtered
+    assert torch.equal(triples, dataset.testing.mapped_triples)
+
+
+def test_bootstrap_of_pykeen(dataset: Any, model: Any) -> None:
+    ours = KgtrecEvaluator(clear_on_finalize=False)
+    ours.evaluate(model, dataset.testing.mapped_triples, use_tqdm=False, batch_size=64)
+    found = ours.finalize_with_confidence(n_boot=3)
+    assert "both.realistic.inverse_harmonic_mean_rank" in found
+
+
+# -- evaluate(model, dataset) ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_one_call(dataset: Any, model: Any, split: str) -> None:
+    theirs = {"test": "testing", "valid": "validation"}
+    given = getattr(dataset, theirs[split]).mapped_triples
+    others = [getattr(dataset, n).mapped_triples for n in ("training", "validation", "testing")]
+    due = RankBasedEvaluator().evaluate(
+        model, given, additional_filter_triples=others, use_tqdm=False, batch_size=32
+    )
+    result = evaluate(model, dataset, split, batch_size=10, slice_size=6)
+    assert result["both.realistic.micro.mrr"] == pytest.approx(due.get_metric("mrr"), rel=1e-6)
+    assert result["tail.realistic.micro.hits@3"] == pytest.approx(
+        due.get_metric("tail.hits@3"), rel=1e-6
+    )
+    assert "embassy" in result.slice("relation").to_csv()
+    assert np.isfinite(result["both.macro.map_cut_20"])
+
+
+def test_the_graph_has_the_numbers_of_pykeen(dataset: Any) -> None:
+    graph = graph_of(dataset)
+    assert list(graph.entities) == sorted(dataset.entity_to_id, key=dataset.entity_to_id.get)
+    assert graph.splits["test"].tolist() == dataset.testing.mapped_triples.tolist()
+
+
+def test_another_data_set_is_refused(dataset: Any, model: Any) -> None:
+    triples = np.array([["a", "r", "b"], ["b", "r", "c"]])
+    other = TriplesFactory.from_labeled_triples(triples)
+
+    class Other:
+        training, testing, validation = other, other, None
+
+    with pytest.raises(InputError, match="the model has 14 entities and the data set 3"):
+        evaluate(model, Other())
+    assert isinstance(evaluate(model, dataset), kgtrec.Result)

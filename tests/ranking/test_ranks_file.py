@@ -1,0 +1,71 @@
+"""Labels in files of ranks: whichever way they are held, the same file; and read back by id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kgtrec
+from kgtrec import Ranks
+
+TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
+TEXTS = ["a b", "\u00e9", "unused", "\U0001f600", "d", "unused too", "\udcff"]
+
+
+def ranked(entities: list[str] | None) -> Ranks:
+    graph = kgtrec.Graph.from_arrays(test=TRIPLES, n_entities=7, entities=entities)
+    questions = graph.questions("test")
+    scores = np.random.default_rng(0).random((len(questions), 7))
+    return kgtrec.evaluate(scores, questions).ranks
+
+
+@pytest.mark.parametrize("texts", [TEXTS, [*TEXTS[:-1], "z"], None])
+def test_every_holder_of_labels_gives_the_same_file(tmp_path: Path, texts) -> None:
+    names = texts or [str(i) for i in range(7)]
+    ranks = ranked(texts)
+    ranks.save(tmp_path / "graph")
+    Ranks.load(tmp_path / "graph").save(tmp_path / "again")
+    ranks.entity_labels = names
+    ranks.save(tmp_path / "list")
+    first = (tmp_path / "graph").read_bytes()
+    assert first == (tmp_path / "again").read_bytes() == (tmp_path / "list").read_bytes()
+    table = pq.read_table(tmp_path / "graph")
+    for column in ("given", "answer"):
+        labels = table[f"{column}_label"].to_pylist()
+        labels = [x if isinstance(x, str) else x.decode("utf-8", "surrogateescape") for x in labels]
+        assert labels == [names[i] for i in table[column].to_pylist()]
+
+
+def test_labels_of_a_loaded_file_by_id(tmp_path: Path) -> None:
+    ranked(TEXTS).save(tmp_path / "x")
+    labels = Ranks.load(tmp_path / "x").entity_labels
+    assert dict(labels) == {i: TEXTS[i] for i in (0, 3, 4, 6)}
+    assert labels[3] == TEXTS[3]
+    for stranger in (2, 5, 7, -1):
+        assert stranger not in labels
+        with pytest.raises(KeyError):
+            labels[stranger]
+
+
+def test_ranks_of_no_instance(tmp_path: Path) -> None:
+    none = ranked(TEXTS).subset(np.zeros(8, bool))
+    none.save(tmp_path / "x")
+    loaded = Ranks.load(tmp_path / "x")
+    assert len(loaded) == len(loaded.entity_labels) == 0
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+@pytest.mark.parametrize("column", ["given_label", "answer_label"])
+def test_a_label_that_is_null(tmp_path: Path, column: str) -> None:
+    ranked([*TEXTS[:-1], "z"]).save(tmp_path / "x")
+    table = pq.read_table(tmp_path / "x")
+    texts = pa.array([None, *table[column].to_pylist()[1:]])
+    place = table.column_names.index(column)
+    pq.write_table(table.set_column(place, column, texts), tmp_path / "x")
+    with pytest.raises(kgtrec.errors.FileError, match=f"column '{column}' holds nulls"):
+        Ranks.load(tmp_path / "x")

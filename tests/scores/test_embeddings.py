@@ -1,0 +1,273 @@
+"""Known embedding models: every formula against the score of each triple, written out in loops."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from question_cases import N, R, random_questions
+
+import kgtrec
+from kgtrec.errors import InputError, UsageError
+from kgtrec.scores.formulas import FORMULAS, REFUSED
+
+DIM = 4
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(abs(hash(shape)) % 1000).normal(size=shape)
+
+
+def complex_normal(*shape: int) -> np.ndarray:
+    return normal(*shape) + 1j * normal(*shape[::-1]).T
+
+
+def unit(*shape: int) -> np.ndarray:
+    return np.exp(1j * normal(*shape))
+
+
+# -- Scores of one triple, as the papers have them ---------------------------------------------
+
+
+def distmult(h, r, t, **_):
+    return sum(a * b * c for a, b, c in zip(h, r, t, strict=True))
+
+
+def complex_(h, r, t, **_):
+    return sum((a * b * c.conjugate()).real for a, b, c in zip(h, r, t, strict=True))
+
+
+def transe_l2(h, r, t, **_):
+    return -math.sqrt(sum((a + b - c) ** 2 for a, b, c in zip(h, r, t, strict=True)))
+
+
+def transe_l1(h, r, t, **_):
+    return -sum(abs(a + b - c) for a, b, c in zip(h, r, t, strict=True))
+
+
+def rotate(h, r, t, **_):
+    turned = [b if isinstance(b, complex) else cmath.exp(1j * b) for b in r]
+    return -math.sqrt(sum(abs(a * b - c) ** 2 for a, b, c in zip(h, turned, t, strict=True)))
+
+
+def rescal(h, r, t, **_):
+    return sum(h[i] * r[i][j] * t[j] for i in range(len(h)) for j in range(len(t)))
+
+
+def cp(h, r, t, t_tail, **_):
+    return distmult(h, r, t_tail)
+
+
+def simple(h, r, t, t_tail, h_tail, r_inverse, **_):
+    return (distmult(h, r, t_tail) + distmult(t, r_inverse, h_tail)) / 2
+
+
+def hole(h, r, t, **_):
+    n = len(h)
+    return sum(r[k] * sum(h[i] * t[(k + i) % n] for i in range(n)) for k in range(n))
+
+
+def tucker(h, r, t, core, **_):
+    return sum(
+        core[i][j][k] * h[i] * r[j] * t[k]
+        for i in range(len(h)) for j in range(len(r)) for k in range(len(t))
+    )  # fmt: skip
+
+
+def quate(h, r, t, **_):
+    """i j = k, j k = i, k i = j, squares are -1."""
+    table = {("1", x): (1, x) for x in "1ijk"} | {(x, "1"): (1, x) for x in "1ijk"}
+    table |= {(x, x): (-1, "1") for x in "ijk"}
+    for x, y, z in ("ijk", "jki", "kij"):
+        table |= {(x, y): (1, z), (y, x): (-1, z)}
+    d, score = len(h) // 4, 0.0
+    part = {name: at * d for at, name in enumerate("1ijk")}
+    for m in range(d):
+        length = math.sqrt(sum(r[part[x] + m] ** 2 for x in "1ijk"))
+        for x in "1ijk":
+            for y in "1ijk":
+                sign, z = table[x, y]
+                score += sign * h[part[x] + m] * r[part[y] + m] / length * t[part[z] + m]
+    return score
+
+
+MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "distmult": (distmult, {"entity": normal(N, DIM), "relation": normal(R, DIM)}),
+    "complex": (complex_, {"entity": complex_normal(N, DIM), "relation": complex_normal(R, DIM)}),
+    "transe": (transe_l2, {"entity": normal(N, DIM), "relation": normal(R, DIM)}),
+    "transe l1": (transe_l1, {"entity": normal(N, DIM), "relation": normal(R, DIM), "norm": "l1"}),
+    "rotate": (rotate, {"entity": complex_normal(N, DIM), "relation": unit(R, DIM)}),
+    "rotate phases": (rotate, {"entity": complex_normal(N, DIM), "relation": normal(R, DIM)}),
+    "rescal": (rescal, {"entity": normal(N, DIM), "relation": normal(R, DIM, DIM)}),
+    "cp": (cp, {"entity": normal(N, DIM), "relation": normal(R, DIM),
+                "entity_tail": normal(N, DIM + 1)[:, 1:]}),
+    "simple": (simple, {"entity": normal(N, DIM), "relation": normal(R, DIM),
+                        "entity_tail": normal(N, DIM + 1)[:, 1:],
+                        "relation_inverse": normal(R, DIM + 1)[:, 1:]}),
+    "hole": (hole, {"entity": normal(N, 5), "relation": normal(R, 5)}),
+    "tucker": (tucker, {"entity": normal(N, DIM), "relation": normal(R, 3),
+                        "core": normal(DIM, 3, DIM)}),
+    "quate": (quate, {"entity": normal(N, 8), "relation": normal(R, 8)}),
+}  # fmt: skip
+
+
+def score_of(name: str, h: int, r: int, t: int) -> float:
+    """The score of one triple, in loops over Python's own numbers."""
+    function, given = MODELS[name]
+    arrays = {key: value.tolist() for key, value in given.items() if key != "norm"}
+    more = {}
+    if "entity_tail" in arrays:
+        more |= {"t_tail": arrays["entity_tail"][t], "h_tail": arrays["entity_tail"][h]}
+    if "relation_inverse" in arrays:
+        more |= {"r_inverse": arrays["relation_inverse"][r]}
+    if "core" in arrays:
+        more |= {"core": arrays["core"]}
+    return function(arrays["entity"][h], arrays["relation"][r], arrays["entity"][t], **more)
+
+
+def due_scores(name: str, questions: kgtrec.Questions) -> np.ndarray:
+    rows = []
+    asked = zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
+                strict=True)  # fmt: skip
+    for side, given, relation in asked:
+        triples = [(given, relation, e) if side else (e, relation, given) for e in range(N)]
+        rows.append([score_of(name, *triple) for triple in triples])
+    return np.array(rows)
+
+
+def assert_scores(factors: kgtrec.Factors, due: np.ndarray, rel: float) -> None:
+    got = factors.scores().astype(np.float64)
+    if factors.metric == "l2":
+        got = -np.sqrt(np.maximum(-got, 0))  # minus the square
+    np.testing.assert_allclose(got, due, rtol=rel, atol=rel)
+
+
+def test_every_formula_has_its_test() -> None:
+    assert {name.split()[0] for name in MODELS} == set(FORMULAS)
+
+
+@pytest.fixture(scope="module")
+def questions() -> kgtrec.Questions:
+    return random_questions(np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions) -> None:
+    due = due_scores(name, questions)
+    given = MODELS[name][1]
+    assert due.std() > 0.1
+    assert_scores(kgtrec.Factors.from_embeddings(questions, name.split()[0], **given), due, 1e-6)
+    ranks, _ = kgtrec.rank(
+        kgtrec.Factors.from_embeddings(questions, name.split()[0], **given), questions
+    )
+    # Scores of hundreds of triples that are told apart by far more than rounding.
+    np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
+    single = {k: v if isinstance(v, str) else v.astype("c8" if v.dtype.kind == "c" else "f4")
+              for k, v in given.items()}  # fmt: skip
+    small = kgtrec.Factors.from_embeddings(questions, name.split()[0], **single)
+    assert small.dtype == np.float32
+    assert_scores(small, due, 1e-2 if small.metric == "l2" else 1e-4)
+
+
+@pytest.mark.parametrize("name", ["complex", "rotate"])
+def test_halves_are_real_and_imaginary(name: str, questions: kgtrec.Questions) -> None:
+    given = MODELS[name][1]
+    halves = {k: np.hstack([v.real, v.imag]) for k, v in given.items()}
+    one, other = (
+        kgtrec.Factors.from_embeddings(questions, name, **arrays) for arrays in (given, halves)
+    )
+    assert one.scores().tobytes() == other.scores().tobytes()
+
+
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("inverse", ["offset", "interleaved"])
+def test_inverse_relations(rows: str, inverse: str, questions: kgtrec.Questions) -> None:
+    """Head questions are tail questions of the inverse relation."""
+    entity, forward, backward = normal(N, DIM), normal(R, DIM), normal(R + 1, DIM)[1:]
+    if inverse == "offset":
+        relation = np.concatenate([forward, backward])
+    else:
+        relation = np.stack([forward, backward], axis=1).reshape(2 * R, DIM)
+    factors = kgtrec.Factors.from_embeddings(
+        questions, "transe", entity=entity, relation=relation, inverse=inverse, rows=rows
+    )
+    number = np.arange(len(questions))
+    if rows == "instances":
+        number = questions.instance_question[questions.triple_rows]
+    due = []
+    for question in number.tolist():
+        side, relation_id = questions.side[question], questions.relation[question]
+        r = (backward, forward)[side][relation_id]
+        given = entity[questions.entity[question]]
+        due.append([-math.sqrt(sum((given + r - entity[e]) ** 2)) for e in range(N)])
+    assert_scores(factors, np.array(due), 1e-6)
+    kgtrec.rank(factors, questions, rows=rows)
+
+
+def test_a_models_own_order(questions: kgtrec.Questions) -> None:
+    order = np.random.default_rng(3).permutation(N)
+    for name in ("distmult", "simple"):
+        given = MODELS[name][1]
+        theirs = {k: v[order] if k.startswith("entity") else v for k, v in given.items()}
+        one = kgtrec.Factors.from_embeddings(questions, name, **given)
+        other = kgtrec.Factors.from_embeddings(questions, name, columns=order, **theirs)
+        assert one.scores().tobytes() == other.scores().tobytes()
+
+
+def test_a_bias_is_added(questions: kgtrec.Questions) -> None:
+    bias = normal(N, 1)[:, 0]
+    plain, biased = (
+        kgtrec.Factors.from_embeddings(questions, "distmult", bias=b, **MODELS["distmult"][1])
+        for b in (None, bias)
+    )
+    np.testing.assert_allclose(biased.scores(), plain.scores() + bias, rtol=1e-12, atol=1e-12)
+
+
+def test_tensors_of_torch(questions: kgtrec.Questions) -> None:
+    torch = pytest.importorskip("torch")
+    for name, kind in (("distmult", torch.float32), ("complex", torch.complex64)):
+        given = MODELS[name][1]
+        tensors = {k: torch.nn.Parameter(torch.tensor(v).to(kind)) for k, v in given.items()}
+        got = kgtrec.Factors.from_embeddings(questions, name, **tensors)
+        assert_scores(got, due_scores(name, questions), 1e-4)
+
+
+@pytest.mark.parametrize("model", [*REFUSED, "TransH", "ConvE"])
+def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Questions) -> None:
+    with pytest.raises(UsageError, match=r"there are no Factors of it; rank its scores"):
+        kgtrec.Factors.from_embeddings(
+            questions, model, entity=normal(N, DIM), relation=normal(R, DIM)
+        )
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "said"),
+    [
+        ("distmul", {}, "model='distmul' is unknown; choose one of distmult, complex"),
+        ("cp", {}, "cp has the arrays entity, relation, entity_tail; got entity, relation"),
+        ("distmult", {"core": normal(4, 4, 4)}, "distmult has the arrays entity, relation; got"),
+        ("distmult", {"relation": normal(R, 5)}, "both need the same dimensions"),
+        ("distmult", {"entity": normal(N - 1, DIM)}, "vectors of 22 entities and 3 relations"),
+        ("distmult", {"relation": normal(2 * R, DIM)}, "inverse='none' needs 3 relations"),
+        ("distmult", {"inverse": "offset"}, "inverse='offset' needs 6 relations"),
+        ("distmult", {"inverse": "both"}, "inverse='both' is unknown"),
+        ("distmult", {"rows": "triples"}, "rows='triples' is unknown"),
+        ("distmult", {"entity": np.zeros((N, DIM), int)}, "entity has shape .* and dtype int64"),
+        ("distmult", {"entity": normal(N, 1)[:, 0]}, r"entity has shape \(23,\)"),
+        ("transe", {"norm": "l3"}, "norm='l3' is unknown"),
+        ("rotate", {"norm": "l1"}, "a sum of moduli"),
+        ("rotate", {"relation": normal(R, DIM)}, "moduli of relations are up to"),
+        ("complex", {"entity": normal(N, 5)}, "entity has 5 dimensions; give complex numbers"),
+        ("quate", {"entity": normal(N, 6), "relation": normal(R, 6)}, "a quaternion has four"),
+        ("rescal", {}, r"relation has shape \(3, 4\); expected \(n, 4, 4\)"),
+        ("tucker", {"core": normal(4, 4, 3)}, r"core has shape \(4, 4, 3\); expected \(4, 4, 4\)"),
+        ("cp", {"entity_tail": normal(N, 3)}, r"entity_tail has shape \(23, 3\)"),
+    ],
+)
+def test_bad_arrays_are_named(model, change, said, questions: kgtrec.Questions) -> None:
+    given = {"entity": normal(N, DIM), "relation": normal(R, DIM)} | change
+    with pytest.raises((UsageError, InputError), match=said):
+        kgtrec.Factors.from_embeddings(questions, model, **given)
