@@ -23,6 +23,7 @@ ORDER = (
     "adjusted-metrics",
     "slices",
     "training-loop",
+    "formats",
     "runs-and-qrels",
     "sparse-labels",
     "open-world",

@@ -16,6 +16,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import QuestionData, describe_question
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.row_plan import QuestionLists, Rows
+from kgtrec.ranking.tolerance import Tolerance, widen_ties
 from kgtrec.scores.arrays import comparable, directed, score_dtype
 from kgtrec.scores.factors import Factors
 
@@ -54,6 +55,7 @@ def rank_block(
     higher_is_better: bool,
     first_entity: int = 0,
     answers: Float64 | None = None,
+    tolerance: Tolerance | None = None,
 ) -> None:
     """Rank a block of score rows, of all entities or of a range of them.
 
@@ -70,17 +72,25 @@ def rank_block(
         The range's first entity, as `state` numbers them.
     answers : float64 (n_targets,), optional
         Scores of the answers of all rows of `state`, where the rows do not hold them all.
+    tolerance : Tolerance, optional
+        Within which scores tie with an answer's; of rows that hold every entity.
     """
-    block = comparable(block, state.dtype)
-    state.rank_rows(
-        block, start, negate=not higher_is_better, first_entity=first_entity, target_scores=answers
-    )
+    block, negate = comparable(block, state.dtype), not higher_is_better
+    state.rank_rows(block, start, negate=negate, first_entity=first_entity, target_scores=answers)
 
     def row_scores(row: int) -> Array:
         scores = directed(block[row - start], state.dtype, higher_is_better)
         return state.lists.by_entity(int(state.plan.question[row]), scores)
 
     _settle(state, start, start + len(block), row_scores, refuse, first_entity, answers)
+    if tolerance is None:
+        return
+
+    def rank(part: NativeRanking, limits: Float64) -> None:
+        part.rank_rows(block, 0, negate=negate, target_scores=limits)
+
+    own = state.own_scores(block, start, negate=negate)
+    widen_ties(state, start, start + len(block), own, tolerance, rank)
 
 
 def rank_rows(
@@ -123,6 +133,7 @@ def rank_vectors(
     *,
     first_entity: int = 0,
     answers: Float64 | None = None,
+    tolerance: Tolerance | None = None,
     advance: Callable[[int], Any] = int,
 ) -> NativeRanking:
     """Rank all rows by a factorised model of all entities or of a range of them.
@@ -147,6 +158,14 @@ def rank_vectors(
         first_entity,
         answers,
     )
+    if tolerance is not None:
+
+        def rank(part: NativeRanking, limits: Float64) -> None:
+            part.rank_factors(factors, target_scores=limits)
+
+        scores = np.empty(len(ordered.targets))
+        state.factor_target_scores(factors, scores, first_entity=0)
+        widen_ties(state, 0, rows.n_rows, scores, tolerance, rank)
     if own is not None:
         state.plan, counts, target_nan = rows, state.counts, state.target_nan
         state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)

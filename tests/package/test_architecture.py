@@ -30,6 +30,7 @@ LAYERS = (
     "questions",
     "scores",
     "trec.files",
+    "predictions",
     "ranking",
     "trec.measures",
     "measures",
@@ -52,7 +53,7 @@ NATIVE = (
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 LIBRARIES = {"lightning", "ogb", "pykeen", "pytorch_lightning", "safetensors", "torch",
-             "torch_geometric", "torchkge", "torchmetrics"}  # fmt: skip
+             "torch_geometric", "torchkge", "torchmetrics", "kge"}  # fmt: skip
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
 
@@ -291,7 +292,7 @@ OWN = {
     "rank_topk.c": {"rank_topk.h", "rank_topk_body.h"},
     "rank_row.h": {"isa_kernel.h", "rank.h", "rank_topk.h"},
     "rank_row.c": {"rank_row.h", "rank_row_body.h"},
-    "rank_rows.c": {"rank_row.h", "rank_rows_body.h"},
+    "rank_rows.c": {"rank_row.h", "rank_rows_body.h", "rank_columns_body.h"},
     "factors_tiles.h": {"factors.h", "rank_row.h"},
     "factors_tiles.c": {"factors_tiles.h", "factors_tiles_body.h"},
     "factors_bounds.h": {"factors_tiles.h", "isa_bytes.h"},

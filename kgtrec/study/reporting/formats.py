@@ -118,7 +118,7 @@ def csv_text(table: ModelTable) -> str:
         dataset = column.heading.dataset
         prefix = f"{dataset}:" * several + SAMPLED * table.protocols[dataset].sampled
         heads.append(prefix + column.measure.key)
-        columns.append(["" if math.isnan(v) else repr(v) for v in column.values])
+        columns.append(["" if math.isnan(v) else str(v) for v in column.values])
         if column.deviations:
             heads.append(f"{prefix}{column.measure.key}:std")
             columns.append(["" if math.isnan(v) else repr(v) for v in column.deviations])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.table import Interval
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
@@ -107,9 +108,12 @@ class Column:
         """1 for the best, 2 for the second best, 0 for others.
 
         Values that are printed alike share a place; where two are best, there is no second. Nothing
-        is marked where fewer than two models have a value, or all are alike.
+        is marked where fewer than two models have a value, or all are alike, nor where a value is
+        an interval.
         """
         better = self.higher_is_better
+        if any(isinstance(v, Interval) for v in self.values):
+            return [0] * len(self.values)
         shown = [None if math.isnan(v) else float(f"{v:.{self.digits}f}") for v in self.values]
         distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
         if better is None or len(distinct) < 2:
@@ -314,7 +318,7 @@ def _columns(
             Column(
                 Heading(dataset, _kind(measure)),
                 measure,
-                tuple(fmean(own) if own else math.nan for own in values),
+                tuple(_mean(own) for own in values),
                 measure.digits,
                 deviations=tuple(stdev(own) if len(own) > 1 else math.nan for own in values)
                 if several
@@ -322,6 +326,16 @@ def _columns(
             )
         )
     return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Mean over runs; the value itself, which may be an interval, of a single one."""
+    if len(values) > 1 and any(isinstance(value, Interval) for value in values):
+        raise UsageError(
+            "runs that are lists of predictions have intervals for values, which have no mean; "
+            "rank all candidates, or show the runs one by one"
+        )
+    return fmean(values) if len(values) > 1 else values[0] if values else math.nan
 
 
 def _beaten(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.table import Interval
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
@@ -74,6 +75,11 @@ def page_data(
     results = {name: Result(ranks) for name, ranks in aligned.items()}
     side = next(iter(results.values())).sides[-1]
     headline = table_of_models({"": aligned}, HEADLINE)
+    if any(isinstance(value, Interval) for c in headline.columns for value in c.values):
+        raise UsageError(
+            "these ranks are of lists of predictions, so that values are intervals, which a page "
+            "does not show; take kgtrec report without --html, or rank all candidates"
+        )
     ranks = next(iter(aligned.values()))
     facts = ranks.manifest.get("questions") or {}
     return {

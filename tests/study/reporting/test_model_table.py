@@ -331,3 +331,17 @@ def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -
     compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
     (tmp_path / "t.typ").write_text(typst(table), "utf-8")
     assert compiler.compile(str(tmp_path / "t.typ"), format="svg")
+
+
+def test_intervals_of_listed_predictions_are_shown_and_not_ranked(ranks: dict[str, Ranks]) -> None:
+    from dataclasses import replace
+
+    from kgtrec._internal.table import Interval
+
+    table = table_of_models({"g": {"a": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
+    (column,) = table.columns
+    between = Interval.of(0.4, 0.3, 0.5)
+    table = replace(table, columns=(replace(column, values=(between, column.values[1])),))
+    assert table.columns[0].printed()[0] == "0.3000-0.5000"
+    assert table.columns[0].places() == [0, 0]
+    assert "0.3-0.5" in csv_text(table)
