@@ -314,7 +314,7 @@ OWN = {
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
     f"isa_{part}_body.h"
-    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose")
+    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose", "locate", "ties")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")
