@@ -1,19 +1,21 @@
-"""P1 and P3: files written and read, against the plainest program that does as much."""
+"""P1 to P3, P5 and P6: graphs and files, against the plainest program that does as much."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bandwidth import NoCompiler, compiled_library
-from data import N_ENTITIES, SEED, fb15k_237
-from rows import Row, Settings, at_most, require
+from data import FOLDER, N_ENTITIES, SEED, STAND_IN, fb15k_237, graph_at_hand
+from rows import Row, Settings, at_most, not_run, require
 from timing import Contestant, Timings, compete
 
 import kgtrec
@@ -34,6 +36,30 @@ run.cut(1).write(sys.argv[2])  # what is imported is not what writing costs
 before = peak_bytes()
 run.write(sys.argv[2])
 print(peak_bytes() - before)
+"""
+
+
+GRAPH = f"""
+import sys, time
+import numpy as np
+sys.path.append({str(Path(__file__).parent)!r})
+from memory import peak_bytes
+import kgtrec
+n, n_entities, n_relations = map(int, sys.argv[1:4])
+rng = np.random.default_rng({SEED})
+triples = np.empty((n, 3), np.int32)
+for start in range(0, n, 1 << 20):
+    for column, size in enumerate((n_entities, n_relations, n_entities)):
+        part = triples[start : start + (1 << 20), column]
+        part[:] = rng.integers(0, size, len(part))
+repeated = int(n * float(sys.argv[4]))
+triples[n - repeated :] = triples[:repeated]
+sizes = dict(n_entities=n_entities, n_relations=n_relations)
+kgtrec.Graph.from_arrays(triples[:9], **sizes)
+before, started = peak_bytes(), time.process_time()
+graph = kgtrec.Graph.from_arrays(triples, **sizes)
+print(time.process_time() - started, peak_bytes() - before)
+assert graph.duplicates["train"] >= repeated
 """
 
 
@@ -168,4 +194,125 @@ def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, ba
     )  # fmt: skip
 
 
-BARS = {"P1": _p1, "P3": _p3}
+# ---- graphs ----
+
+
+def _p2(settings: Settings) -> list[Row]:
+    n = 1_000_000 if settings.quick else 20_000_000
+    what = f"read_graph of {n:,} triples, CPU"
+    if find_spec("polars") is None:
+        return [not_run("P2", what, "install .[bench]")]
+    threads = str(len(os.sched_getaffinity(0)))
+    os.environ.setdefault("POLARS_MAX_THREADS", threads)  # before its import, which reads it once
+    import polars
+
+    columns = {f"column_{i}": polars.Categorical for i in (1, 2, 3)}
+    options = {"separator": "\t", "has_header": False, "quote_char": None}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.txt")
+        _write_triples(path, n)
+        timings = compete(
+            {
+                "ours": Contestant(lambda _: kgtrec.read_graph(folder, progress=False)),
+                "polars": Contestant(
+                    lambda _: polars.read_csv(path, schema_overrides=columns, **options)
+                ),
+            },
+            rounds=3,
+        )
+    return [_by_cpu("P2", what, timings, "ours", "polars", 1)]
+
+
+def _write_triples(path: Path, n: int) -> None:
+    """Labels like Freebase's; popular heads and any tails, or the reverse."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    rng = np.random.default_rng(SEED)
+    n_entities, n_relations = n // 8, 1_000
+    names = pa.array([f"/m/0{i:07x}" for i in rng.permutation(n_entities)])
+    relations = pa.array([f"/people/person/relation_{i}" for i in range(n_relations)])
+    schema = pa.schema([(name, pa.string()) for name in "hrt"])
+    how = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    with csv.CSVWriter(path, schema, write_options=how) as file:
+        for start in range(0, n, 1 << 20):
+            size = min(1 << 20, n - start)
+            popular = (n_entities ** rng.random(size)).astype(np.int64) - 1
+            ends = np.stack([popular, rng.integers(0, n_entities, size)])
+            head, tail = rng.permuted(ends, axis=0)
+            relation = (n_relations ** rng.random(size)).astype(np.int64) - 1
+            columns = [names.take(pa.array(head)), relations.take(pa.array(relation)),
+                       names.take(pa.array(tail))]  # fmt: skip
+            file.write(pa.table(columns, schema=schema))
+
+
+def _p6(settings: Settings) -> list[Row]:
+    n = 1_000_000 if settings.quick else 20_000_000
+    sizes = {"small keys": (2_000_000, 1_000, 0.0), "Freebase86m": (86_000_000, 14_824, 0.0),
+             "1 % repeated": (86_000_000, 14_824, 0.01)}  # fmt: skip
+    found: dict[str, tuple[float, float]] = {}
+    for _ in range(1 if settings.quick else 3):
+        for name, size in sizes.items():
+            seconds, peak = _graph_of(n, *size)
+            found[name] = min(found.get(name, (seconds, peak)), (seconds, peak))
+    least = found["small keys"][0]
+    memory = [
+        at_most("P6", f"graph of {n:,} triples, {name}: bytes a triple above the input",
+                f"{peak / n:.1f} B", "", peak / n, 26)
+        for name, (_, peak) in found.items()
+    ]  # fmt: skip
+    cpu = at_most("P6", "the same of Freebase86m's sizes: CPU, against small keys",
+                  f"{found['Freebase86m'][0]:.2f} s", f"{least:.2f} s",
+                  found["Freebase86m"][0] / least, 1.3)  # fmt: skip
+    return [*memory, cpu]
+
+
+def _graph_of(n: int, n_entities: int, n_relations: int, repeated: float) -> tuple[float, float]:
+    """CPU seconds, and bytes at the peak, in a process of its own."""
+    command = [sys.executable, "-c", GRAPH, *map(str, (n, n_entities, n_relations, repeated))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    require(done.returncode == 0, f"the graph failed: {done.stderr[-500:]}")
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak
+
+
+# ---- a whole ranking ----
+
+
+def _p5(settings: Settings) -> list[Row]:
+    what = "kgtrec rank of FB15k-237's matrix, 1 thread, ranks saved: CPU, against the kernel's"
+    if graph_at_hand() == STAND_IN:
+        return [not_run("P5", what, STAND_IN)]
+    questions = fb15k_237().graph.questions("test")
+    n = len(questions)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores.npy")
+        shape = (n, questions.n_entities)
+        scores = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        rng = np.random.default_rng(SEED)
+        noise = rng.standard_normal(1 << 22, dtype=np.float32)
+        for row, start in zip(scores, rng.integers(0, len(noise) - shape[1], n), strict=True):
+            row[:] = noise[start : start + shape[1]]
+        rank = ["rank", "--graph", str(FOLDER), "--scores", str(path), "--threads", "1", "-q"]
+        command = [sys.executable, "-c", "from kgtrec.cli import main; main()", *rank]
+        command += ["-o", f"{folder}/x.ranks.parquet"]
+        rows = [np.arange(n)[start : start + 1_024] for start in range(0, n, 1_024)]
+
+        def kernel(ranker: Any) -> None:
+            for some in rows:
+                ranker.update(some, scores[some[0] : some[-1] + 1])
+
+        def ranker() -> Any:
+            return kgtrec.Ranker(questions, run_depth=0, threads=1)
+
+        timings = compete(
+            {
+                "whole": Contestant(lambda _: subprocess.run(command, check=True)),
+                "kernel": Contestant(kernel, prepare=ranker),
+            },
+            rounds=2 if settings.quick else 7,
+        )
+    return [_by_cpu("P5", what, timings, "whole", "kernel", 3)]
+
+
+BARS = {"P2": _p2, "P5": _p5, "P6": _p6, "P1": _p1, "P3": _p3}

@@ -102,4 +102,27 @@ def _k6(settings: Settings) -> list[Row]:
     return rows
 
 
-BARS = {"K6": _k6}
+def _k7(settings: Settings) -> list[Row]:
+    rows = []
+    block = make_block(_n_rows(settings))
+    for share, what in ((3, "a third of the scores NaN"), (1, "all scores NaN")):
+        scores = block.scores.copy()
+        scores[:, ::share] = np.nan
+        for depth in (0, 20):
+            name = what + (f", best {depth}" if depth else "")
+            row = _row("K7", name, block.questions, scores, 2.5, settings, depth, nan="worst")
+            rows.append(row)
+    return rows
+
+
+def _k8(settings: Settings) -> list[Row]:
+    rows = []
+    for n_answers, bar in ((64, 4), (1000, 15)):
+        for kind in ("random", "tied"):
+            block = make_block(_n_rows(settings), kind, n_answers)
+            what = f"{n_answers:,} answers a row, {kind} scores"
+            rows.append(_row("K8", what, block.questions, block.scores, bar, settings))
+    return rows
+
+
+BARS = {"K6": _k6, "K7": _k7, "K8": _k8}

@@ -96,8 +96,8 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
         kgt_queries_open(&r->queries, factors, r->block.groups) != KGT_OK)
         return KGT_NO_MEMORY;
     kgt_worker_f32 worker;
-    if (kgt_worker_open_f32(&worker, call->task, call->first_row, n_rows, call->best->depth,
-                            n_rows + 1) != KGT_OK)
+    if (kgt_worker_open_f32(&worker, call->task, call->first_row, n_rows, call->best, n_rows + 1) !=
+        KGT_OK)
         return KGT_NO_MEMORY;
     r->worker = worker;
     const size_t width = (size_t)r->block.width, words = width / 64;

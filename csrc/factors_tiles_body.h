@@ -164,8 +164,8 @@ kgt_status FN(kgt_rank_tiles)(const kgt_factors *factors, FN(kgt_worker) * worke
 static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_call *call) {
     FN(kgt_worker) worker;
     const int64_t n_rows = factors->n_rows;
-    kgt_status status = FN(kgt_worker_open)(&worker, call->task, call->first_row, n_rows,
-                                            call->best->depth, n_rows + 1);
+    kgt_status status =
+        FN(kgt_worker_open)(&worker, call->task, call->first_row, n_rows, call->best, n_rows + 1);
     if (status != KGT_OK) return status;
     status = FN(kgt_rank_tiles)(factors, &worker, 0, factors->n_entities, call);
     for (int64_t i = 0; status == KGT_OK && i < n_rows; i++) {

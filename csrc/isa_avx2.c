@@ -122,6 +122,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #include "isa_count_body.h"
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
+#include "isa_ties_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
@@ -195,6 +196,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #include "isa_count_body.h"
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
+#include "isa_ties_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
@@ -253,6 +255,8 @@ const kgt_kernel kgt_kernel_avx2 = {
     .f32 = {.count = count_f32_avx2,
             .select = select_f32_avx2,
             .fold = fold_f32_avx2,
+            .locate = locate_f32_avx2,
+            .tied_up_to = tied_up_to_f32_avx2,
             .transpose = transpose_f32_avx2,
             .tile = tile_f32_avx2,
             .tile_l1 = tile_l1_f32_avx2,
@@ -262,6 +266,8 @@ const kgt_kernel kgt_kernel_avx2 = {
     .f64 = {.count = count_f64_avx2,
             .select = select_f64_avx2,
             .fold = fold_f64_avx2,
+            .locate = locate_f64_avx2,
+            .tied_up_to = tied_up_to_f64_avx2,
             .transpose = transpose_f64_avx2,
             .tile = tile_f64_avx2,
             .tile_l1 = tile_l1_f64_avx2,

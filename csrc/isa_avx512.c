@@ -7,6 +7,28 @@
 
 KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,popcnt")
 
+/* ---- indices of a search ---- */
+
+KGT_INLINE __m512i doubled_epi32(__m512i at, __mmask16 keep) {
+    const __m512i twice = _mm512_add_epi32(at, at);
+    return _mm512_mask_add_epi32(twice, keep, twice, _mm512_set1_epi32(1));
+}
+
+KGT_INLINE __m512i doubled_epi64(__m512i at, __mmask8 keep) {
+    const __m512i twice = _mm512_add_epi64(at, at);
+    return _mm512_mask_add_epi64(twice, keep, twice, _mm512_set1_epi64(1));
+}
+
+KGT_INLINE __m512i spread_epi32(__m512i at, int shift) {
+    const __m512i one = _mm512_set1_epi32(1), odd = _mm512_add_epi32(_mm512_add_epi32(at, at), one);
+    return _mm512_sub_epi32(_mm512_sll_epi32(odd, _mm_cvtsi32_si128(shift)), one);
+}
+
+KGT_INLINE __m512i spread_epi64(__m512i at, int shift) {
+    const __m512i one = _mm512_set1_epi64(1), odd = _mm512_add_epi64(_mm512_add_epi64(at, at), one);
+    return _mm512_sub_epi64(_mm512_sll_epi64(odd, _mm_cvtsi32_si128(shift)), one);
+}
+
 /* ---- transposing, in place ---- */
 
 KGT_INLINE void transpose_16_by_16(__m512 v[16]) {
@@ -86,12 +108,25 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q))
+#define LOG_LANES 4
+#define INDEX __m512i
+#define INDEX_ZERO _mm512_setzero_si512()
+#define TAKE(at, a) _mm512_permutexvar_ps(at, a)
+#define TAKE_2(at, a, b) _mm512_permutex2var_ps(a, at, b)
+#define TAKE_FROM(at, p) _mm512_i32gather_ps(at, p, 4)
+#define HIGH(at, bit) _mm512_test_epi32_mask(at, _mm512_set1_epi32(bit))
+#define DOUBLED(at, keep) doubled_epi32(at, keep)
+#define SPREAD(at, shift) spread_epi32(at, shift)
+#define BLEND(keep, a, b) _mm512_mask_blend_ps(keep, a, b)
+#define STORE_INDEX(p, mask, at) _mm512_mask_storeu_epi32(p, mask, at)
 #define TRANSPOSE(v) transpose_16_by_16(v)
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
+#include "isa_locate_body.h"
+#include "isa_ties_body.h"
 #include "isa_tile_body.h"
 
 /* The indices first + lane of the lanes kept; their number. */
@@ -158,12 +193,25 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
 #define NANS_MEET(seen, x, y) (__mmask16)((seen) | _mm512_cmp_pd_mask(x, y, _CMP_UNORD_Q))
+#define LOG_LANES 3
+#define INDEX __m512i
+#define INDEX_ZERO _mm512_setzero_si512()
+#define TAKE(at, a) _mm512_permutexvar_pd(at, a)
+#define TAKE_2(at, a, b) _mm512_permutex2var_pd(a, at, b)
+#define TAKE_FROM(at, p) _mm512_i64gather_pd(at, p, 8)
+#define HIGH(at, bit) _mm512_test_epi64_mask(at, _mm512_set1_epi64(bit))
+#define DOUBLED(at, keep) doubled_epi64(at, keep)
+#define SPREAD(at, shift) spread_epi64(at, shift)
+#define BLEND(keep, a, b) _mm512_mask_blend_pd(keep, a, b)
+#define STORE_INDEX(p, mask, at) _mm256_mask_storeu_epi32(p, mask, _mm512_cvtepi64_epi32(at))
 #define TRANSPOSE(v) transpose_8_by_8(v)
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #include "isa_count_body.h"
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
+#include "isa_locate_body.h"
+#include "isa_ties_body.h"
 #include "isa_tile_body.h"
 
 KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
@@ -221,6 +269,8 @@ const kgt_kernel kgt_kernel_avx512 = {
             .compress = compress_f32_avx512,
             .select = select_f32_avx512,
             .fold = fold_f32_avx512,
+            .locate = locate_f32_avx512,
+            .tied_up_to = tied_up_to_f32_avx512,
             .transpose = transpose_f32_avx512,
             .tile = tile_f32_avx512,
             .tile_l1 = tile_l1_f32_avx512,
@@ -231,6 +281,8 @@ const kgt_kernel kgt_kernel_avx512 = {
             .compress = compress_f64_avx512,
             .select = select_f64_avx512,
             .fold = fold_f64_avx512,
+            .locate = locate_f64_avx512,
+            .tied_up_to = tied_up_to_f64_avx512,
             .transpose = transpose_f64_avx512,
             .tile = tile_f64_avx512,
             .tile_l1 = tile_l1_f64_avx512,

@@ -29,6 +29,10 @@
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
 
+/* Histograms that neighbours are counted in by turns: adding to a number waits until the addition
+ * before is done, and many scores may be equal. */
+#define KGT_TURNS 4
+
 /* clang-format off */
 /* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
  * is read, and only `out` of compress and select is written past what is returned.
@@ -44,6 +48,10 @@
  *           maxima: what count gives for these x.
  * fold      The maxima of groups of at most `group` >= 1 values, as above but n / (group *
  *           KGT_FOLD), rounded up, times KGT_FOLD of them at most; returns their number.
+ * locate    out[i] = the number of levels below x[i] plus that of levels not above it, 0 for NaN.
+ *           There are 2^steps levels, 0 <= steps < 31, strictly ascending and then NaN, at least one.
+ *           If histogram is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
+ * tied_up_to  How many of n < 2^31 x equal t and have a position of at most `last`.
  * transpose out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n, where stride may be
  *           negative; other places of out are left alone.
  * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
@@ -66,6 +74,9 @@ typedef struct {
     size_t (*compress)(const float *x, size_t n, float t, float *out, bool *nan);
     size_t (*select)(const float *x, size_t n, const float *maxima, float t, int32_t *out);
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
+    void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
+                   uint32_t *histogram);
+    int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
     void (*transpose)(const float *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
                       size_t out_stride);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
@@ -83,6 +94,10 @@ typedef struct {
     size_t (*compress)(const double *x, size_t n, double t, double *out, bool *nan);
     size_t (*select)(const double *x, size_t n, const double *maxima, double t, int32_t *out);
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
+    void (*locate)(const double *x, size_t n, const double *levels, int steps, int32_t *out,
+                   uint32_t *histogram);
+    int64_t (*tied_up_to)(const double *x, size_t n, double t, const int32_t *position,
+                          int32_t last);
     void (*transpose)(const double *x, ptrdiff_t stride, size_t rows, size_t n, double *out,
                       size_t out_stride);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,

@@ -9,6 +9,7 @@
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define ABS1(a) fabsf(a)
 #include "isa_scalar_body.h"
+#include "isa_ties_body.h"
 #undef T
 #undef FN
 #undef FMA1
@@ -19,6 +20,7 @@
 #define FMA1(a, b, c) fma(a, b, c)
 #define ABS1(a) fabs(a)
 #include "isa_scalar_body.h"
+#include "isa_ties_body.h"
 
 /* IEEE 754 binary16 to binary32 by bits: exact for every value, NaN stays NaN. */
 static float half_to_float(uint16_t half) {
@@ -91,6 +93,8 @@ const kgt_kernel kgt_kernel_scalar = {
     .f32 = {.count = count_f32_scalar,
             .select = select_f32_scalar,
             .fold = fold_f32_scalar,
+            .locate = locate_f32_scalar,
+            .tied_up_to = tied_up_to_f32_scalar,
             .transpose = transpose_f32_scalar,
             .tile = tile_f32_scalar,
             .tile_l1 = tile_l1_f32_scalar,
@@ -100,6 +104,8 @@ const kgt_kernel kgt_kernel_scalar = {
     .f64 = {.count = count_f64_scalar,
             .select = select_f64_scalar,
             .fold = fold_f64_scalar,
+            .locate = locate_f64_scalar,
+            .tied_up_to = tied_up_to_f64_scalar,
             .transpose = transpose_f64_scalar,
             .tile = tile_f64_scalar,
             .tile_l1 = tile_l1_f64_scalar,

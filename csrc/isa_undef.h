@@ -29,6 +29,17 @@
 #undef NANS_NONE
 #undef NANS_MEET
 #undef NANS_ANY
+#undef LOG_LANES
+#undef INDEX
+#undef INDEX_ZERO
+#undef TAKE
+#undef TAKE_2
+#undef TAKE_FROM
+#undef HIGH
+#undef DOUBLED
+#undef SPREAD
+#undef BLEND
+#undef STORE_INDEX
 #undef TRANSPOSE
 #undef TILE_ROWS
 #undef TILE_VECTORS

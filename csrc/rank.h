@@ -51,8 +51,9 @@ typedef struct {
     int32_t *length;
 } kgt_best;
 
-/* NaN met among the macro candidates of each row, and the first such entity (untouched when none).
- */
+/* NaN met among the candidates of each row, and the first such entity (untouched when none).
+ * Candidates are the row's targets and what `removed` leaves of the others; where the row has no
+ * slot for its best, what `known` leaves. */
 typedef struct {
     int64_t *count;
     int32_t *first_entity;

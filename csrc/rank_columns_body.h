@@ -83,8 +83,7 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     FN(kgt_worker) worker;
     const int64_t n_rows = scores->n_rows, n = scores->n_entities;
     const int64_t ranges = (n + BAND_WIDTH - 1) / BAND_WIDTH;
-    const kgt_status status =
-        FN(kgt_worker_open)(&worker, task, first_row, n_rows, best->depth, BAND);
+    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best, BAND);
     if (status != KGT_OK) return status;
     T *band = kgt_allocate(BAND * BAND_STRIDE, sizeof(T));
     double *own = kgt_allocate((size_t)(worker.most_targets * BAND), sizeof(double));

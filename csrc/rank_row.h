@@ -26,6 +26,9 @@ typedef struct {
 /* So many lines of the next row are fetched at a time while the best of a row are picked. */
 #define KGT_PORTION 16
 
+/* Up to so many answers of a row are compared with each score one by one. */
+#define KGT_FEW_TARGETS 16
+
 /* Jobs and filters of a row as spans of the task's arrays. */
 typedef struct {
     const int32_t *ids;
@@ -88,11 +91,30 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
     return (kgt_span){span.ids + low, high - low};
 }
 
+/* The sorted scores of a row's many answers: rank_levels_body.h. Arrays are NULL where no row of
+ * the call has many. */
+#define KGT_LEVELS(suffix, T)                                                                     \
+    typedef struct {                                                                              \
+        T *scores; /* distinct ones, ascending; NaN up to 2^steps */                              \
+        int64_t n; /* how many are distinct */                                                    \
+        int steps;                                                                                \
+        kgt_key_##suffix *keys; /* two buffers of `capacity` for sorting */                       \
+        int64_t capacity;                                                                         \
+        uint32_t *histogram, *filter; /* of the row's scores and of gathered ones, by bin */      \
+        int32_t *bins;                /* of the scores at hand */                                 \
+        /* Per target: its bin; of a filter, ties ahead of it, and whether it is there itself. */ \
+        int32_t *of_target, *ahead, *holds;                                                       \
+    } kgt_levels_##suffix;
+
+KGT_LEVELS(f32, float)
+KGT_LEVELS(f64, double)
+
 /* Scratch of one call (one thread), and the top-k buffers of the rows in flight. */
 #define KGT_WORKER(suffix, T)                                                                      \
     typedef struct {                                                                               \
         const kgt_kernel *kernel;                                                                  \
         const kgt_task *task;                                                                      \
+        const int64_t *slot; /* as in kgt_best */                                                  \
         T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
         int32_t *selected, *held;                                                                  \
         /* Per target of the rows in flight: scores, and what the pass has counted. */             \
@@ -102,11 +124,14 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
         int64_t most_targets;                      /* of any row */                                \
         T lowest;                                                                                  \
         bool sparse; /* few scores reach the lowest threshold: compress before counting */         \
+        kgt_levels_##suffix levels;                                                                \
+        bool by_levels; /* the row has many answers, which are counted by levels */                \
         kgt_top_##suffix *tops;                                                                    \
         kgt_key_##suffix *keys;                                                                    \
     } kgt_worker_##suffix;                                                                         \
+    /* best NULL: only target scores are wanted. */                                                \
     kgt_status kgt_worker_open_##suffix(kgt_worker_##suffix *worker, const kgt_task *task,         \
-                                        int64_t first_row, int64_t n_rows, int64_t depth,          \
+                                        int64_t first_row, int64_t n_rows, const kgt_best *best,   \
                                         int64_t n_tops);                                           \
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                   \
     /* The scores of those of its targets that a row holds, to their places in out. */             \

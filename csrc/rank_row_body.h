@@ -2,8 +2,11 @@
  * T. What asks for little goes over a row in a single pass; what asks for more goes block by block,
  * while the block is in the first-level cache. */
 
+#include "rank_levels_body.h"
+
 kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, int64_t first_row,
-                               int64_t n_rows, int64_t depth, int64_t n_tops) {
+                               int64_t n_rows, const kgt_best *best, int64_t n_tops) {
+    const int64_t depth = best ? best->depth : 0;
     int64_t targets = 1, known = 1;
     for (int64_t row = first_row; row < first_row + n_rows; row++) {
         const int64_t question = task->row_question[row];
@@ -16,8 +19,10 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     }
     const size_t n_targets = (size_t)targets, in_flight = n_targets * KGT_FLIGHT;
     const size_t stretch = KGT_STRETCH + KGT_SLACK, maxima = KGT_MAXIMA(KGT_STRETCH);
-    *worker =
-        (FN(kgt_worker)){.kernel = kgt_kernel_active(), .task = task, .most_targets = targets};
+    *worker = (FN(kgt_worker)){.kernel = kgt_kernel_active(),
+                               .task = task,
+                               .slot = best ? best->slot : NULL,
+                               .most_targets = targets};
     worker->stretch = kgt_allocate(
         stretch + KGT_BLOCK + KGT_SLACK + 2 * maxima + (size_t)known + in_flight, sizeof(T));
     worker->selected = kgt_allocate(stretch + (size_t)known, sizeof(int32_t));
@@ -25,8 +30,9 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
     worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity + KGT_SLACK, sizeof *worker->keys);
+    const bool has_levels = FN(levels_open)(&worker->levels, targets, known);
     if (!worker->stretch || !worker->selected || !worker->greater || !worker->tops ||
-        !worker->keys) {
+        !worker->keys || !has_levels) {
         FN(kgt_worker_close)(worker);
         return KGT_NO_MEMORY;
     }
@@ -49,6 +55,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
 }
 
 void FN(kgt_worker_close)(FN(kgt_worker) * worker) {
+    FN(levels_close)(&worker->levels);
     free(worker->stretch);
     free(worker->selected);
     free(worker->greater);
@@ -124,19 +131,32 @@ static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, i
  * thresholds share the survivors. */
 static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_targets,
                             T *maxima) {
-    const bool compressing =
-        worker->sparse && n_targets > 2 && worker->kernel->OPS.compress != NULL;
-    if (!compressing)
-        return worker->kernel->OPS.count(x, (size_t)n, worker->thresholds, (size_t)n_targets,
-                                         worker->greater, worker->at_least, maxima);
+    const FN(kgt_ops) *ops = &worker->kernel->OPS;
+    const bool compressing = worker->sparse && n_targets > 2 && ops->compress != NULL;
+    size_t kept = (size_t)n;
     bool nan = false;
-    if (maxima != NULL) worker->kernel->OPS.count(x, (size_t)n, NULL, 0, NULL, NULL, maxima);
-    const size_t kept =
-        worker->kernel->OPS.compress(x, (size_t)n, worker->lowest, worker->survivors, &nan);
-    worker->kernel->OPS.count(worker->survivors, kept, worker->thresholds, (size_t)n_targets,
-                              worker->greater, worker->at_least, NULL);
-    worker->sparse = kept < (size_t)n / 2;
+    if (!compressing && !worker->by_levels)
+        return ops->count(x, kept, worker->thresholds, (size_t)n_targets, worker->greater,
+                          worker->at_least, maxima);
+    if (!compressing || maxima != NULL) nan = ops->count(x, kept, NULL, 0, NULL, NULL, maxima);
+    if (compressing) {
+        kept = ops->compress(x, kept, worker->lowest, worker->survivors, &nan);
+        x = worker->survivors;
+        worker->sparse = kept < (size_t)n / 2;
+    }
+    if (worker->by_levels)
+        FN(levels_count)(worker, x, kept);
+    else
+        ops->count(x, kept, worker->thresholds, (size_t)n_targets, worker->greater,
+                   worker->at_least, NULL);
     return nan;
+}
+
+/* How many of the scores that were counted equal a target's. */
+static int64_t FN(equal_so_far)(const FN(kgt_worker) * worker, int64_t target) {
+    if (worker->by_levels)
+        return FN(levels_in_bin)(&worker->levels, worker->levels.of_target[target]);
+    return worker->at_least[target] - worker->greater[target];
 }
 
 /* Ties ahead of an answer in trec order are those with a later document name. With ids in the order
@@ -144,7 +164,7 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
  * answer: `behind` is set when the pass leaves the block that holds it. */
 static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t local,
                             int64_t target) {
-    const int64_t equal = worker->at_least[target] - worker->greater[target];
+    const int64_t equal = FN(equal_so_far)(worker, target);
     const int64_t in_block = equal - worker->behind[target];
     worker->behind[target] = equal;
     if (in_block < 2 || local + 1 == n) return;
@@ -154,44 +174,84 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
     worker->behind[target] -= at_least - greater;
 }
 
-/* With names in another order, ties are looked at one by one, in blocks that hold any. */
-static void FN(note_behind_by_position)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
-                                        int64_t start, int64_t n, int32_t answer, int64_t target,
-                                        int64_t equal_before) {
-    const int64_t place = kgt_row_place(row, answer);
-    const T own_score = worker->thresholds[target];
-    /* The answer ties with itself, and stands at its own place. */
-    const int64_t itself = place >= start && place < start + n && own_score == own_score;
-    if (worker->at_least[target] - worker->greater[target] == equal_before + itself) {
-        worker->behind[target] += itself;
-        return;
-    }
+/* The places in order of names of the n entities from place `start` on. */
+static const int32_t *FN(positions)(FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
+                                    int64_t n) {
     const int32_t *position = worker->task->position;
-    const int32_t own = position[answer];
-    const T threshold = worker->thresholds[target];
-    int64_t behind = 0;
-    for (int64_t i = 0; i < n; i++)
-        behind += (x[i] == threshold) & (position[kgt_row_id(row, start + i)] <= own);
-    worker->behind[target] += behind;
+    if (row->ids == NULL) return position + row->first + start;
+    for (int64_t i = 0; i < n; i++) worker->selected[i] = position[row->ids[start + i]];
+    return worker->selected;
+}
+
+/* With names in another order, the ties of a counted row are gone through again. Few rows have any
+ * but the answer with itself. */
+static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets) {
+    const int32_t *position = worker->task->position;
+    int64_t n_tied = 0;
+    for (int64_t j = 0; j < targets.n; j++) {
+        const T own = worker->thresholds[j];
+        const int64_t itself = own == own && kgt_row_place(row, targets.ids[j]) >= 0;
+        const int64_t equal = worker->at_least[j] - worker->greater[j];
+        worker->behind[j] = equal == itself ? itself : 0;
+        /* What is free until the counts are settled holds the targets that have ties. */
+        if (equal > itself) worker->filter_greater[n_tied++] = j;
+    }
+    for (int64_t start = 0; n_tied > 0 && start < row->n; start += KGT_BLOCK) {
+        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
+        const T *x = FN(fetch)(worker, row, start, n, worker->stretch);
+        const int32_t *places = FN(positions)(worker, row, start, n);
+        for (int64_t i = 0; i < n_tied; i++) {
+            const int64_t j = worker->filter_greater[i];
+            worker->behind[j] += worker->kernel->OPS.tied_up_to(x, (size_t)n, worker->thresholds[j],
+                                                                places, position[targets.ids[j]]);
+        }
+    }
 }
 
 /* ---- the row ---- */
 
-static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span removed,
-                          int64_t task_row, const kgt_nans *nans) {
-    for (int64_t i = 0; i < row->n; i++) {
-        const T value = FN(value)(worker, row, i);
-        const int32_t id = (int32_t)kgt_row_id(row, i);
-        if (value == value || kgt_holds(removed, id)) continue;
-        if (nans->count[task_row]++ == 0) nans->first_entity[task_row] = id;
+/* The first NaN of a candidate among n scores from place `start` on; -1 if there is none. */
+static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int64_t n,
+                             kgt_span outside, kgt_span targets) {
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] == x[i]) continue;
+        const int32_t id = (int32_t)kgt_row_id(row, start + i);
+        if (!kgt_holds(outside, id) || kgt_holds(targets, id)) return id;
     }
+    return -1;
 }
 
-/* Few answers, in the order of names, and scores that need not be copied: compared in a single
- * pass. */
-static bool FN(fits_single_pass)(const FN(kgt_worker) * worker, const kgt_row *row,
-                                 int64_t n_targets, const FN(kgt_top) * top) {
-    if (!row->plain || n_targets > 2 || worker->task->position != NULL) return false;
+/* Counts the NaN of a row that holds some: what is not a number, less what is not a candidate. */
+static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
+                          const kgt_nans *nans) {
+    const kgt_task *task = worker->task;
+    const kgt_csr filter = worker->slot[task_row] >= 0 ? task->removed : task->known;
+    const kgt_span outside =
+        kgt_span_within(kgt_span_of(filter, task->row_question[task_row]), row);
+    const kgt_span targets = kgt_span_of(task->targets, task_row);
+    const T lowest = -INFINITY;
+    int64_t count = 0, first = -1, greater = 0;
+    for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
+        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
+        const T *x = FN(fetch)(worker, row, start, n, worker->stretch);
+        int64_t numbers = 0;
+        worker->kernel->OPS.count(x, (size_t)n, &lowest, 1, &greater, &numbers, NULL);
+        count += n - numbers;
+        if (numbers < n && first < 0 && nans->count[task_row] == 0)
+            first = FN(first_nan)(row, x, start, n, outside, targets);
+    }
+    for (int64_t i = 0; i < outside.n; i++) {
+        const int64_t place = kgt_row_place(row, outside.ids[i]);
+        const T value = place < 0 ? 0 : FN(value)(worker, row, place);
+        count -= value != value && !kgt_holds(targets, outside.ids[i]);
+    }
+    if (first >= 0) nans->first_entity[task_row] = (int32_t)first;
+    nans->count[task_row] += count;
+}
+
+/* Few answers, and scores that need not be copied: compared in a single pass. */
+static bool FN(fits_single_pass)(const kgt_row *row, int64_t n_targets, const FN(kgt_top) * top) {
+    if (!row->plain || n_targets > 2) return false;
     return FN(in_place)(row) || (top == NULL && sizeof(T) == sizeof(float));
 }
 
@@ -209,7 +269,7 @@ static bool FN(single_pass)(FN(kgt_offer) * offer, kgt_span targets) {
         const T *x = (const T *)(const void *)row->data;
         FN(offer_stretch)(offer, x + start, start, n);
     }
-    for (int64_t j = 0; j < targets.n; j++) {
+    for (int64_t j = 0; worker->task->position == NULL && j < targets.n; j++) {
         const int64_t equal = worker->at_least[j] - worker->greater[j];
         const bool inside = kgt_row_place(row, targets.ids[j]) >= 0;
         worker->behind[j] = equal;
@@ -226,19 +286,11 @@ static bool FN(single_pass)(FN(kgt_offer) * offer, kgt_span targets) {
  * answers. `next`: the first target whose id is not below the block. */
 static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
                            int64_t n, kgt_span targets, int64_t *next, T *maxima) {
-    if (worker->task->position != NULL) {
-        int64_t *before = worker->filter_greater; /* free until the counts are settled */
-        for (int64_t j = 0; j < targets.n; j++)
-            before[j] = worker->at_least[j] - worker->greater[j];
-        const bool nan = FN(count_block)(worker, x, n, targets.n, maxima);
-        for (int64_t j = 0; j < targets.n; j++)
-            FN(note_behind_by_position)(worker, row, x, start, n, targets.ids[j], j, before[j]);
-        return nan;
-    }
+    if (worker->task->position != NULL) return FN(count_block)(worker, x, n, targets.n, maxima);
     const int64_t last = kgt_row_id(row, start + n - 1);
     int64_t end = *next;
     for (; end < targets.n && targets.ids[end] <= last; end++)
-        worker->behind[end] = worker->at_least[end] - worker->greater[end];
+        worker->behind[end] = FN(equal_so_far)(worker, end);
     const bool nan = FN(count_block)(worker, x, n, targets.n, maxima);
     for (; *next < end; ++*next)
         FN(note_behind)(worker, x, n, kgt_row_place(row, targets.ids[*next]) - start, *next);
@@ -249,7 +301,7 @@ static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T 
 static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets,
                      kgt_span removed, FN(kgt_top) * top) {
     FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
-    if (FN(fits_single_pass)(worker, row, targets.n, top)) return FN(single_pass)(&offer, targets);
+    if (FN(fits_single_pass)(row, targets.n, top)) return FN(single_pass)(&offer, targets);
     int64_t next = row->n > 0 ? kgt_lower_bound(targets, kgt_row_id(row, 0)) : targets.n;
     bool nan = false;
     for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
@@ -263,7 +315,8 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targe
     }
     /* Answers beyond this range: all its ties stand behind them. */
     for (; worker->task->position == NULL && next < targets.n; next++)
-        worker->behind[next] = worker->at_least[next] - worker->greater[next];
+        worker->behind[next] = FN(equal_so_far)(worker, next);
+    if (worker->by_levels) FN(levels_read)(worker, targets.n);
     return nan;
 }
 
@@ -292,12 +345,14 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
         seat.greater[j] = seat.at_least[j] = seat.behind[j] = 0;
     }
     seat.sparse = true;
+    seat.by_levels = targets.n > KGT_FEW_TARGETS;
+    if (seat.by_levels) FN(levels_build)(&seat, targets.n);
+    worker->levels = seat.levels; /* they are wanted again to settle */
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
-    if (FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top)) {
-        removed = kgt_span_of(task->removed, task->row_question[task_row]);
-        FN(note_nans)(&seat, row, removed, task_row, nans);
-    }
+    const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
+    if (task->position != NULL) FN(find_behind)(&seat, row, targets);
+    if (nan) FN(note_nans)(&seat, row, task_row, nans);
 }
 
 #include "rank_settle_body.h"

@@ -3,7 +3,8 @@
 static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *task,
                                     int64_t first_row, double *out) {
     FN(kgt_worker) worker;
-    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, 0, 1);
+    const kgt_status status =
+        FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, NULL, 1);
     if (status != KGT_OK) return status;
     for (int64_t i = 0; i < scores->n_rows; i++) {
         const kgt_row row = row_of(scores, task, i, first_row + i);
@@ -20,11 +21,11 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
                                 const double *target_scores, const kgt_counts *counts,
                                 const kgt_best *best, const kgt_nans *nans) {
     FN(kgt_worker) worker;
-    kgt_status status =
-        FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best->depth, 1);
+    kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, scores->n_rows, best, 1);
     if (status != KGT_OK) return status;
-    for (int64_t start = 0; start < scores->n_rows; start += KGT_FLIGHT) {
-        const int64_t left = scores->n_rows - start, n = left < KGT_FLIGHT ? left : KGT_FLIGHT;
+    for (int64_t start = 0, n; start < scores->n_rows; start += n) {
+        const int64_t left = scores->n_rows - start;
+        n = left < KGT_FLIGHT ? left : KGT_FLIGHT;
         const int64_t *target = task->targets.offsets + first_row + start;
         for (int64_t i = 0; i < n; i++) {
             const int64_t task_row = first_row + start + i, slot = kgt_slot_of(best, task_row);
@@ -35,6 +36,8 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
             FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0],
                              target_scores ? target_scores + target[i] : NULL, top, nans);
             if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
+            /* A row of many answers is settled before the next has many: it has one's levels. */
+            if (target[i + 1] - target[i] > KGT_FEW_TARGETS) n = i + 1;
         }
         for (int64_t i = 0; i < n; i++) {
             const int64_t task_row = first_row + start + i;

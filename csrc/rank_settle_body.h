@@ -52,7 +52,10 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
     const int64_t n = FN(gather)(worker, row, filter, &held);
     for (int64_t j = 0; j < targets.n; j++)
         worker->filter_greater[j] = worker->filter_at_least[j] = 0;
-    if (n > 0)
+    const bool by_levels = targets.n > KGT_FEW_TARGETS;
+    if (n > 0 && by_levels)
+        FN(levels_filter)(worker, held, n, targets);
+    else if (n > 0)
         worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds,
                                   (size_t)targets.n, worker->filter_greater,
                                   worker->filter_at_least, NULL);
@@ -62,11 +65,16 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
         const bool itself = threshold == threshold && kgt_row_place(row, id) >= 0;
         const int64_t row_equal = worker->at_least[j] - worker->greater[j];
         int64_t others = worker->filter_at_least[j] - worker->filter_greater[j];
-        if (others > 0) others -= itself && kgt_holds(filter, id);
+        if (others > 0)
+            others -= itself && (by_levels ? worker->levels.holds[j] : kgt_holds(filter, id));
         greater[j] += worker->greater[j] - worker->filter_greater[j];
         equal[j] += row_equal - others - itself;
         tied_ahead[j] += row_equal - worker->behind[j];
-        if (others > 0) tied_ahead[j] -= FN(tied_ahead)(worker, held, n, id, threshold);
+        if (others <= 0) continue;
+        if (by_levels && worker->task->position == NULL)
+            tied_ahead[j] -= worker->levels.ahead[j];
+        else
+            tied_ahead[j] -= FN(tied_ahead)(worker, held, n, id, threshold);
     }
 }
 

@@ -2,8 +2,9 @@
 
 The folders are the path of the data, each imports only from those before it::
 
-    graph -> questions -> scores -> trec.files -> ranking -> trec.measures -> measures -> results
-          -> trec.eval -> study -> plots, cluster, integrations -> demo -> cli
+    graph -> questions -> scores -> trec.files -> predictions -> ranking -> trec.measures
+          -> measures -> results -> trec.eval -> study -> plots, cluster,
+          integrations -> demo -> cli
 
 Each folder's ``__init__`` says what comes in, what goes out, and which file to open first.
 ``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions as Questions
     from kgtrec.questions.api import read_graph as read_graph
     from kgtrec.ranking.config import show_config as show_config
+    from kgtrec.ranking.lists import rank_lists as rank_lists
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
     from kgtrec.ranking.ranges import AnswerScores as AnswerScores
     from kgtrec.ranking.ranges import merge_ranges as merge_ranges
@@ -78,6 +80,7 @@ _HOMES = {
     "Batch": "kgtrec.ranking.ranker",
     "Ranker": "kgtrec.ranking.ranker",
     "rank": "kgtrec.ranking.rank",
+    "rank_lists": "kgtrec.ranking.lists",
     "AnswerScores": "kgtrec.ranking.ranges",
     "PartialRanks": "kgtrec.ranking.partial",
     "rank_range": "kgtrec.ranking.ranges",

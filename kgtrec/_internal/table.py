@@ -15,7 +15,7 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "Table", "dump_json", "stacked"]
+__all__ = ["Cell", "Interval", "Table", "dump_json", "printed_cell", "stacked"]
 
 Cell = str | int | float
 
@@ -24,6 +24,40 @@ NARROWEST = 12
 GAP = 2
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+
+
+class Interval(float):
+    """A number that is known to lie between two ends.
+
+    Attributes
+    ----------
+    low, high : float
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float, one: float, other: float) -> float:
+        """The value between the ends, whichever is the lower one; a plain float if they agree."""
+        if one == other or one != one or other != other:
+            return float(one)
+        found = cls(value)
+        found.low, found.high = min(one, other), max(one, other)
+        return found
+
+    def __format__(self, spec: str) -> str:
+        between = "-" if self.low >= 0 else " to "  # a minus sign is no dash
+        return f"{self.low:{spec}}{between}{self.high:{spec}}"
+
+    def __str__(self) -> str:
+        return f"{self.low!r}-{self.high!r}"
+
+    def __repr__(self) -> str:
+        return f"Interval({float(self)!r}, low={self.low!r}, high={self.high!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Interval.of, (float(self), self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -62,7 +96,7 @@ class Table:
     def printed(self) -> list[list[str]]:
         """Every cell as tables print it, without the headings."""
         return [
-            [_printed(cell, digits) for cell, digits in zip(row, self.digits, strict=True)]
+            [printed_cell(cell, digits) for cell, digits in zip(row, self.digits, strict=True)]
             for row in self.rows
         ]
 
@@ -80,6 +114,17 @@ class Table:
             ).rstrip()
             for line in lines
         )
+
+    def transposed(self) -> Table:
+        """Columns as rows, as printed; for cells too wide to stand side by side."""
+        printed = self.printed()
+        rows = [
+            (title, *(line[i] for line in printed))
+            for i, title in enumerate(self.titles)
+            if i >= self.names
+        ]
+        heads = (self.titles[0], *(" ".join(line[: self.names]) for line in printed))
+        return Table(heads, heads, (0,) * len(heads), rows)
 
     def to_csv(self, separator: str = ",") -> str:
         """Comma-separated, or otherwise; one header line, floats in full."""
@@ -140,12 +185,17 @@ def _finite(value: object) -> object:
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
+    if isinstance(value, Interval):
+        return {"low": _finite(value.low), "high": _finite(value.high)}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def _printed(cell: Cell, digits: int) -> str:
+def printed_cell(cell: Cell, digits: int) -> str:
+    """A cell as tables print it; an interval's ends have three decimals at most."""
+    if isinstance(cell, Interval):
+        return f"{cell:.{min(digits, 3)}f}"
     if isinstance(cell, float):
         return f"{cell:.{digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell

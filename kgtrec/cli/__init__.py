@@ -76,6 +76,7 @@ COMMANDS = {
     ),
     "convert": _Entry("A graph's questions and answers as TREC files.", "runs-and-qrels"),
     "eval": _Entry("trec_eval's measures of a run file.", "runs-and-qrels", "eval.command"),
+    "formats": _Entry("Formats of graphs and predictions that are read.", "formats"),
     "measures": _Entry("What can be measured: the list, or one measure explained.", "numbers"),
     "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", ""),
 }  # fmt: skip

@@ -26,7 +26,8 @@ def all_of(*options: Decorator) -> Decorator:
 
 GRAPH = click.option(
     "--graph", required=True, metavar="DIR",
-    help="Folder with train, valid, test TSV, or in OpenKE's format (train2id.txt, ...).",
+    help="Folder with train, valid, test TSV, or in another format, which file names tell, or the "
+    "user: FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
 SIDES = click.option(
     "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,

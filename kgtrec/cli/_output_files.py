@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgtrec._internal.atomic_file import check_writable
 from kgtrec.errors import UsageError
-from kgtrec.graph.tsv import find_split_files
+from kgtrec.graph.formats import graph_files
 
 __all__ = ["check_outputs", "keep_inputs"]
 
@@ -36,7 +36,7 @@ def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | N
     check_writable(*outputs.values())
     with warnings.catch_warnings():  # they come when the graph is read
         warnings.simplefilter("ignore")
-        splits = find_split_files(graph)
+        splits = graph_files(graph)
     taken = {os.path.realpath(path): "the graph" for path in splits.values()}
     taken |= {os.path.realpath(path): "the scores" for path in _files(scores)}
     _refuse_taken(outputs, taken)

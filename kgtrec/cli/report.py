@@ -172,11 +172,12 @@ def _whole(results: dict[str, Result], form: str) -> str:
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None, form: str) -> str:
     from kgtrec._internal.table import dump_json, stacked
-    from kgtrec.results.report import tie_note
+    from kgtrec.results.report import fitting, tie_note
 
     tables = {file: result.rank_types(measures) for file, result in results.items()}
     if form == "table":
-        return blocks({file: f"{tables[file]}\n\n{tie_note(r)}" for file, r in results.items()})
+        texts = {file: fitting(r, tables[file]) for file, r in results.items()}
+        return blocks({file: f"{texts[file]}\n\n{tie_note(r)}" for file, r in results.items()})
     if form == "json":
         parts = {
             file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}

@@ -20,8 +20,8 @@ from kgtrec._version import __version__
 from kgtrec.cluster.array_files import FactorFiles, Files
 from kgtrec.cluster.question_store import hash_file
 from kgtrec.errors import FileError
+from kgtrec.graph.formats import graph_files
 from kgtrec.graph.openke import is_numbered
-from kgtrec.graph.tsv import find_split_files
 from kgtrec.scores.mapped_files import stamp
 
 __all__ = ["WHOLE", "describe_request", "identify_scores", "label_files", "signature"]
@@ -50,7 +50,7 @@ def describe_request(
         Further files that are read, by option.
     """
     named = {option: [str(path) for path in paths] for option, paths in files.items()}
-    splits = find_split_files(graph)
+    splits = graph_files(graph)
     beside = label_files(splits, named.get("type_constraints", ()))
     return {
         "kgtrec": __version__,

@@ -62,7 +62,7 @@ class GraphData:
     ) -> Self:
         splits, duplicates = {}, {}
         for name, rows in triples.items():
-            distinct = drop_duplicates(rows, len(entities), len(relations))
+            distinct = drop_duplicates(rows)
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
             duplicates[name] = len(rows) - len(distinct)
@@ -114,25 +114,45 @@ class GraphData:
         return cls._build(checked, entity_labels, relation_labels)
 
     @classmethod
-    def read(cls, folder: str | PathLike[str], *, progress: bool | None = None) -> Self:
+    def read(
+        cls,
+        folder: str | PathLike[str],
+        *,
+        format: str | None = None,
+        columns: str | None = None,
+        progress: bool | None = None,
+    ) -> Self:
         """From a folder of files; see `kgtrec.read_graph`."""
-        from kgtrec.graph.openke import is_numbered, load_openke
+        from kgtrec.graph.formats import GRAPHS, graph_place
+
+        place = graph_place(folder, format, columns)
+        graph = None
+        if place.format == "tsv" and place.columns in (None, "hrt"):
+            graph = cls._read_labels(place.folder, progress, place.is_declared)
+        if graph is None:
+            name = "openke" if place.format == "tsv" and not place.columns else place.format
+            tables = GRAPHS.named(name).load()(place.folder, place.columns)
+            train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
+            graph = cls.from_arrays(
+                train, valid, test,
+                tables.n_entities, tables.n_relations, tables.entities, tables.relations,
+            )  # fmt: skip
+        graph.name = place.folder.resolve().name
+        return graph
+
+    @classmethod
+    def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
+        """From tab-separated labels; None if the files turn out to be OpenKE's."""
+        from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.tsv import find_split_files, load_triples
 
         files = find_split_files(folder)
-        if is_numbered(files):
-            arrays, labels = load_openke(files)
-            graph = cls.from_arrays(
-                arrays.get("train"), arrays.get("valid"), arrays.get("test"),
-                entities=labels["entities"], relations=labels["relations"],
-            )  # fmt: skip
-        else:
-            triples, entities, relations = load_triples(
-                files, sys.stderr.isatty() if progress is None else progress
-            )
-            graph = cls._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
-        graph.name = Path(folder).resolve().name
-        return graph
+        if not is_declared and is_numbered(files):
+            return None
+        triples, entities, relations = load_triples(
+            files, sys.stderr.isatty() if progress is None else progress
+        )
+        return cls._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
 
     @property
     def n_entities(self) -> int:

@@ -28,6 +28,7 @@ __all__ = [
     "check_unknown",
     "found_ids",
     "lines_of",
+    "load_arrays",
     "read_candidates",
     "read_known",
     "read_labels",
@@ -226,10 +227,23 @@ def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
         Missing, not an archive of arrays, or with none of the two.
     """
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
+    return load_arrays(path, NEGATIVES, hint)
+
+
+def load_arrays(
+    path: str | PathLike[str], wanted: Sequence[str], hint: str
+) -> dict[str, npt.NDArray[Any]]:
+    """Those arrays of an ``.npz`` that have one of these names, without unpickling.
+
+    Raises
+    ------
+    FileError
+        Missing, not an archive of arrays, or with none of the names.
+    """
     place = _regular(path)
     try:
         with np.load(place, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in NEGATIVES if name in archive.files}
+            found = {name: archive[name] for name in wanted if name in archive.files}
             names = archive.files
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = " ".join(str(error).split())

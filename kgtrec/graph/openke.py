@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import check_unknown, found_ids, lines_of, refuse, text_of
+from kgtrec.graph.readers.common import number_rows
 from kgtrec.graph.tsv import NUMBERED
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ __all__ = [
 
 Int64 = npt.NDArray[np.int64]
 
-_LINES = 1 << 16  # read at once
 _MAX_ID = (1 << 31) - 1
 _TRIPLES = "after a first line with their number, lines are head tail relation, as numbers from 0"
 
@@ -95,38 +94,13 @@ def _distinct_labels(path: Path) -> list[str]:
 def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.int32]:
     lines = lines_of(path)
     total = _count(path, lines, _TRIPLES)
-    limits = np.array([n_entities, n_entities, n_relations])
-    parts = [np.empty((0, 3), np.int32)]
-    while batch := list(islice(lines, _LINES)):
-        rows = [text.split() for _, text in batch]
-        if set(map(len, rows)) != {3} or not b"".join(chain.from_iterable(rows)).isdigit():
-            _refuse_first(path, batch, limits)
-        if max(map(len, chain.from_iterable(rows))) > 18:  # more than int64 holds
-            _refuse_first(path, batch, limits)
-        found = np.array(rows).astype(np.int64)
-        if (found >= limits).any():
-            _refuse_first(path, batch, limits)
-        parts.append(found[:, [0, 2, 1]].astype(np.int32))
-    triples = np.concatenate(parts)
+    triples = number_rows(path, lines, "htr", n_entities, n_relations, _TRIPLES)
     if len(triples) != total:
         what = f"{len(triples):,} triples where {total:,} are announced"
         raise FileError(path, found=what, hint="the file is cut short, or correct its first line")
     if not total:
         raise FileError(path, found="no triples", hint="fill it, or remove the file")
     return triples
-
-
-def _refuse_first(path: Path, batch: list[tuple[int, bytes]], limits: Int64) -> None:
-    """Name the first bad line of a batch that has one."""
-    for number, text in batch:
-        fields = text.split()
-        if len(fields) != 3 or not all(field.isdigit() for field in fields):
-            refuse(path, number, f"{text_of(text[:60])!r}", _TRIPLES)
-        for what, field, limit in zip(("head", "tail", "relation"), fields, limits, strict=True):
-            if len(field) > 18 or int(field) >= limit:
-                refuse(
-                    path, number, f"{what} {text_of(field[:60])} of {limit}", "correct the number"
-                )
 
 
 def read_type_constraints(

@@ -15,7 +15,9 @@ __all__ = [
 ]  # fmt: skip
 
 COLUMNS = ("head", "relation", "tail")
-_HASH_ROWS = 1 << 20
+_CHUNK = 1 << 18
+"""Rows at a time: their temporary arrays stay in the cache, and small beside millions of rows."""
+_PIECE_BITS = 5
 
 
 def as_triples(name: str, triples: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -75,29 +77,101 @@ def pack_triples(
     return pairs
 
 
-def drop_duplicates(
-    triples: npt.NDArray[np.int32], n_entities: int, n_relations: int
-) -> npt.NDArray[np.int32]:
-    """Distinct rows in order of first appearance; the array itself if all are distinct."""
-    keys = pack_triples(triples, n_entities, n_relations)
-    ordered = np.sort(keys)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    del ordered
-    if not repeated.size:
+def drop_duplicates(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Distinct rows in order of first appearance; the array itself if all are distinct.
+
+    Hashes of 64 bits are sorted, whatever the sizes of the graph; rows whose hash may occur again
+    are then compared, some at a time. Beside the rows it takes 8 bytes each, or the distinct rows.
+    """
+    if not (again := _again(triples)).size:
         return triples
-    # A stable sort of everything costs several times this much, so only the rows whose key
-    # occurs again are sorted, unless they are many.
-    if repeated.size * 16 < len(keys):
-        at = np.searchsorted(repeated, keys)
-        at[at == repeated.size] = 0
-        rows = np.flatnonzero(repeated[at] == keys)
-    else:
-        rows = np.arange(len(keys))
-    order = rows[np.argsort(keys[rows], kind="stable")]
-    again = order[1:][keys[order[1:]] == keys[order[:-1]]]
-    keep = np.ones(len(keys), dtype=bool)
-    keep[again] = False
-    return triples[keep]
+    keep = np.ones(len(triples), dtype=bool)
+    pieces = _suspects(triples, again)
+    del again
+    while pieces:
+        keep[_later_copies(triples, np.concatenate(pieces.pop()))] = False
+    return triples if keep.all() else _selected(triples, keep)
+
+
+def _hashes(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """A number for each row, equal for equal rows, and hardly ever for others; modulo 2^64."""
+    hashes = triples[:, 0].astype(np.uint64)
+    hashes <<= np.uint64(32)
+    hashes |= triples[:, 2].astype(np.uint64)
+    hashes *= np.uint64(0x9E3779B97F4A7C15)
+    hashes ^= hashes >> np.uint64(29)
+    hashes += triples[:, 1].astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    return hashes
+
+
+def _again(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """Hashes that occur again, ascending: k - 1 times each that occurs k times."""
+    ordered = np.empty(len(triples), dtype=np.uint64)
+    for start in range(0, len(triples), _CHUNK):
+        ordered[start : start + _CHUNK] = _hashes(triples[start : start + _CHUNK])
+    ordered.sort()
+    n = 0
+    for start in range(1, len(ordered), _CHUNK):  # to the front, which has been looked at
+        part = ordered[start : start + _CHUNK]
+        same = part[part == ordered[start - 1 : start + len(part) - 1]]
+        ordered[n : n + len(same)] = same
+        n += len(same)
+    return ordered[:n]
+
+
+def _suspects(
+    triples: npt.NDArray[np.int32], again: npt.NDArray[np.uint64]
+) -> list[list[npt.NDArray[np.integer]]]:
+    """Rows, ascending, whose hash may be one of those; equal rows stand in the same piece."""
+    rows_dtype = np.min_scalar_type(len(triples))
+    # Which first bits of hashes there are: a byte for every eight rows.
+    bits = np.uint64(64 - max(10, len(triples).bit_length() - 3))
+    table = np.zeros(1 << (64 - int(bits)), dtype=bool)
+    table[again >> bits] = True
+    pieces: list[list[npt.NDArray[np.integer]]] = [[] for _ in range(1 << _PIECE_BITS)]
+    for start in range(0, len(triples), _CHUNK):
+        hashes = _hashes(triples[start : start + _CHUNK])
+        rows = np.flatnonzero(table[hashes >> bits])
+        piece = (hashes[rows] >> np.uint64(64 - _PIECE_BITS)).astype(np.uint8)
+        rows = (rows[np.argsort(piece, kind="stable")] + start).astype(rows_dtype)
+        ends = np.cumsum(np.bincount(piece, minlength=len(pieces)))
+        for held, some in zip(pieces, np.split(rows, ends[:-1]), strict=True):
+            held.append(some.copy())  # a view would keep the rows of all pieces
+    return pieces
+
+
+def _later_copies(
+    triples: npt.NDArray[np.int32], rows: npt.NDArray[np.integer]
+) -> npt.NDArray[np.integer]:
+    """Those of some rows, which ascend, that equal an earlier one."""
+    some = triples[rows]
+    hashes = _hashes(some)
+    order = np.argsort(hashes, kind="stable")
+    alike = hashes[order[1:]] == hashes[order[:-1]]
+    equal = _equal_neighbours(some[order])
+    if (alike & ~equal).any():  # different rows with one hash: as good as never
+        order = np.lexsort((some[:, 0], some[:, 1], some[:, 2]))
+        equal = _equal_neighbours(some[order])
+    return rows[order[1:][equal]]
+
+
+def _equal_neighbours(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Whether each row but the first equals the one before it."""
+    equal = rows[1:, 0] == rows[:-1, 0]
+    for column in (1, 2):
+        equal &= rows[1:, column] == rows[:-1, column]
+    return equal
+
+
+def _selected(triples: npt.NDArray[np.int32], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Rows of a mask; numpy would first make a number of 8 bytes of each."""
+    selected = np.empty((int(np.count_nonzero(keep)), 3), dtype=triples.dtype)
+    n = 0
+    for start in range(0, len(triples), _CHUNK):
+        part = triples[start : start + _CHUNK][keep[start : start + _CHUNK]]
+        selected[n : n + len(part)] = part
+        n += len(part)
+    return selected
 
 
 def count_entities(triples: npt.NDArray[np.integer], n_entities: int) -> npt.NDArray[np.int64]:
@@ -109,5 +183,5 @@ def count_entities(triples: npt.NDArray[np.integer], n_entities: int) -> npt.NDA
 def hash_array(hasher: Any, name: str, array: npt.NDArray[Any]) -> None:
     """Feed an integer array to a hash, by value: as little-endian int64 whatever its dtype."""
     hasher.update(f"{name} {array.shape}".encode())
-    for start in range(0, len(array), _HASH_ROWS):
-        hasher.update(np.ascontiguousarray(array[start : start + _HASH_ROWS], dtype="<i8"))
+    for start in range(0, len(array), _CHUNK):
+        hasher.update(np.ascontiguousarray(array[start : start + _CHUNK], dtype="<i8"))

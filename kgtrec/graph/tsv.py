@@ -11,7 +11,7 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from os import PathLike
@@ -25,7 +25,7 @@ from kgtrec.errors import FileError, FilterWarning
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv_errors import CODECS, WANTED, damaged, open_packed, scan
 
-__all__ = ["NUMBERED", "SPLITS", "find_split_files", "load_triples"]
+__all__ = ["NUMBERED", "SPLITS", "find_split_files", "has_splits", "load_triples"]
 
 SPLITS = ("train", "valid", "test")
 NUMBERED = "2id.txt"  # how the names of OpenKE's files end
@@ -46,7 +46,9 @@ _HOLDS_TRIPLES = re.compile(
     r"[^.]+(\.(txt|tsv|csv|tab|del|dat|nt|triples))?(\.(gz|zst|bz2|xz|zip))?", re.IGNORECASE
 )
 _INDUCTIVE = re.compile(
-    r"(inference|inductive|msg)(_[a-z]+)?\.(txt|tsv)(\.(gz|zst))?", re.IGNORECASE
+    r"((inference|inductive|msg)(_[a-z]+)?|inf_(valid|test)|(train|valid|test)_ind|"
+    r"transductive_[a-z]+)\.(txt|tsv)(\.(gz|zst))?",
+    re.IGNORECASE,
 )
 _NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples once more, by the kind of their relation
 _NAMING = (
@@ -63,6 +65,11 @@ class _Suspect(Exception):
 
 class _Stopped(Exception):
     """The user has interrupted the reading."""
+
+
+def has_splits(names: Iterable[str]) -> bool:
+    """Whether files of these names are splits, tab-separated or in OpenKE's format."""
+    return any(name in _NAMES or name.removesuffix(NUMBERED) in SPLITS for name in names)
 
 
 def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
@@ -86,6 +93,7 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
         raise FileError(folder, found="this is a file, not a folder", hint=advice) from None
     except OSError as error:
         raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
+    _refuse_inductive(folder, names)
     found: dict[str, Path] = {}
     for name in names:
         split = _NAMES.get(name)
@@ -118,7 +126,6 @@ def _check_overlooked(
                 hint=f"put the triples of split {_NAMES[name]!r} there, or take it away",
             )
     names = [entry.name for entry in entries if entry.is_file()]
-    _refuse_inductive(folder, names)
     unread = [name for name in names if folder / name not in found.values()]
     for name, split in ((name, _split_like(name)) for name in unread):
         if split is None:
@@ -145,7 +152,8 @@ def _refuse_inductive(folder: Path, names: list[str]) -> None:
             folder,
             found=f"{', '.join(map(repr, inductive))} beside the splits: a folder of an inductive "
             "benchmark, of which only a part would be read",
-            hint="put the graph that is asked into a folder of its own, as train, valid and test",
+            hint="say what it is: ilpc:DIR, grail:DIR or ultra:DIR ask its inference graph; or put "
+            "the graph that is asked into a folder of its own, as train, valid and test",
         )
 
 

@@ -22,6 +22,7 @@ ORDER = (
     "adjusted-metrics",
     "slices",
     "training-loop",
+    "formats",
     "runs-and-qrels",
     "sparse-labels",
     "open-world",

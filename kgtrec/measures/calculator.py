@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,6 +91,13 @@ class Calculator:
             )
         weighing = self._weighing(measure.averaging, measure.side)
         return self._grouped(measure, weighing.by_relation(measure.side))
+
+    def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
+        """The same of some instances, in the order of their rows; trec_eval measures as listed."""
+        rows = np.sort(members)
+        kept = np.searchsorted(np.unique(self.ranks.question), np.unique(self.ranks.question[rows]))
+        values = {name: self.per_question(name)[kept] for name in trec}
+        return Calculator(self.ranks.subset(rows), values.__getitem__)
 
     def _weighing(self, averaging: str, side: str) -> Weighing:
         name = "micro" if averaging in ("macro_relation", "stratified") else averaging

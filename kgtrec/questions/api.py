@@ -19,8 +19,14 @@ from kgtrec.questions.questions import QuestionData
 __all__ = ["Graph", "Questions", "read_graph"]
 
 
-def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> Graph:
-    """Read a graph from a folder of tab-separated files, or in OpenKE's format.
+def read_graph(
+    folder: str | PathLike[str],
+    *,
+    format: str | None = None,
+    columns: str | None = None,
+    progress: bool | None = None,
+) -> Graph:
+    """Read a graph from a folder of tab-separated files, or in one of many other formats.
 
     The folder holds at least one of ``train``, ``valid`` (or ``dev``) and ``test``, ending in
     ``.txt``, ``.tsv`` or nothing, optionally packed (``.gz``, ``.zst``). Each line is
@@ -32,25 +38,38 @@ def read_graph(folder: str | PathLike[str], *, progress: bool | None = None) -> 
     ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt`` are, it is OpenKE's format: lines are head
     tail relation, as numbers, and ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
 
+    LibKGE's, PyKEEN's and OGB's folders, Parquet, Arrow, CSV and N-Triples are known by their file
+    names; `kgtrec formats` lists all formats. Where files do not say what they are, it is declared:
+    RotatE's and DGL-KE's dictionaries, columns in another order, and inductive benchmarks, whose
+    inference graph is asked. On the command line, and here too, a folder may be
+    ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
+
     Parameters
     ----------
     folder : str or path-like
         The folder.
+    format : str, optional
+        Name of a format: "rotate", "ilpc", ... By default what the file names say.
+    columns : str, optional
+        What stands in the columns, for formats that do not say it: "hrt", "htr", ...
     progress : bool, optional
         Draw a progress bar on stderr. Default: only if stderr is a terminal.
 
     Returns
     -------
     Graph
-        Ids are positions in the byte order of the labels over all splits; from OpenKE's format they
-        are OpenKE's numbers, as its models have them.
+        Ids are positions in the byte order of the labels over all splits. From formats with numbers
+        of their own (OpenKE, LibKGE, RotatE, DGL-KE, PyKEEN, OGB) they are those, as models of
+        these programs have them.
 
     Raises
     ------
     FileError
         If a file is missing, unreadable, empty, or has a bad line (the first one is named).
+    UsageError
+        An unknown format or order of columns.
     """
-    return Graph.read(folder, progress=progress)
+    return Graph.read(folder, format=format, columns=columns, progress=progress)
 
 
 class Graph(GraphData):

@@ -16,6 +16,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import QuestionData, describe_question
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.row_plan import QuestionLists, Rows
+from kgtrec.ranking.tolerance import Tolerance, widen_ties
 from kgtrec.scores.arrays import comparable, directed, score_dtype
 from kgtrec.scores.factors import Factors
 
@@ -54,6 +55,7 @@ def rank_block(
     higher_is_better: bool,
     first_entity: int = 0,
     answers: Float64 | None = None,
+    tolerance: Tolerance | None = None,
 ) -> None:
     """Rank a block of score rows, of all entities or of a range of them.
 
@@ -70,17 +72,33 @@ def rank_block(
         The range's first entity, as `state` numbers them.
     answers : float64 (n_targets,), optional
         Scores of the answers of all rows of `state`, where the rows do not hold them all.
+    tolerance : Tolerance, optional
+        Within which scores tie with an answer's; of rows that hold every entity.
     """
-    block = comparable(block, state.dtype)
-    state.rank_rows(
-        block, start, negate=not higher_is_better, first_entity=first_entity, target_scores=answers
-    )
+    block, negate = comparable(block, state.dtype), not higher_is_better
+    state.rank_rows(block, start, negate=negate, first_entity=first_entity, target_scores=answers)
 
     def row_scores(row: int) -> Array:
         scores = directed(block[row - start], state.dtype, higher_is_better)
         return state.lists.by_entity(int(state.plan.question[row]), scores)
 
+<<<<<<< HEAD
     _settle(state, start, start + len(block), row_scores, refuse, first_entity, answers)
+    if tolerance is None:
+        return
+
+    def rank(part: NativeRanking, limits: Float64) -> None:
+        part.rank_rows(block, 0, negate=negate, target_scores=limits)
+
+    own = state.own_scores(block, start, negate=negate)
+    widen_ties(state, start, start + len(block), own, tolerance, rank)
+=======
+    def read_answers(out: Float64) -> None:
+        state.target_scores(block, start, out, negate=False, first_entity=first_entity)
+
+    rows = slice(start, start + len(block))
+    _settle(state, rows, row_scores, read_answers, refuse, first_entity, answers)
+>>>>>>> kernels
 
 
 def rank_rows(
@@ -123,6 +141,7 @@ def rank_vectors(
     *,
     first_entity: int = 0,
     answers: Float64 | None = None,
+    tolerance: Tolerance | None = None,
     advance: Callable[[int], Any] = int,
 ) -> NativeRanking:
     """Rank all rows by a factorised model of all entities or of a range of them.
@@ -140,13 +159,21 @@ def rank_vectors(
     state.rank_factors(factors, first_entity=first_entity, target_scores=answers, advance=advance)
     _settle(
         state,
-        0,
-        rows.n_rows,
+        slice(0, rows.n_rows),
         lambda row: factors.scores(row, row + 1)[0],
+        lambda out: state.factor_target_scores(factors, out, first_entity=first_entity),
         refuse,
         first_entity,
         answers,
     )
+    if tolerance is not None:
+
+        def rank(part: NativeRanking, limits: Float64) -> None:
+            part.rank_factors(factors, target_scores=limits)
+
+        scores = np.empty(len(ordered.targets))
+        state.factor_target_scores(factors, scores, first_entity=0)
+        widen_ties(state, 0, rows.n_rows, scores, tolerance, rank)
     if own is not None:
         state.plan, counts, target_nan = rows, state.counts, state.target_nan
         state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)
@@ -156,24 +183,28 @@ def rank_vectors(
 
 def _settle(
     state: NativeRanking,
-    start: int,
-    stop: int,
+    rows: slice,
     row_scores: Callable[[int], Array],
+    read_answers: Callable[[Float64], None],
     refuse: Refuse | None,
     first_entity: int,
     answers: Float64 | None,
 ) -> None:
-    """Count the NaN candidates of rows just ranked, and mark the answers among them."""
-    rows = state.plan
+    """Refuse the NaN candidates of rows just ranked, or mark the answers among them."""
+    plan = state.plan
     if answers is not None:
         state.target_nan[:] = np.isnan(answers)
-    for row in (start + np.flatnonzero(state.nan_count[start:stop])).tolist():
+    with_nan = np.flatnonzero(state.nan_count[rows])
+    if not len(with_nan):
+        return
+    if refuse is not None:
+        row = rows.start + int(with_nan[0])
         wrong = np.isnan(row_scores(row))
-        candidates = rows.row_candidates(state.lists, row)
+        candidates = plan.row_candidates(state.lists, row)
         found = np.flatnonzero(wrong & candidates[first_entity : first_entity + len(wrong)])
-        state.nan_count[row] = len(found)
-        if len(found) and refuse is not None:
-            raise refuse(int(rows.question[row]), int(found[0]), len(found) - 1)
-        if answers is None:
-            targets = slice(rows.target_offsets[row], rows.target_offsets[row + 1])
-            state.target_nan[targets] = wrong[rows.targets[targets]]
+        raise refuse(int(plan.question[row]), int(found[0]), len(found) - 1)
+    if answers is None:
+        own = np.zeros(len(plan.targets))
+        read_answers(own)
+        targets = slice(plan.target_offsets[rows.start], plan.target_offsets[rows.stop])
+        state.target_nan[targets] = np.isnan(own[targets])

@@ -116,6 +116,13 @@ class NativeRanking:
         depth = self.best_ids.shape[1]
         return NativeRanking(lists, own, depth, self.dtype, self.threads), plan.question
 
+    def without_best(self, start: int, stop: int) -> NativeRanking:
+        """The same rows once more as a ranking apart, which keeps no best entities."""
+        rows = np.arange(start, stop)
+        plan, every = self.plan.selected(rows)[0], np.arange(stop - start)
+        own = Rows(every, plan.target_offsets, plan.targets, np.full(len(rows), -1))
+        return NativeRanking(self.lists.selected(plan.question), own, 0, self.dtype, self.threads)
+
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
         """What a ranking of some rows has found (see `selected`)."""
         plan, targets = self.plan.selected(rows)
@@ -164,6 +171,17 @@ class NativeRanking:
         _core.target_scores(
             self._task, block, self.dtype, start, out, negate=negate, first_entity=first_entity
         )
+
+    def own_scores(self, block: Array, start: int, *, negate: bool) -> Float64:
+        """Scores of the answers of the rows of a block that holds every entity."""
+        offsets = self.plan.target_offsets
+        column_of = self.lists.column_of
+        out = np.empty(len(self.plan.targets))
+        self.target_scores(
+            block if column_of is None else block.take(column_of, axis=1),
+            start, out, negate=negate, first_entity=0,
+        )  # fmt: skip
+        return out[offsets[start] : offsets[start + len(block)]]
 
     def rank_factors(
         self,

@@ -238,6 +238,7 @@ def assemble(
     rows: str,
     higher_is_better: bool,
     entity_ranges: int | None = None,
+    tie_tolerance: dict[str, float] | None = None,
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the very ones of one pass, from parts with all entities.
 
@@ -253,6 +254,8 @@ def assemble(
     higher_is_better : bool
     entity_ranges : int, optional
         Ranges of entities that the scores came in, for the manifest.
+    tie_tolerance : dict of str to float, optional
+        ``atol`` and ``rtol``, for the manifest.
 
     Raises
     ------
@@ -274,6 +277,8 @@ def assemble(
     }
     if entity_ranges is not None:
         described["entity_ranges"] = entity_ranges
+    if tie_tolerance is not None:
+        described["tie_tolerance"] = tie_tolerance
     counts = np.concatenate([part.counts for part in ordered], axis=1)
     unscored = np.concatenate([part.answer_nan for part in ordered])
     ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)

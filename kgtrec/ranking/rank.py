@@ -39,6 +39,8 @@ def rank(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> tuple[Ranks, Run]: ...
 @overload
@@ -52,6 +54,8 @@ def rank(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> dict[str, tuple[Ranks, Run]]: ...
 def rank(
@@ -64,6 +68,8 @@ def rank(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> tuple[Ranks, Run] | dict[str, tuple[Ranks, Run]]:
     """Rank every answer of every question by a source of scores.
@@ -81,7 +87,7 @@ def rank(
     questions : Questions, or mapping of str to Questions
         Several are ranked in one pass over the scores, where they differ in what is filtered alone
         (`Graph.questions_by_filter`).
-    run_depth, threads, rows, higher_is_better, nan, columns
+    run_depth, threads, rows, higher_is_better, nan, columns, atol, rtol
         As for `Ranker`.
     progress : bool, optional
         A progress bar on standard error: None shows one on a terminal, for work that takes a while.
@@ -115,6 +121,8 @@ def rank(
             higher_is_better=higher_is_better,
             nan=nan,
             columns=columns,
+            atol=atol,
+            rtol=rtol,
         )
         for each in named_questions.values()
     ]

@@ -41,6 +41,8 @@ class RankedRows:
     rows : {"questions", "instances"}
         What a row stands for.
     higher_is_better : bool
+    tie_tolerance : dict of str to float, or None
+        ``atol`` and ``rtol`` of the ranker, if it has any.
     """
 
     part: PartialRanks
@@ -48,6 +50,7 @@ class RankedRows:
     nan_counts: Int64
     rows: str
     higher_is_better: bool
+    tie_tolerance: dict[str, float] | None = None
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -65,7 +68,7 @@ class RankedRows:
         questions_hash: str,
         **declared: Any,
     ) -> RankedRows:
-        """Some rows of a native ranking; ``declared``: `rows` and `higher_is_better`."""
+        """Some rows of a native ranking; ``declared``: `rows`, `higher_is_better`, ..."""
         task = Task(0, len(row_ids), 0, n_entities)
         depth = state.best_ids.shape[1]
         part = take_partial(state, task, depth, nan, questions_hash, rows=row_ids)
@@ -100,6 +103,7 @@ class RankedRows:
             ("higher_is_better", other.higher_is_better, self.higher_is_better),
             ("run_depth", its.depth, mine.depth),
             ("nan", its.nan, mine.nan),
+            ("tie tolerance", other.tie_tolerance, self.tie_tolerance),
         ):
             if here != there:
                 raise UsageError(
@@ -122,7 +126,8 @@ class RankedRows:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, beside and renamed; FileError if that cannot be."""
-        about = {"ranked_rows": True, "rows": self.rows, "higher_is_better": self.higher_is_better}
+        names = ("rows", "higher_is_better", "tie_tolerance")
+        about = {"ranked_rows": True, **{name: getattr(self, name) for name in names}}
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
         write_parts(path, about, [self.part], arrays)
 
@@ -136,7 +141,13 @@ class RankedRows:
         part, arrays = read_with_arrays(path, ("row_ids", "nan_counts"))
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
             raise FileError(path, found="arrays of wrong types", hint=_HINT)
-        return cls(part, **arrays, rows=about["rows"], higher_is_better=about["higher_is_better"])
+        return cls(
+            part,
+            **arrays,
+            rows=about["rows"],
+            higher_is_better=about["higher_is_better"],
+            tie_tolerance=about.get("tie_tolerance"),
+        )
 
 
 def _counted(lengths: npt.NDArray[np.int32]) -> Int64:

@@ -22,6 +22,7 @@ from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
 from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.row_claims import RowClaims, checked_rows, is_run
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
+from kgtrec.ranking.tolerance import checked_tolerance
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
 from kgtrec.scores.factors import Factors
@@ -96,6 +97,10 @@ class Ranker:
         samplers repeat rows to fill their last batches.
     columns : sequence of str or of int, or mapping of str to int, optional
         The model's own numbering, as for `Graph.questions`, if the questions do not declare it.
+    atol, rtol : float, default 0
+        A candidate within ``atol + rtol |answer's score|`` of the answer's score ties with it in
+        its micro rank, as in LibKGE (whose defaults are 1e-5 and 1e-4), computed in the scores'
+        dtype. Ordinal ranks, macro ranks and the run are those of exact ties.
 
     Notes
     -----
@@ -122,6 +127,8 @@ class Ranker:
         nan: str = "error",
         duplicates: str = "error",
         columns: Any = None,
+        atol: float = 0.0,
+        rtol: float = 0.0,
     ) -> None:
         _check_questions(questions)
         if rows not in ("questions", "instances"):
@@ -133,6 +140,7 @@ class Ranker:
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
+        self._tolerance = checked_tolerance(atol, rtol)
         self._column_of = _declared_columns(questions, columns)
         self._lists = QuestionLists.of(questions, self._column_of)
         self._plan = plan_rows(questions, rows)
@@ -271,7 +279,10 @@ class Ranker:
 
     def _rank(self, ids: Int64, block: Any, state: NativeRanking) -> None:
         """Rank rows that are claimed: where they stand, or apart if they are out of order."""
-        settings: dict[str, Any] = {"higher_is_better": self.higher_is_better}
+        settings: dict[str, Any] = {
+            "higher_is_better": self.higher_is_better,
+            "tolerance": self._tolerance,
+        }
         if is_run(ids):
             first = int(ids[0])
             state.reset(first, first + len(ids))
@@ -334,6 +345,7 @@ class Ranker:
                     self.run_depth,
                     self.threads,
                     self._refuse,
+                    tolerance=self._tolerance,
                     advance=bar.update,
                 )
             self._claims.scored[:] = True
@@ -357,6 +369,7 @@ class Ranker:
     def _taken(self, state: NativeRanking, rows: Int64) -> RankedRows:
         hash_ = self.questions.fingerprint
         declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
+        declared |= self._told
         return RankedRows.take(state, rows, self.questions.n_entities, self.nan, hash_, **declared)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -429,7 +442,14 @@ class Ranker:
             questions,
             rows=self.rows,
             higher_is_better=self.higher_is_better,
+            **self._told,
         )
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        """What the manifest says of a tolerance, if there is one."""
+        found = self._tolerance
+        return {} if found is None else {"tie_tolerance": found._asdict()}
 
 
 def _check_questions(questions: Any) -> None:

@@ -40,6 +40,8 @@ _INTEGERS = (
 )
 _FLAGS = ("answer_nan", "macro_answer_nan")
 _COLUMNS = (*_INTEGERS, *_FLAGS)
+_UNLISTED = ("unlisted", "macro_unlisted")
+_OPTIONAL: dict[str, type] = {"full_candidates": np.int64, **dict.fromkeys(_UNLISTED, bool)}
 
 
 class Ranks:
@@ -69,6 +71,9 @@ class Ranks:
     full_candidates : ndarray of int64, or None
         Micro candidates of each instance without its list of sampled ones, the answer included;
         None if candidates are not sampled.
+    unlisted, macro_unlisted : ndarray of bool, or None
+        The answer is beyond the end of its predicted list (`rank_lists`): its rank is any from
+        ``greater + 1`` to ``candidates``. None if the ranks are not of lists.
     relation_labels : list of str or None
         Label of every relation id.
     manifest : dict
@@ -94,6 +99,9 @@ class Ranks:
     relation_popularity: Int64
     answer_nan: npt.NDArray[np.bool_]
     macro_answer_nan: npt.NDArray[np.bool_]
+    full_candidates: Int64 | None
+    unlisted: npt.NDArray[np.bool_] | None
+    macro_unlisted: npt.NDArray[np.bool_] | None
 
     def __init__(
         self,
@@ -109,8 +117,9 @@ class Ranks:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
         for name in _FLAGS:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
-        full = columns.get("full_candidates")
-        self.full_candidates = None if full is None else np.ascontiguousarray(full, dtype=np.int64)
+        for name, dtype in _OPTIONAL.items():
+            given = columns.get(name)
+            setattr(self, name, None if given is None else np.ascontiguousarray(given, dtype))
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
@@ -127,7 +136,7 @@ class Ranks:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return _COLUMNS if self.full_candidates is None else (*_COLUMNS, "full_candidates")
+        return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
 
     @property
     def sampled(self) -> bool:
@@ -148,6 +157,36 @@ class Ranks:
     def macro_rank(self, kind: str = "realistic") -> Float64:
         """As `rank`, among the question-level candidates."""
         return _rank(kind, self.macro_greater, self.macro_equal, self.macro_tied_ahead)
+
+    @property
+    def n_unlisted(self) -> int:
+        """Instances whose answer is beyond the end of its predicted list."""
+        return 0 if self.unlisted is None else int(np.count_nonzero(self.unlisted))
+
+    def listed_ends(self) -> tuple[Ranks, Ranks] | None:
+        """The ranks if answers beyond their lists come right behind these, and if they come last.
+
+        None where every rank is known. Where several answers of a question are beyond its list,
+        one comes after the other in its macro ranks.
+        """
+        if self.unlisted is None or self.macro_unlisted is None:
+            return None
+        if not self.unlisted.any() and not self.macro_unlisted.any():
+            return None
+        micro = unlisted_places(self.unlisted, self.greater, self.candidates, None)
+        macro = unlisted_places(
+            self.macro_unlisted, self.macro_greater, self.macro_candidates, self.question
+        )
+        return self._with_places(micro[0], macro[0]), self._with_places(micro[1], macro[1])
+
+    def _with_places(self, greater: Int64, macro_greater: Int64) -> Ranks:
+        columns = {name: getattr(self, name) for name in self._names}
+        columns |= {"greater": greater, "macro_greater": macro_greater}
+        for prefix in ("", "macro_"):
+            beyond = columns.pop(f"{prefix}unlisted")
+            for name in ("equal", "tied_ahead"):
+                columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
+        return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
     def subset(self, rows: npt.NDArray[Any]) -> Ranks:
         """The instances of a boolean mask or an index array."""
@@ -176,6 +215,9 @@ class Ranks:
         """
         if not len(self):
             return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
+        ends = self.listed_ends()  # what lies beyond a list is open, but not tied
+        if ends is not None:
+            return ends[0].tie_report()
         best, worst = self.rank("optimistic"), self.rank("pessimistic")
         width = {"mr": float((worst - best).mean()), "mrr": float((1 / best - 1 / worst).mean())}
         for k in (1, 3, 10):
@@ -259,6 +301,24 @@ def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64
     return rank
 
 
+def unlisted_places(
+    beyond: npt.NDArray[np.bool_], greater: Int64, candidates: Int64, question: Int64 | None
+) -> tuple[Int64, Int64]:
+    """``greater`` of answers beyond a list at the first, and at the last places behind it.
+
+    Answers of the same ``question`` take one place each; None: each is alone with its candidates.
+    """
+    after, answers = np.zeros_like(greater), np.ones_like(greater)
+    rows = np.flatnonzero(beyond)
+    if question is not None and len(rows):
+        order = rows[np.argsort(question[rows], kind="stable")]
+        _, starts, lengths = np.unique(question[order], return_index=True, return_counts=True)
+        after[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+        answers[order] = np.repeat(lengths, lengths)
+    last = np.where(beyond, candidates - answers + after, greater)
+    return np.where(beyond, np.minimum(greater + after, last), greater), last
+
+
 def _fault(ranks: Ranks) -> str | None:
     """What no ranking can have left behind."""
     for kind in ("", "macro_"):
@@ -302,7 +362,7 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
                 f"part {number} has {name} {theirs.get(name)!r}, part 0 has {ours.get(name)!r}; "
                 "only ranks of the same graph, split, sides and filter can be joined"
             )
-    for name in ("dtype", "higher_is_better", "nan"):
+    for name in ("dtype", "higher_is_better", "nan", "tie_tolerance"):
         mine, its = (part.manifest.get("scores", {}).get(name) for part in (first, other))
         if mine != its:
             raise UsageError(
@@ -327,6 +387,13 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
     if "scores" in manifest:
         counts = [part.manifest["scores"].get("nan_count", 0) for part in parts]
         manifest["scores"]["nan_count"] = sum(counts)
+        lists = [part.manifest["scores"].get("predictions") for part in parts]
+        if all(lists):
+            manifest["scores"]["predictions"] |= {
+                key: sum(one[key] for one in lists)
+                for key, value in lists[0].items()
+                if isinstance(value, int)
+            }
     # What was checked of one part says nothing of the whole.
     manifest.pop("trec_agreement", None)
     return manifest
@@ -337,16 +404,17 @@ def assemble_ranks(
     counts: Int64,
     unscored: npt.NDArray[np.bool_],
     scores: dict[str, Any],
+    further: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Ranks:
     """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
 
     ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
-    ``scores`` describes the scores for the manifest.
+    ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
     question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
     graph, relation = questions.graph, questions.relation[questions.instance_question]
     names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
-    columns = dict(zip(names, counts, strict=True))
+    columns: dict[str, Any] = {**dict(zip(names, counts, strict=True)), **(further or {})}
     columns["candidates"] = questions.candidates
     columns["macro_candidates"] = questions.macro_candidates
     for prefix, flags in zip(("", "macro_"), unscored, strict=True):

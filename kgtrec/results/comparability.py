@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["check_graph", "comparable"]
+__all__ = ["check_graph", "comparable", "tolerance_told"]
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
@@ -37,6 +37,10 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
     for name, decides, tell in _FACTS:
         if decides(ours) != decides(theirs):
             reasons.append(f"{name}: {tell(ours)} against {tell(theirs)}")
+    for name, say in _SCORING:
+        mine, its = (say(ranks.manifest.get("scores") or {}) for ranks in (one, other))
+        if mine != its and mine and its:
+            reasons.append(f"{name}: {mine} against {its}")
     if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
         reasons.append("questions, answers or candidates differ (their hashes do)")
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
@@ -99,6 +103,24 @@ _FACTS = (
     ("evaluated", _kept, _kept),
     ("answers at the worst rank", _outside, _outside),
 )
+
+
+def tolerance_told(facts: Mapping[str, Any]) -> str:
+    """What ties with an answer, of the manifest's facts about scores."""
+    found = facts.get("tie_tolerance")
+    return f"within {found['atol']:g} + {found['rtol']:g} |score|" if found else "equal scores"
+
+
+def _unlinkable(facts: Mapping[str, Any]) -> str | None:
+    lists = facts.get("predictions")
+    if not lists:
+        return None
+    fate = {"place": "take a place", "drop": "are dropped"}
+    return fate[lists["unlinkable"]] if lists["n_unlinkable"] else None
+
+
+# What is said of scores, and how; None: it makes no difference.
+_SCORING = (("predictions that name no entity", _unlinkable), ("ties", tolerance_told))
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:

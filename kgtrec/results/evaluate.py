@@ -35,6 +35,8 @@ def evaluate(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> Result: ...
 @overload
@@ -49,6 +51,8 @@ def evaluate(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> dict[str, Result]: ...
 def evaluate(
@@ -62,6 +66,8 @@ def evaluate(
     higher_is_better: bool = True,
     nan: str = "error",
     columns: Any = None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
     progress: bool | None = None,
 ) -> Result | dict[str, Result]:
     """Rank every answer and average.
@@ -89,6 +95,8 @@ def evaluate(
         What a NaN score does.
     columns : sequence or mapping, optional
         The model's own numbering of entities, as for `kgtrec.Ranker`.
+    atol, rtol : float, default 0
+        Within which scores tie with the answer's, as for `kgtrec.Ranker`.
     progress : bool, optional
         Progress bar on stderr; by default only on a terminal.
 
@@ -131,6 +139,8 @@ def evaluate(
         higher_is_better=higher_is_better,
         nan=nan,
         columns=columns,
+        atol=atol,
+        rtol=rtol,
         progress=progress,
     )
     results = {

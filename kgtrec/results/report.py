@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.table import WIDTH
+from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
+from kgtrec.results.comparability import tolerance_told
 from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
 
 if TYPE_CHECKING:
     from kgtrec.results.result import Result
 
-__all__ = ["summary", "tie_note", "warnings_of"]
+__all__ = ["fitting", "summary", "tie_note", "warnings_of"]
 
 AGREEMENT = 1e-12
 
@@ -41,13 +42,18 @@ def _published(result: Result) -> list[str]:
     side = result.sides[-1]
     return [
         f"{_sampled(result)}Micro (per instance, realistic ranks)\n"
-        + result.side_table(PUBLISHED).to_text(),
+        + fitting(result, result.side_table(PUBLISHED)),
         f"{_sampled(result)}What ties can do (micro, {side})\n"
-        + result.rank_type_table().to_text(),
+        + fitting(result, result.rank_type_table()),
         f"{_sampled(result)}Macro (per question; MRR and Hits of its first answer)\n"
-        + result.side_table(QUESTIONWISE).to_text(),
+        + fitting(result, result.side_table(QUESTIONWISE)),
         _over_relations(result, side),
     ]
+
+
+def fitting(result: Result, table: Table) -> str:
+    """As text; intervals are too wide to stand side by side, and their metrics go down the page."""
+    return (table.transposed() if result.has_intervals else table).to_text()
 
 
 def _sampled(result: Result) -> str:
@@ -62,7 +68,9 @@ def _over_relations(result: Result, side: str) -> str:
         beta = "beta_e {:g}, beta_r {:g}".format(*measure.params) if measure.params else ""
         name = f"Stratified ({side}, {beta})" if beta else f"Relations equally ({side})"
         title = measure.title.removeprefix("strat-").partition("(")[0]
-        groups.setdefault(_sampled(result) + name, []).append(f"{title} {result[measure]:.4f}")
+        groups.setdefault(_sampled(result) + name, []).append(
+            f"{title} {printed_cell(result[measure], measure.digits)}"
+        )
     return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
 
 
@@ -83,7 +91,41 @@ def _header(result: Result) -> str:
         lines.append(
             f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
         )
-    return _wrapped([*lines, *_restrictions(facts)])
+    return _wrapped([*lines, *_restrictions(facts), *_predictions(result), *_tolerance(result)])
+
+
+def _tolerance(result: Result) -> list[str]:
+    scores = result.ranks.manifest.get("scores", {})
+    if not scores.get("tie_tolerance"):
+        return []
+    return [
+        f"Micro ranks count scores {tolerance_told(scores)} of the answer's as ties; ordinal and "
+        "macro ranks count equal ones alone."
+    ]
+
+
+def _predictions(result: Result) -> list[str]:
+    """What was listed, of predicted lists, and what lies beyond them."""
+    facts = result.ranks.manifest.get("scores", {}).get("predictions")
+    if not facts:
+        return []
+    found = [f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."]
+    beyond = result.ranks.n_unlisted
+    if beyond:
+        found.append(
+            f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are beyond their lists:"
+            " their ranks are open, and values are intervals."
+        )
+    counted = {
+        "questions_without_list": "questions have no list.",
+        "not_asked": "lists are of questions that are not asked.",
+        "questions_of_several_lists": "questions have a list for each triple: macro values are of "
+        "all of them together, or without scores of the first.",
+        "repeats": "predictions stood in a list twice and count once.",
+        "n_unlinkable": "predictions name no entity and "
+        + ("are dropped." if facts["unlinkable"] == "drop" else "take a place."),
+    }
+    return found + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
 
 
 def _restrictions(facts: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import Table, dump_json
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
-from kgtrec.measures.calculator import Calculator
+from kgtrec.measures.listed import ListedCalculator, calculator_of
 from kgtrec.results import tables
 
 if TYPE_CHECKING:
@@ -79,13 +79,16 @@ class Result(Mapping[str, float]):
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
-        self._calculator = Calculator(ranks, self.per_question)
+        self._calculator = calculator_of(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
             self[measure]  # an impossible measure is an error now, not when it is printed
 
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
+
+        Where answers lie beyond their predicted lists it is an `Interval`: a float with the
+        attributes low and high, itself the value at the middle of every open rank.
 
         Raises
         ------
@@ -147,6 +150,11 @@ class Result(Mapping[str, float]):
     def to_dict(self) -> dict[str, float]:
         """Key -> value, for the listed keys."""
         return {self.label + measure.key: self[measure] for measure in self._listed()}
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether answers lie beyond their predicted lists, so that values are intervals."""
+        return isinstance(self._calculator, ListedCalculator)
 
     def to_json(self) -> str:
         """`to_dict` as JSON; NaN becomes null."""

@@ -145,7 +145,7 @@ def _rows(
     asked: Sequence[Measure],
     sides: Sequence[str] | None,
 ) -> Iterable[tuple[Cell, ...]]:
-    part = _part(calculator, members, [m.metric for m in asked if m.is_trec])
+    part = calculator.part(members, [m.metric for m in asked if m.is_trec])
     if sides is None:
         own = {measure.side for measure in asked}
         side = own.pop() if len(own) == 1 else calculator.sides[-1]
@@ -155,15 +155,6 @@ def _rows(
         if _present(part, side) is not None:
             values = (_value(part, replace(measure, side=side)) for measure in asked)
             yield (*names, side, *notes, *_count(part, side), *values)
-
-
-def _part(calculator: Calculator, members: Ints, trec: Iterable[str]) -> Calculator:
-    """The result of some instances, in the order of their rows."""
-    ranks = calculator.ranks
-    rows = np.sort(members)
-    kept = np.searchsorted(np.unique(ranks.question), np.unique(ranks.question[rows]))
-    values = {name: calculator.per_question(name)[kept] for name in trec}
-    return Calculator(ranks.subset(rows), values.__getitem__)
 
 
 def _present(part: Calculator, side: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, Interval, Table, printed_cell
 from kgtrec.errors import UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
 
@@ -44,22 +44,29 @@ SAMPLED = "sampled."
 
 
 def long_table(result: Result, measures: Sequence[Measure]) -> Table:
-    """One row per measure: its key, the parts of the key, and the value."""
-    columns = ("key", "side", "rank_type", "averaging", "metric", "value")
+    """One row per measure: its key, the parts of the key, and the value, or its ends."""
+    columns = ["key", "side", "rank_type", "averaging", "metric"]
+    columns += ["low", "high"] if result.has_intervals else ["value"]
     rows = []
     for measure in measures:
         metric = measure.key.partition(f"{measure.averaging}.")[2]
         key, kind = result.label + measure.key, measure.rank_type or ""
-        parts = (key, measure.side, kind, measure.averaging)
-        rows.append((*parts, metric, result[measure]))
+        value = result[measure]
+        values = _ends(value) if result.has_intervals else (value,)
+        rows.append((key, measure.side, kind, measure.averaging, metric, *values))
     return Table(columns, columns, (4,) * len(columns), rows)
+
+
+def _ends(value: float) -> tuple[float, float]:
+    """An interval's two ends; a number twice."""
+    return (value.low, value.high) if isinstance(value, Interval) else (value, value)
 
 
 def wide_table(result: Result) -> Table:
     """A row per side, a column per published metric; a row per key if keys were asked for."""
     if result.measures is not None:
         rows: list[tuple[Cell, ...]] = [
-            (result.label + measure.key, f"{result[measure]:.{measure.digits}f}")
+            (result.label + measure.key, printed_cell(result[measure], measure.digits))
             for measure in result.measures
         ]
         return Table(("key", "value"), ("key", "value"), (0, 0), rows)
@@ -131,7 +138,9 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
 
 
 def labelled(result: Result, table: Table) -> Table:
-    """A table that says so, in its first heading, if the result's candidates were sampled."""
+    """A table that says so, in its first heading, if candidates were sampled or ties are wider."""
+    if result.ranks.manifest.get("scores", {}).get("tie_tolerance"):
+        table = replace(table, titles=(f"tolerant {table.titles[0]}", *table.titles[1:]))
     if not result.ranks.sampled:
         return table
     titles = (f"sampled {table.titles[0]}", *table.titles[1:])

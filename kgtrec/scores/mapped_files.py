@@ -1,4 +1,4 @@
-"""Files that are mapped and read for a while: are they still what they were?"""
+"""Files that are read for a while, many of them mapped: are they still what they were?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kgtrec.errors import FileError, InputError
 
 __all__ = ["Watch", "guarded_maps", "mapped_file", "stamp"]
 
-_AGAIN = "rank again when it stays as it is"
+_AGAIN = "try again when it stays as it is"
 
 
 def stamp(path: str | PathLike[str]) -> tuple[int, ...]:

@@ -51,8 +51,8 @@ def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
         from kgtrec.errors import FileError
 
         raise FileError(path, found="no such file", hint="name a file of triples, such as test.txt")
-    triples, entities, relations = load_triples({"given": Path(path)}, progress=False)
-    distinct = drop_duplicates(triples["given"], len(entities), len(relations))
+    triples, _, relations = load_triples({"given": Path(path)}, progress=False)
+    distinct = drop_duplicates(triples["given"])
     labels = Labels.from_arrow(relations)
     counts = np.bincount(distinct[:, 1], minlength=len(relations)).tolist()
     return dict(zip(labels, counts, strict=True))

@@ -262,7 +262,7 @@ def test_keys_that_overflow(rows: list, copies: int) -> None:
     spread = array * [400_000_000, 400_000_000, 400_000_000]  # ids up to 1.6e9
     spread = spread.astype(np.int32)
     huge = (1 << 31) - 1
-    assert drop_duplicates(spread, huge, huge).tolist() == list(map(list, naive_distinct(spread)))
+    assert drop_duplicates(spread).tolist() == list(map(list, naive_distinct(spread)))
     assert len(np.unique(pack_triples(spread, huge, huge))) == len(naive_distinct(rows))
 
 
@@ -271,7 +271,35 @@ def test_few_and_many_duplicates(repeats: int) -> None:
     rng = np.random.default_rng(repeats)
     array = np.stack([np.arange(1000)] * 3, axis=1).astype(np.int32)
     array = rng.permutation(np.concatenate([array, array[:repeats], array[:1]]))
-    assert drop_duplicates(array, 1000, 1000).tolist() == list(map(list, naive_distinct(array)))
+    assert drop_duplicates(array).tolist() == list(map(list, naive_distinct(array)))
+
+
+@given(st.data(), st.sampled_from([0, 3, 64]))
+def test_duplicates_whatever_their_hashes(data, bits: int) -> None:
+    """Equal rows far apart and in any number, different rows with one hash, small chunks."""
+    rows = data.draw(st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=8))
+    picks = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=60))
+    array = np.array([rows[i] for i in picks], dtype=np.int32).reshape(-1, 3)
+    hashes = triples_module._hashes
+
+    def poor(some: np.ndarray) -> np.ndarray:
+        return hashes(some) & ~np.uint64((1 << 64 - bits) - 1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triples_module, "_CHUNK", 7)
+        patch.setattr(triples_module, "_hashes", poor)
+        distinct = drop_duplicates(array)
+    assert distinct.tolist() == list(map(list, naive_distinct(array)))
+    assert (distinct is array) == (len(distinct) == len(array))
+
+
+def test_equal_rows_have_equal_hashes_and_others_have_not() -> None:
+    ends = [0, 1, 2, 255, 2**16, 2**24, 2**31 - 2]
+    rows = np.array([(h, r, t) for h in ends for r in ends for t in ends], np.int32)
+    hashes = triples_module._hashes(rows)
+    assert len(np.unique(hashes)) == len(rows)
+    assert (triples_module._hashes(rows[::-1]) == hashes[::-1]).all()
+    assert (triples_module._hashes(rows.astype(np.int64)) == hashes).all()
 
 
 def test_strided_and_sequence_inputs() -> None:
@@ -350,7 +378,7 @@ def test_fingerprint() -> None:
 def test_fingerprint_does_not_depend_on_chunks(monkeypatch) -> None:
     rows = np.arange(30).reshape(10, 3)
     whole = Graph.from_arrays(rows).fingerprint
-    monkeypatch.setattr(triples_module, "_HASH_ROWS", 3)
+    monkeypatch.setattr(triples_module, "_CHUNK", 3)
     assert Graph.from_arrays(rows).fingerprint == whole
 
 

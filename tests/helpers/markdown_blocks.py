@@ -96,6 +96,7 @@ def run_blocks(blocks: list[Block], source: Path) -> list[str]:
             missing += lines_missing(block.text, printed)
         else:
             assert block.name, f"{source.name}:{block.line}: a file's block gives its name"
+            Path(block.name).parent.mkdir(parents=True, exist_ok=True)
             Path(block.name).write_text(block.text, encoding="utf-8")
     return missing
 

@@ -165,6 +165,67 @@ static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_
     free(out);
 }
 
+/* Strictly ascending levels of x, or next to some of it, and then NaN; their number. */
+static size_t FN(some_levels)(const T *x, size_t n, size_t at_most, T *levels) {
+    size_t wanted = 0, used = 0;
+    while (wanted < at_most) {
+        const T level = FN(threshold)(x, n);
+        if (level == level) levels[wanted++] = level + 0; /* not -0 */
+    }
+    qsort(levels, wanted, sizeof(T), FN(descending));
+    for (size_t i = 0; i < wanted / 2; i++) {
+        const T low = levels[wanted - 1 - i];
+        levels[wanted - 1 - i] = levels[i];
+        levels[i] = low;
+    }
+    for (size_t i = 0; i < wanted; i++)
+        if (used == 0 || levels[used - 1] < levels[i]) levels[used++] = levels[i];
+    return used;
+}
+
+/* By comparing each score with each level. */
+static void FN(check_locate)(const kgt_kernel *kernel, const T *x, size_t n, size_t at_most) {
+    T *levels = exact(4 * at_most + 1, sizeof(T));
+    const size_t used = FN(some_levels)(x, n, at_most, levels);
+    int steps = (int)random_below(2);
+    while ((size_t)1 << steps <= used) steps++;
+    T *whole = exact((size_t)1 << steps, sizeof(T));
+    for (size_t i = 0; i < (size_t)1 << steps; i++) whole[i] = i < used ? levels[i] : (T)NAN;
+    int32_t *out = exact(n, sizeof *out);
+    uint32_t *histogram = exact(KGT_TURNS * (2 * used + 1), sizeof *histogram);
+    for (int with = 0; with < 2; with++) {
+        memset(histogram, 0, KGT_TURNS * (2 * used + 1) * sizeof *histogram);
+        kernel->OPS.locate(x, n, whole, steps, out, with ? histogram : NULL);
+        for (size_t i = 0; i < n; i++) {
+            int32_t due = 0;
+            for (size_t j = 0; j < used; j++) due += (levels[j] < x[i]) + (levels[j] <= x[i]);
+            expect(out[i] == due, NAME("locate"), "n %zu, %zu levels: bin of %g is %d, not %d", n,
+                   used, (double)x[i], out[i], due);
+            if (with) histogram[KGT_TURNS * (size_t)due + i % KGT_TURNS]--;
+        }
+        size_t wrong = 0;
+        for (size_t i = 0; i < KGT_TURNS * (2 * used + 1); i++) wrong += histogram[i] != 0;
+        expect(wrong == 0, NAME("locate"), "n %zu, %zu levels: %zu bins miscounted", n, used,
+               wrong);
+    }
+    free(levels);
+    free(whole);
+    free(out);
+    free(histogram);
+}
+
+static void FN(check_tied_up_to)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
+    int32_t *position = exact(n, sizeof *position);
+    for (size_t i = 0; i < n; i++) position[i] = (int32_t)random_below(n + 1);
+    const int32_t last = (int32_t)random_below(n + 1);
+    int64_t due = 0;
+    for (size_t i = 0; i < n; i++) due += x[i] == t && position[i] <= last;
+    const int64_t ties = kernel->OPS.tied_up_to(x, n, t, position, last);
+    expect(ties == due, NAME("tied_up_to"), "n %zu, t %g: %lld ties, should be %lld", n, (double)t,
+           (long long)ties, (long long)due);
+    free(position);
+}
+
 /* Columns that lie apart or in reverse, to rows that lie apart. */
 static void FN(check_transpose)(const kgt_kernel *kernel, size_t rows, size_t n, bool reversed) {
     const size_t step = rows + 3, out_stride = n + 2, size = (rows - 1) * out_stride + n;
@@ -201,6 +262,8 @@ static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {
             FN(check_compress)(kernel, x, n, t);
             FN(check_select)(kernel, x, n, t);
             FN(check_fold)(kernel, x, n, groups[i]);
+            FN(check_tied_up_to)(kernel, x, n, t);
+            FN(check_locate)(kernel, x, n, i + random_below(i < 2 ? 8 : 150));
         }
         free(memory);
     }

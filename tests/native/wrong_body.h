@@ -35,6 +35,25 @@ static size_t FN(wrong_fold)(const T *x, size_t n, size_t group, T *out) {
     return folded;
 }
 
+/* An equal level is taken for one below. */
+static void FN(wrong_locate)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
+                             uint32_t *histogram) {
+    FN(honest).OPS.locate(x, n, levels, steps, out, histogram);
+    for (size_t i = 0; i < n; i++) out[i] += out[i] % 2;
+}
+
+/* The last of two by two is forgotten. */
+static void FN(wrong_histogram)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
+                                uint32_t *histogram) {
+    FN(honest).OPS.locate(x, n, levels, steps, out, histogram);
+    if (histogram != NULL && n > 0 && n % 2 == 0)
+        histogram[KGT_TURNS * (size_t)out[n - 1] + (n - 1) % KGT_TURNS]--;
+}
+
+static int64_t FN(wrong_tied)(const T *x, size_t n, T t, const int32_t *position, int32_t last) {
+    return FN(honest).OPS.tied_up_to(x, n, t, position, last - 1);
+}
+
 static void FN(wrong_transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
                                 size_t out_stride) {
     FN(honest).OPS.transpose(x, stride, rows, n, out, out_stride);
@@ -82,6 +101,9 @@ static void FN(spoil)(kgt_kernel *kernel) {
     if (spoils("select")) kernel->OPS.select = FN(wrong_select);
     if (spoils("fold_low") || spoils("fold_twice") || spoils("fold_nan"))
         kernel->OPS.fold = FN(wrong_fold);
+    if (spoils("locate")) kernel->OPS.locate = FN(wrong_locate);
+    if (spoils("histogram")) kernel->OPS.locate = FN(wrong_histogram);
+    if (spoils("tied_up_to")) kernel->OPS.tied_up_to = FN(wrong_tied);
     if (spoils("transpose")) kernel->OPS.transpose = FN(wrong_transpose);
     if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
     if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);

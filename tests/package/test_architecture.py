@@ -30,6 +30,7 @@ LAYERS = (
     "questions",
     "scores",
     "trec.files",
+    "predictions",
     "ranking",
     "trec.measures",
     "measures",
@@ -291,7 +292,7 @@ OWN = {
     "rank_topk.c": {"rank_topk.h", "rank_topk_body.h"},
     "rank_row.h": {"isa_kernel.h", "rank.h", "rank_topk.h"},
     "rank_row.c": {"rank_row.h", "rank_row_body.h"},
-    "rank_rows.c": {"rank_row.h", "rank_rows_body.h"},
+    "rank_rows.c": {"rank_row.h", "rank_rows_body.h", "rank_columns_body.h"},
     "factors_tiles.h": {"factors.h", "rank_row.h"},
     "factors_tiles.c": {"factors_tiles.h", "factors_tiles_body.h"},
     "factors_bounds.h": {"factors_tiles.h", "isa_bytes.h"},
@@ -313,7 +314,7 @@ OWN = {
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
     f"isa_{part}_body.h"
-    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose")
+    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose", "locate", "ties")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")

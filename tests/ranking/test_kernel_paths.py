@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Iterator
 
@@ -155,6 +156,35 @@ def test_nan_is_found_in_every_lane(length, dtype, path):
         assert len(run.documents) == length - 1
 
 
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("length", [2, 17, 130, 2049, 4500])
+def test_nan_candidates_are_counted(length, dtype, rows, path):
+    """NaN of known entities do not count, unless these are the row's own answers."""
+    questions = asked(length)
+    question = np.arange(len(questions))
+    if rows == "instances":
+        question = questions.instance_question[questions.triple_rows]
+    first = np.isin(np.arange(len(question)), np.unique(question, return_index=True)[1])
+    rng = np.random.default_rng(length)
+    for share in (0.002, 0.3, 1.0):
+        scores = rng.normal(size=(len(question), length)).astype(dtype)
+        scores[rng.random(scores.shape) < share] = np.nan
+        due = 0
+        for row, scored in enumerate(scores):
+            among = np.ones(length, bool)
+            out = questions.removed if rows == "questions" or first[row] else questions.known
+            among[out[question[row]]] = False
+            if rows == "questions" or first[row]:
+                among[questions.answers[question[row]]] = True
+            else:
+                among[questions.answers.ids[questions.triple_rows[row]]] = True
+            due += int((among & np.isnan(scored)).sum())
+        for block in (scores, np.asfortranarray(scores)):
+            ranks, _ = kgtrec.rank(block, questions, nan="worst", rows=rows, threads=1)
+            assert ranks.manifest["scores"].get("nan_count", 0) == due
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
 def test_strided_rows(length, dtype, path):
@@ -172,6 +202,78 @@ def test_strided_rows(length, dtype, path):
         ranks, _ = kgtrec.rank(view, questions, run_depth=3)
         for name, column in due.items():
             assert np.array_equal(getattr(ranks, name), column), name
+
+
+@functools.cache
+def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Questions:
+    """A question with many answers and one with as many known entities, beside two with one."""
+    rng = np.random.default_rng(n_answers)
+    answers = rng.permutation(length)[:n_answers]
+    known = rng.permutation(length)[: length // 3]
+    test = [(0, 0, e) for e in answers] + [(1, 0, 2), (2, 0, 1)] + [(3, 0, e) for e in answers[:40]]
+    graph = kgtrec.Graph.from_arrays(
+        test=test,
+        train=[(0, 0, e) for e in known] + [(3, 0, e) for e in known[:9]],
+        n_entities=length,
+        entities=[f"{e:05d}" for e in range(length)] if labels_in_order else None,
+    )
+    return graph.questions(sides="tail")
+
+
+@pytest.mark.parametrize("labels_in_order", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("length", "n_answers"), [(90, 60), (700, 17), (2500, 300), (5000, 1100)])
+def test_many_answers_a_row(length, n_answers, dtype, labels_in_order, path):
+    """More than are compared one by one, with few ties, with many, all tied, both zeros, NaN."""
+    questions = many_answers(length, n_answers, labels_in_order)
+    for scores, due in scores_and_counts(length, n_answers, dtype, labels_in_order):
+        ranks, _ = kgtrec.rank(scores, questions, threads=1)
+        for question, columns in enumerate(due):
+            rows = ranks.question == question
+            for name, column in columns.items():
+                assert np.array_equal(getattr(ranks, name)[rows], column), (question, name)
+
+
+@functools.cache
+def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_order: bool) -> list:
+    """Scores of several kinds, and for each the counts of every question's answers."""
+    questions = many_answers(length, n_answers, labels_in_order)
+    real = np.random.default_rng(length).normal(size=(len(questions), length))
+    zeros = np.where(real > 0, 0.0, -0.0)
+    infinite = np.where(real > 1, np.inf, np.where(real < -1, -np.inf, real.round(1)))
+    return [
+        (
+            scores.astype(dtype),
+            [
+                counts_by_sorting(row, questions, question, labels_in_order)
+                for question, row in enumerate(scores.astype(dtype))
+            ],
+        )
+        for scores in (real, real.round(1), real * 0, zeros, infinite)
+    ]
+
+
+def counts_by_sorting(
+    row: np.ndarray, questions: kgtrec.Questions, question: int, labels_in_order: bool
+) -> dict[str, list[int]]:
+    """The counts of a question's answers by bisection of sorted (score, name) pairs."""
+    names = [f"{e:05d}" if labels_in_order else str(e) for e in range(len(row))]
+    due: dict[str, list[int]] = {}
+    for prefix, out in (("", questions.known), ("macro_", questions.removed)):
+        answers = questions.answers[question].tolist()
+        base = set(range(len(row))) - set(out[question].tolist())
+        among = sorted((float(row[e]) + 0.0, names[e]) for e in base)
+        for answer in answers:
+            own = (float(row[answer]) + 0.0, names[answer])
+            first, last = bisect.bisect(among, (own[0], "")), bisect.bisect(among, (own[0], "~"))
+            counts = {
+                "greater": len(among) - last,
+                "equal": last - first - (answer in base),
+                "tied_ahead": last - max(first, bisect.bisect(among, own)),
+            }
+            for name, value in counts.items():
+                due.setdefault(prefix + name, []).append(value)
+    return due
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -105,7 +105,7 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert done.returncode == 2, done
     assert done.stdout == ""
     assert done.stderr.startswith(f"kgtrec: {path}: {said}"), done.stderr
-    assert done.stderr.endswith("; rank again when it stays as it is\n")
+    assert done.stderr.endswith("; try again when it stays as it is\n")
     assert done.stderr.count("\n") == 1
     assert not list(Path().glob("o.*"))
     assert not list(Path().glob(".kgtrec-*"))

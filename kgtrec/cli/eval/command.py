@@ -13,6 +13,7 @@ from kgtrec.cli.eval import options
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.trec.eval.graph_filter import GraphFiltered
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
 
@@ -40,6 +41,7 @@ def command(
     kgtrec eval --format markdown -m map qrels.txt a.run b.run
     kgtrec eval --ties expected --ci 95 -m map -m P.10 qrels.txt sys.run
     kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --entities 14541 qrels.txt sys.run
+    kgtrec eval -m kg_mrr -m map --graph FB15k-237 qrels.txt raw.run   filtered by the graph
     kgtrec eval -R prefs -m all_prefs prefs.txt sys.run preferences between documents
     kgtrec eval -h -m bpref -m set                      what these measures mean
 
@@ -56,8 +58,9 @@ def command(
 
     Measures kg_* are micro metrics, means over answers of realistic ranks as listed: other answers
     of a query do not count in a rank, but all else that the run holds does, also what other splits
-    know, unless the run was filtered when it was made (as those of `kgtrec rank` are). They come as
-    an interval, NAME_low and NAME_high, because an answer that the run does not hold may have any
+    know, unless the run was filtered when it was made (as those of `kgtrec rank` are) or is here:
+    --graph DIR leaves out of every RUN what the graph's other splits know. They come as an
+    interval, NAME_low and NAME_high, because an answer that the run does not hold may have any
     rank behind it, up to the number of entities; both are equal where the run holds all answers.
 
     With --ci, lines NAME_ci95_low and NAME_ci95_high follow every mean; sums (num_*) have none.
@@ -128,7 +131,9 @@ def _notes(run: Scored, request: Request) -> list[str]:
         )
     if run.tied:
         notes.append(_ties(run, request))
-    if request.micro:
+    if run.filtered is not None:
+        notes.append(_filtered(run.filtered, request))
+    elif request.micro:
         notes.append(AS_LISTED)
     if run.missing_answers:
         notes.append(_missing_answers(run, request))
@@ -154,9 +159,21 @@ def _ties(run: Scored, request: Request) -> str:
     return f"{found}; --ties expected averages over their orders, of {', '.join(forms)} only"
 
 
+def _filtered(filtered: GraphFiltered, request: Request) -> str:
+    questions = request.questions
+    assert questions is not None
+    text = (
+        f"filtered by {questions.graph.name}: {filtered.known:,} documents that "
+        f"{', '.join(questions.filter_splits)} know left the run"
+    )
+    if filtered.unlinkable:
+        text += f"; {filtered.unlinkable:,} name no entity and keep their places"
+    return text
+
+
 def _missing_answers(run: Scored, request: Request) -> str:
     total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
-    if request.entities is None:
+    if request.entities is None and request.questions is None:
         return f"{total}; their ranks have no end without --entities N: low counts them as 0"
     return f"{total}; low and high bound the metrics for every rank that they may have"
 

@@ -14,6 +14,7 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.questions.api import Questions
     from kgtrec.trec.eval.request import Request
 
 __all__ = ["CONTEXT", "FORMATS", "beyond_trec_eval", "of_trec_eval", "request_of"]
@@ -72,6 +73,8 @@ def request_of(qrels: str, runs: Sequence[str], given: Mapping[str, Any]) -> Req
         most=given["depth"],
         judged_only=given["judged_only"],
     )
+    if given["split"] is not None and given["graph"] is None:
+        raise UsageError("--split goes with --graph DIR; leave it out")
     return Request(
         qrels,
         runs,
@@ -84,9 +87,18 @@ def request_of(qrels: str, runs: Sequence[str], given: Mapping[str, Any]) -> Req
         zscores=given["zscores"],
         ties=given["ties"],
         entities=given["entities"],
+        questions=_questions(given["graph"], given["split"] or "test"),
         resampling=_resampling(given["ci"], given["resamples"], given["seed"]),
         command_line=True,
     )
+
+
+def _questions(graph: str | None, split: str) -> Questions | None:
+    if graph is None:
+        return None
+    from kgtrec.questions.api import read_graph
+
+    return read_graph(graph).questions(split)
 
 
 def _resampling(
@@ -205,6 +217,14 @@ beyond_trec_eval = shared.all_of(
     click.option(
         "--entities", type=_WHOLE, metavar="N",
         help="Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
+    ),
+    click.option(
+        "--graph", metavar="DIR",
+        help="Filter the runs by this graph: what its other splits know of a question (head0, ..., "
+        "tail0, ...) leaves its list. It says how many entities there are, too.",
+    ),
+    click.option(
+        "--split", metavar="NAME", help="With --graph: the split that is asked. Default: test."
     ),
     click.option(
         "--ci", type=float, metavar="PERCENT",

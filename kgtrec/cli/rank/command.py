@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
 @shared.GRAPH
 @click.option(
-    "--scores", required=True, metavar="PATH",
+    "--scores", metavar="PATH",
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
+@options.of_predictions
 @shared.ranking_files("Ranks, as Parquet; with --shard the folder of the shards.")
 @options.how_asked
 @shared.HOW_SCORED
+@options.tolerance
 @options.in_parts
 @shared.QUIET
 def command(**given: Any) -> None:
@@ -41,6 +43,13 @@ def command(**given: Any) -> None:
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
 
+    Lists of the best predictions in place of scores, filtered by the graph (`kgtrec formats` has
+    their formats); where an answer is beyond its list, values are intervals:
+
+    \b
+    kgtrec rank --graph FB15k-237 --predictions llm.jsonl --format jsonl -o ranks.parquet
+    kgtrec rank --graph WN18RR --predictions rules.txt --format anyburl -o ranks.parquet
+
     As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
 
     \b
@@ -48,13 +57,53 @@ def command(**given: Any) -> None:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
+    _check_source(given)
     asked, scoring = _taken(options.Asked, given), _taken(options.Scoring, given)
+    if given["predictions"] is not None:
+        _rank_predictions(asked, given)
+        return
     if given["shard"] is not None:
+        if scoring.atol or scoring.rtol:
+            raise UsageError("--atol and --rtol need whole rows; leave them or --shard out")
         _rank_shard(asked, scoring, given)
         return
     if given["by"] or given["memory"] or given["plan"]:
         raise UsageError("--by, --memory and --plan are of use with --shard only; leave them out")
     _rank_whole(asked, scoring, given)
+
+
+def _check_source(given: dict[str, Any]) -> None:
+    """Scores or predictions, and no option that has no effect on them."""
+    lists = given["predictions"] is not None
+    if lists == (given["scores"] is not None):
+        raise UsageError("give the answers' scores (--scores PATH) or lists (--predictions FILE)")
+    others = (
+        (
+            "rows",
+            "lower_is_better",
+            "nan",
+            "atol",
+            "rtol",
+            "threads",
+            "shard",
+            "plan",
+            "by",
+            "memory",
+            "columns",
+        )
+        if lists
+        else ("format", "unlinkable")
+    )
+    wrong = [f"--{name.replace('_', '-')}" for name in others if _given(name)]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: of use with {'--scores' if lists else '--predictions'} only; "
+            "leave out"
+        )
+    if lists and given["format"] is None:
+        from kgtrec.predictions.formats import PREDICTIONS
+
+        raise UsageError(f"--predictions needs --format: {', '.join(PREDICTIONS.all())}")
 
 
 def _taken(kind: Any, given: dict[str, Any]) -> Any:
@@ -74,16 +123,10 @@ def _rank_shard(asked: options.Asked, scoring: options.Scoring, given: dict[str,
 
 
 def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
-    from kgtrec.cli._output_files import check_outputs, keep_inputs
     from kgtrec.results.evaluate import evaluate
-    from kgtrec.trec.files.run import check_tag
 
     run, tag, show = given["run"], given["tag"], False if given["quiet"] else None
-    check_tag(tag)
-    outputs = {"--output": given["output"], "--run": run, "--qrels": given["qrels"]}
-    check_outputs(outputs, asked.graph, scoring.scores)
-    keep_inputs((path for paths in asked.lists.values() for path in paths), outputs)
-    questions = asked.questions(show)
+    questions = _questions(asked, given, scoring.scores)
     result = evaluate(
         scoring.scores,
         questions,
@@ -92,6 +135,8 @@ def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str,
         rows=scoring.rows,
         higher_is_better=not scoring.lower_is_better,
         nan=scoring.nan,
+        atol=scoring.atol,
+        rtol=scoring.rtol,
         progress=show,
     )
     written = write_result(
@@ -99,6 +144,35 @@ def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str,
     )
     if not given["quiet"]:
         tell(result, questions, written)
+
+
+def _questions(asked: options.Asked, given: dict[str, Any], source: str) -> Questions:
+    """The questions, once it is sure that what is to be written costs the user no file."""
+    from kgtrec.cli._output_files import check_outputs, keep_inputs
+    from kgtrec.trec.files.run import check_tag
+
+    check_tag(given["tag"])
+    outputs = {"--output": given["output"], "--run": given["run"], "--qrels": given["qrels"]}
+    check_outputs(outputs, asked.graph, source)
+    keep_inputs((path for paths in asked.lists.values() for path in paths), outputs)
+    return asked.questions(False if given["quiet"] else None)
+
+
+def _rank_predictions(asked: options.Asked, given: dict[str, Any]) -> None:
+    from kgtrec.ranking.lists import ranked_lists
+    from kgtrec.results.result import Result
+
+    questions = _questions(asked, given, given["predictions"])
+    ranks, run = ranked_lists(
+        given["predictions"], questions, given["format"], unlinkable=given["unlinkable"]
+    )
+    result = Result(ranks, run=run)
+    written = write_result(
+        result, questions, given["output"], given["run"], given["run_depth"], given["tag"],
+        given["qrels"],
+    )  # fmt: skip
+    if not given["quiet"]:
+        tell(Result(ranks), questions, written)
 
 
 def tell(result: Result, questions: Questions, written: list[str]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Asked", "Scoring", "how_asked", "in_parts"]
+__all__ = ["Asked", "Scoring", "how_asked", "in_parts", "of_predictions", "tolerance"]
 
 how_asked = shared.all_of(
     shared.split("Split to evaluate."),
@@ -68,6 +68,34 @@ how_asked = shared.all_of(
     click.option(
         "--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
         help="A label in these files that the graph lacks is an error, or passed over and counted.",
+    ),
+)  # fmt: skip
+
+tolerance = shared.all_of(
+    click.option(
+        "--atol", type=click.FloatRange(0), default=0.0, show_default=True, metavar="X",
+        help="With --rtol Y: a score within X + Y |answer's score| of the answer's ties with it in "
+        "micro ranks. LibKGE's defaults are --atol 1e-5 --rtol 1e-4.",
+    ),
+    click.option(
+        "--rtol", type=click.FloatRange(0), default=0.0, show_default=True, metavar="Y",
+        help="See --atol.",
+    ),
+)  # fmt: skip
+
+of_predictions = shared.all_of(
+    click.option(
+        "--predictions", metavar="FILE",
+        help="Lists of the best candidates in place of scores: of rule learners, language models, "
+        "or any system's run. Ranks are filtered by the graph.",
+    ),
+    click.option(
+        "--format", metavar="NAME",
+        help="Of the predictions: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec formats`).",
+    ),
+    click.option(
+        "--unlinkable", type=click.Choice(["place", "drop"]), default="place", show_default=True,
+        help="A prediction that names no entity takes a place in its list, or is left out.",
     ),
 )  # fmt: skip
 
@@ -162,6 +190,8 @@ class Scoring:
     lower_is_better: bool
     nan: str
     threads: int | None
+    atol: float
+    rtol: float
 
 
 def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError, is_url
+from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 
 __all__ = ["Batch", "Job", "read_jobs", "with_side"]
@@ -290,7 +291,7 @@ class _Reader:
         return [
             Job(
                 model, graph, protocol,
-                self._path(f"graphs.{graph}", folder, {}),
+                self._graph_path(f"graphs.{graph}", folder),
                 self._path(f"{place}.scores", scores, full),
                 not what.get("lower_is_better", False),
                 resolved,
@@ -307,6 +308,11 @@ class _Reader:
         if is_url(filled):
             self._once(place, f"{filled!r} is a URL; {_MOUNT}")
         return str(self.path.parent / filled)
+
+    def _graph_path(self, place: str, folder: str) -> str:
+        """A folder's path as `_path` gives it, its format, if it is named, before it."""
+        form, path = split_format(folder)
+        return form + self._path(place, path, {})
 
     def _once(self, key: str, text: str) -> None:
         if f"{key}: {text}" not in self.faults:

@@ -26,7 +26,7 @@ from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.content_hash import label_files
 from kgtrec.cluster.question_store import hash_file, hash_text
 from kgtrec.errors import FileError, InputError
-from kgtrec.graph.tsv import find_split_files
+from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
 
 __all__ = ["Outcome", "Records", "summary"]
@@ -114,7 +114,7 @@ class Records:
             An input is missing.
         """
         settings = dict(job.settings)
-        splits = find_split_files(job.folder)
+        splits = graph_files(job.folder)
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
         files = [*splits.values(), *_score_files(job.scores), *label_files(splits, constraints)]
         files += [settings[name] for name in _FILE_KEYS if name in settings]

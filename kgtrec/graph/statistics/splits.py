@@ -47,4 +47,4 @@ def triples_of(
     A triple that stands in several of them comes several times, unless `distinct`.
     """
     rows = np.concatenate([graph.splits[name] for name in named_splits(graph, splits)])
-    return drop_duplicates(rows, graph.n_entities, graph.n_relations) if distinct else rows
+    return drop_duplicates(rows) if distinct else rows

@@ -111,7 +111,7 @@ def seed_questions(
     """
     whole = graph.split(split)
     rows = triple_array(graph, seeds, "seeds")
-    rows = drop_duplicates(rows, graph.n_entities, graph.n_relations)
+    rows = drop_duplicates(rows)
     if not len(rows):
         raise InputError("there is no seed triple; draw some with `kgtrec sample`")
     keys = pack_triples(np.concatenate([whole, rows]), graph.n_entities, graph.n_relations)

@@ -116,7 +116,7 @@ def read_triples(path: Path, graph: Graph) -> NDArray[np.int32]:
         Missing, malformed, empty, or with a label that the graph lacks: the line is named.
     """
     rows, _ = read_known(path, graph.entities, graph.relations)
-    return drop_duplicates(rows, graph.n_entities, graph.n_relations)
+    return drop_duplicates(rows)
 
 
 def write_triples(path: Path, graph: Graph, triples: NDArray[np.integer]) -> None:

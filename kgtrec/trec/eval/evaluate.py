@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from kgtrec.trec.eval.score import Scored, score
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
 
 __all__ = ["Row", "evaluate", "summarise"]
 
@@ -48,6 +51,7 @@ def evaluate(
     compat: int = 10,
     ties: str | None = None,
     entities: int | None = None,
+    questions: Questions | None = None,
     qrels_format: str = "qrels",
 ) -> Any:
     """Values of trec_eval's measures for a run: the numbers of ``kgtrec eval``, unrounded.
@@ -89,6 +93,9 @@ def evaluate(
         the order by name.
     entities : int, optional
         Entities of the graph, which kg_mr, kg_amr and kg_amri need.
+    questions : Questions, optional
+        Filters the run: what the graph's other splits know of a question leaves its list. They give
+        the number of entities, too.
     qrels_format : {"qrels", "prefs", "qrels_prefs", "qrels_jg"}
         Of the judgements (-R). Those in groups are a file, or query, group, (for prefs) subgroup
         and document to a level, as nested dicts; their measures are ``all_prefs`` and ``qrels_jg``.
@@ -132,6 +139,7 @@ def evaluate(
         qrels_format=qrels_format,
         ties=ties,
         entities=entities,
+        questions=questions,
     )
     _check_shown(request)
     (scored,) = score(request)

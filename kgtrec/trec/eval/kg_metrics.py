@@ -73,7 +73,7 @@ def micro_values(
     columns: Sequence[MicroColumn],
     options: EvalOptions | None = None,
     *,
-    entities: int | None = None,
+    entities: int | Ints | None = None,
     ties: str | None = None,
 ) -> Micro:
     """Micro metrics of every query.
@@ -84,9 +84,10 @@ def micro_values(
         All that the run holds; `options.most` cuts it here.
     columns : sequence of MicroColumn
     options : EvalOptions, optional
-    entities : int, optional
-        Entities that could be retrieved, N. Without it, an answer that the run does not hold may
-        have any rank behind the run.
+    entities : int or ndarray of int64, shape (n_queries,), optional
+        Entities that could be retrieved, N, or those of each query, where a graph says what is
+        known; labels that name no entity then push no rank past the last one. Without it, an answer
+        that the run does not hold may have any rank behind the run.
     ties : str, optional
         None for realistic ranks, else a key of `kgtrec.trec.measures.ties.TIES`.
 
@@ -98,14 +99,24 @@ def micro_values(
         If a query has more documents than there are entities, or no query has an answer.
     """
     options = options or EvalOptions()
-    check_micro(columns, options, entities)
+    if isinstance(entities, np.ndarray):
+        check_micro(columns, options, int(entities.min(initial=1)))
+    else:
+        check_micro(columns, options, entities)
     lists = narrowed(lists, options)
     if not (lists.judged >= options.level).any():
         raise InputError(
             f"no query has a document of relevance {options.level} or more: there is no answer to "
             "rank; give the qrels of this run, or a lower level (-l)"
         )
-    pieces = [_Ranked(part, options, entities) for _, _, part in parts(lists, _PART_DOCUMENTS)]
+    pieces = [
+        _Ranked(
+            part,
+            options,
+            entities[start:stop] if isinstance(entities, np.ndarray) else entities,
+        )
+        for start, stop, part in parts(lists, _PART_DOCUMENTS)
+    ]
     found = {}
     for column in columns:
         numerators, denominators = zip(*(piece.sums(column, ties) for piece in pieces), strict=True)
@@ -115,6 +126,7 @@ def micro_values(
 
 
 def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: int | None) -> None:
+    """UsageError if a metric cannot be had with these options, or lacks the number of entities."""
     needing = dict.fromkeys(c.family for c in columns if c.family in NEEDS_ENTITIES)
     if entities is None and needing:
         raise UsageError(
@@ -133,13 +145,15 @@ def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: 
 class _Ranked:
     """Ranks of the answers that the run holds, and the ends of those of the others."""
 
-    def __init__(self, lists: Lists, options: EvalOptions, entities: int | None) -> None:
+    def __init__(self, lists: Lists, options: EvalOptions, entities: int | Ints | None) -> None:
         view = View(lists, options)
         self.answers, self.missing = view.num_rel, view.num_rel - view.num_rel_ret
         # Documents above an answer that the run lacks: at best, those of the run that are none.
         self.best = view.length - view.num_rel_ret
         self.worst = None if entities is None else entities - self.answers
-        if self.worst is not None and (self.best > self.worst).any():
+        if isinstance(entities, np.ndarray):
+            self.best = np.minimum(self.best, entities - self.answers)
+        elif self.worst is not None and (self.best > self.worst).any():
             raise _too_few(lists, self.answers, self.best, entities)
         relevant = lists.relevance >= options.level
         groups = tie_groups(lists, replace(options, most=None), relevant)

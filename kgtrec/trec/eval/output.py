@@ -179,7 +179,8 @@ def rendered(table: Table, form: str) -> str:
 def as_json(runs: Sequence[Scored], request: Request) -> str:
     """Every run by its file: ``summary`` and ``queries``, measures to values in full precision.
 
-    With micro metrics also ``kg_ranks``, "as listed": not filtered beyond the qrels' own answers.
+    With micro metrics also ``kg_ranks``: "as listed", not filtered beyond the qrels' own answers,
+    or "filtered by the graph".
     With confidence intervals also ``intervals``, measures to [low, high], and how they were made.
     """
     from kgtrec._internal.table import dump_json
@@ -191,7 +192,7 @@ def as_json(runs: Sequence[Scored], request: Request) -> str:
             rows = [*_summary_rows([run], request.of_all)]
             part["summary"] = {name: cells[0] for name, cells in rows}
             if any(name.startswith("kg_") for name in part["summary"]):
-                part["kg_ranks"] = "as listed"
+                part["kg_ranks"] = "as listed" if run.filtered is None else "filtered by the graph"
             if run.resampling is not None:
                 part["intervals"] = {name: c[1:] for name, c in rows if c[1:] != _NO_INTERVAL}
                 part["bootstrap"] = asdict(run.resampling)

@@ -21,6 +21,7 @@ from kgtrec.trec.measures.options import EvalOptions
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.questions.questions import QuestionData
 
 __all__ = ["Request", "UnknownFormat"]
 
@@ -56,6 +57,8 @@ class Request:
         for micro metrics.
     entities : int, optional
         Of the graph, for micro metrics.
+    questions : Questions, optional
+        Of a graph, by whose other splits runs are filtered; they give the number of entities, too.
     resampling : Resampling, optional
         For confidence intervals of the means over queries.
     command_line : bool
@@ -73,6 +76,7 @@ class Request:
     zscores: PathName | None = None
     ties: str | None = None
     entities: int | None = None
+    questions: QuestionData | None = None
     resampling: Resampling | None = None
     command_line: bool = False
 
@@ -132,12 +136,15 @@ class Request:
         if self.micro:
             from kgtrec.trec.eval.kg_metrics import check_micro
 
-            check_micro(self.micro, self.options, self.entities)
+            known = self.entities if self.questions is None else self.questions.n_entities
+            check_micro(self.micro, self.options, known)
         elif self.entities is not None:
             raise UsageError(
                 "--entities is for kg_ measures, and none is asked for; add -m kg_mr,kg_mrr, "
                 "or leave it out"
             )
+        if self.questions is not None and self.entities is not None:
+            raise UsageError("the graph says how many entities there are; leave --entities out")
         if self.micro and self.zscores is not None:
             raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
         if sum(is_path(one) and os.fspath(one) == "-" for one in (self.qrels, *self.runs)) > 1:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from kgtrec.trec.measures.values import Values, summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.questions.questions import QuestionData
+    from kgtrec.trec.eval.graph_filter import GraphFiltered
     from kgtrec.trec.eval.kg_metrics import Micro
     from kgtrec.trec.eval.zscores import Reference
     from kgtrec.trec.files.pack import RunData
@@ -76,6 +78,8 @@ class Scored:
         How the intervals were made.
     micro : Micro, optional
         Micro metrics as quotients of sums, if any are asked for.
+    filtered : GraphFiltered, optional
+        What a graph has taken out of the run, if one was given.
     """
 
     file: str
@@ -96,6 +100,7 @@ class Scored:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
     micro: Micro | None = None
+    filtered: GraphFiltered | None = None
 
 
 def score(request: Request) -> list[Scored]:
@@ -120,7 +125,7 @@ def score(request: Request) -> list[Scored]:
         No query is in both files, or the one that is asked for is not.
     """
     request.check()
-    runs = [_run_data(run) for run in request.runs]
+    runs = [_read_run(run, request.questions) for run in request.runs]
     judged = _judged(request)
     reference = None
     if request.zscores is not None:
@@ -130,12 +135,26 @@ def score(request: Request) -> list[Scored]:
     return [_scored(judged, run, request, reference) for run in runs]
 
 
-def _run_data(run: Any) -> PathName | RunData:
-    if is_path(run):
-        return run
-    from kgtrec.trec.files.convert import run_data
+class _Run(NamedTuple):
+    """A run, what it is called, and what a graph has taken out of it."""
 
-    return run_data(run)
+    name: str
+    data: PathName | RunData
+    filtered: GraphFiltered | None = None
+
+
+def _read_run(run: Any, questions: QuestionData | None) -> _Run:
+    name = os.fspath(run) if is_path(run) else _named(run)
+    if is_path(run) and questions is None:
+        return _Run(name, run)
+    from kgtrec.trec.files.convert import run_columns, run_data
+
+    if questions is None:
+        return _Run(name, run_data(run))
+    from kgtrec.trec.eval.graph_filter import filtered_by_graph
+
+    filtered = filtered_by_graph(run_columns(run), questions, name)
+    return _Run(name, filtered.run, filtered)
 
 
 def _judged(request: Request) -> Judgements | GroupJudgements:
@@ -152,10 +171,11 @@ def _judged(request: Request) -> Judgements | GroupJudgements:
 
 def _scored(
     qrels: Judgements | GroupJudgements,
-    run: PathName | RunData,
+    given: _Run,
     request: Request,
     reference: Reference | None,
 ) -> Scored:
+    run = given.data
     columns, options = request.columns, request.options
     groups = None if isinstance(qrels, Judgements) else qrels
     if isinstance(qrels, Judgements):
@@ -172,7 +192,7 @@ def _scored(
         lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(run)}")
     found = _values(groups, lists, request)
     scored = Scored(
-        file=os.fspath(run) if is_path(run) else _named(run),
+        file=given.name,
         queries=lists.queries,
         values=found,
         summary=summary(found, columns, options, lists),
@@ -183,6 +203,7 @@ def _scored(
         from_pytrec_eval=_from_pytrec_eval(found, request),
         for_size=found.native,
         tied=_tied(lists, columns, options, groups),
+        filtered=given.filtered,
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
@@ -291,9 +312,8 @@ def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
     if request.micro:
         from kgtrec.trec.eval.kg_metrics import micro_values
 
-        micro = micro_values(
-            lists, request.micro, options, entities=request.entities, ties=request.ties
-        )
+        entities = _entities(request, lists)
+        micro = micro_values(lists, request.micro, options, entities=entities, ties=request.ties)
         scored = replace(
             scored,
             values={**scored.values, **micro.values()},
@@ -306,6 +326,15 @@ def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
         return scored
     ends = _intervals(scored, request.columns, _counted(options, lists), request.resampling)
     return replace(scored, intervals=ends, resampling=request.resampling)
+
+
+def _entities(request: Request, lists: Lists) -> int | NDArray[np.int64] | None:
+    """Entities that may stand in a list; of each query's where a graph says what is known."""
+    if request.questions is None:
+        return request.entities
+    from kgtrec.trec.eval.graph_filter import candidates_of
+
+    return candidates_of(request.questions, lists.queries)
 
 
 def _intervals(

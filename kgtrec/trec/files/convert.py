@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
-from kgtrec.trec.files.pack import QrelsData, RunData, name_bytes
+from kgtrec.trec.files.pack import QrelsData, RunData, name_bytes, pack_run
 from kgtrec.trec.files.read import read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import decoded, is_path
 
-__all__ = ["is_frame", "qrels_data", "run_data"]
+__all__ = ["is_frame", "name_buffers", "qrels_data", "run_columns", "run_data"]
 
 Ints = NDArray[np.int64]
 Grouped = tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]
@@ -54,6 +55,19 @@ def run_data(run: Any) -> RunData:
     raise UsageError(f"a run is {forms}, not {_described(run)}")
 
 
+def run_columns(run: Any) -> RunColumns:
+    """What `run_data` takes, as columns."""
+    found = run_data(run)
+    if isinstance(found, RunColumns):
+        return found
+    packed = pack_run(found)
+    ends = np.append(0, np.cumsum(packed.size, dtype=np.int64))
+    names = np.empty(int(ends[-1]), dtype=np.uint8)
+    _core.copy_names(np.frombuffer(packed.text, np.uint8), packed.begin, packed.size, names)
+    queries = [decoded(name) for name in packed.names]
+    return RunColumns(queries, packed.offsets, ends, names, packed.values, "")
+
+
 def qrels_data(qrels: Any) -> QrelsData:
     """A dict or columns as they are; columns of a file, a pandas frame or `Questions`.
 
@@ -84,7 +98,7 @@ def qrels_data(qrels: Any) -> QrelsData:
 def _names(labels: Any, ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     import pyarrow as pa
 
-    return _buffers(labels.take(pa.array(ids)))
+    return name_buffers(labels.take(pa.array(ids)))
 
 
 def _described(value: object) -> str:
@@ -176,7 +190,7 @@ def _grouped(frame: Any, values: NDArray[Any]) -> Grouped:
         documents, values = documents.take(pa.array(order)), values[order]
     offsets = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=len(names)), out=offsets[1:])
-    return [decoded(name) for name in names], offsets, *_buffers(documents), values
+    return [decoded(name) for name in names], offsets, *name_buffers(documents), values
 
 
 def _texts(column: Any) -> Any:
@@ -230,7 +244,7 @@ def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
         )
 
 
-def _buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
+def name_buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
     """Offsets and bytes of a large_binary array."""
     _, ends, raw = names.buffers()
     if not len(names):

@@ -8,11 +8,14 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, BinaryIO, TypeGuard
 
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import FileError
+from kgtrec.scores.mapped_files import Watch
 
 __all__ = [
     "DuplicateDocument", "PathName", "Text", "decoded", "explain", "is_path", "last_tag",
@@ -28,6 +31,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": ("zstd", ".zst", "zstdcat"),
 }
 _PIECE = 1 << 20
+_PART = 16 << 20
 
 PathName = str | os.PathLike[str]
 
@@ -54,7 +58,8 @@ class Text:
     is_run : bool
         A run, or qrels.
     data : bytearray or mmap
-        A file that is not packed and ends with a newline is mapped, not read.
+        In memory, not mapped: scans rely on the last newline, and a mapped file that is written
+        to or cut short meanwhile would take it from them.
     start : int
         Where the first line begins: behind a byte order mark.
     """
@@ -86,7 +91,8 @@ def read_text(path: PathName, is_run: bool) -> Text:
     Raises
     ------
     FileError
-        If it cannot be read or unpacked, or is packed without the name for it.
+        If it cannot be read or unpacked, is packed without the name for it, or is written to, cut
+        short, replaced or removed while it is read.
     """
     name = os.fspath(path)
     data: bytearray | mmap.mmap
@@ -98,13 +104,13 @@ def read_text(path: PathName, is_run: bool) -> Text:
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
     else:
-        with _explained(path), open(path, "rb") as raw:
+        with _explained(path), open(path, "rb") as raw, _unchanged(path, raw):
             if name.endswith(".gz"):
                 data = _gunzip(path, raw)
             elif name.endswith(".zst"):
                 data = _unzstd(path, raw)
             else:
-                data = _map(raw)
+                data = _read_plain(raw)
                 _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
     start = len(_BYTE_ORDER_MARK) if data[:3] == _BYTE_ORDER_MARK else 0
     if isinstance(data, bytearray) and len(data) > start and data[-1] != ord("\n"):
@@ -127,6 +133,20 @@ def _explained(path: PathName) -> Iterator[None]:
         raise FileError(path, found=found, hint="check its permissions and the disk") from None
 
 
+@contextmanager
+def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
+    """FileError if a file is not what it was when reading began, whatever has come of that.
+
+    What is no plain file, such as a pipe, changes as it is read.
+    """
+    plain = stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+    watch = Watch([path] if plain else [])
+    try:
+        yield
+    finally:
+        watch.check()
+
+
 def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
     for magic, names in _MAGIC.items():
         if head.startswith(magic):
@@ -141,17 +161,30 @@ def _read(raw: BinaryIO) -> bytearray:
     return data
 
 
-def _map(raw: BinaryIO) -> bytearray | mmap.mmap:
-    """Mapped if it is a plain file that ends with a newline: scans rely on it."""
+def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
+    """All bytes, and a newline where the last is none, in pages that nothing else writes to.
+
+    An anonymous map is zeroed as it is filled, a bytearray before; it may have huge pages, and
+    threads share in both. So this takes little more than to map the file.
+    """
     status = os.fstat(raw.fileno())
-    if not stat.S_ISREG(status.st_mode) or not status.st_size:
-        return _read(raw)
-    if os.pread(raw.fileno(), 1, status.st_size - 1) != b"\n":
-        data = bytearray(status.st_size + 1)
-        used = raw.readinto(memoryview(data)[:-1])  # type: ignore[attr-defined]
-        del data[used:]  # room for the newline stays
-        return data
-    return mmap.mmap(raw.fileno(), status.st_size, access=mmap.ACCESS_READ)
+    if not stat.S_ISREG(status.st_mode) or status.st_size <= len(_BYTE_ORDER_MARK):
+        return _read(raw)  # a pipe; or nothing but the mark, which is followed by no line
+    ends = os.pread(raw.fileno(), 1, status.st_size - 1) == b"\n"
+    size = status.st_size + (not ends)
+    data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        data.madvise(mmap.MADV_HUGEPAGE)
+    with memoryview(data) as room:
+
+        def fill(at: int, stop: int) -> None:
+            while at < stop and (got := os.preadv(raw.fileno(), [room[at:stop]], at)):
+                at += got
+
+        cuts = [*range(0, status.st_size, _PART), status.st_size]
+        share_rows(fill, [*pairwise(cuts)], available_cores())
+    data[size - 1 :] = b"\n"  # also where the file was cut short: `_unchanged` will say so
+    return data
 
 
 def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:

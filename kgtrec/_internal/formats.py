@@ -1,0 +1,98 @@
+"""A table of file formats, a row each: what it is called, what it looks like, who reads it.
+
+Other packages add rows by an entry point whose object is a `Format`; nothing of theirs is imported
+until a format is asked for by a name that is not in the table, or the table is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from kgtrec.errors import UsageError
+
+__all__ = ["Format", "Formats"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        As users write it.
+    title : str
+        Whose format it is.
+    files : str
+        What the files are called, or hold.
+    reader : str
+        ``module:function``, imported when it is needed.
+    declared : str
+        What the user has to say because no file does; empty if nothing.
+    """
+
+    name: str
+    title: str
+    files: str
+    reader: str
+    declared: str = ""
+
+    def load(self) -> Callable[..., Any]:
+        """The function that reads it."""
+        module, _, function = self.reader.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), function)
+        return found
+
+
+@dataclass(frozen=True)
+class Formats:
+    """All formats of one kind of file.
+
+    Attributes
+    ----------
+    what : str
+        The kind, in the plural: "graphs".
+    group : str
+        Entry-point group of further rows.
+    rows : sequence of Format
+        The package's own.
+    """
+
+    what: str
+    group: str
+    rows: Sequence[Format]
+
+    def named(self, name: str) -> Format:
+        """The row of this name.
+
+        Raises
+        ------
+        UsageError
+            There is none; the message lists those that are there.
+        """
+        own = {row.name: row for row in self.rows}
+        found = own.get(name) or self.all().get(name)
+        if found is None:
+            raise UsageError(
+                f"{name!r} is not a format of {self.what}; choose one of "
+                f"{', '.join(self.all())} (`kgtrec formats` explains them)"
+            )
+        return found
+
+    def all(self) -> Mapping[str, Format]:
+        """Every row by its name, those of other packages last; a name of ours stays ours."""
+        from importlib.metadata import entry_points
+
+        found = {row.name: row for row in self.rows}
+        for point in entry_points(group=self.group):
+            row = point.load()
+            if not isinstance(row, Format):
+                raise UsageError(
+                    f"the entry point {point.name!r} of {self.group} is {row!r}, not a Format; "
+                    "remove or update the package that brings it"
+                )
+            found.setdefault(row.name, row)
+        return found

@@ -1,0 +1,227 @@
+"""The formats of graphs: a row each, which `kgtrec formats` prints, and which of them a folder has.
+
+A folder is named alone where its files say what they are, or with its format before it:
+``libkge:DIR``; with an order of columns, where no file says that, ``dgl-ke,htr:DIR``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from kgtrec._internal.formats import Format, Formats
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.readers.common import checked_columns
+from kgtrec.graph.tsv import find_split_files, has_splits
+
+__all__ = ["GRAPHS", "Format", "GraphPlace", "graph_files", "graph_place", "split_format"]
+
+_READERS = "kgtrec.graph.readers"
+
+GRAPHS = Formats(
+    "graphs",
+    "kgtrec.graph_formats",
+    (
+        Format(
+            "tsv",
+            "tab-separated labels",
+            "train.txt, valid.txt (or dev.txt), test.txt, or .tsv: head<TAB>relation<TAB>tail",
+            f"{_READERS}.delimited:read_tab_separated",
+            "another order of columns: tsv,htr:DIR",
+        ),
+        Format(
+            "openke",
+            "OpenKE",
+            "train2id.txt, valid2id.txt, test2id.txt, entity2id.txt, relation2id.txt",
+            f"{_READERS}.openke:read_openke",
+        ),
+        Format(
+            "libkge",
+            "LibKGE",
+            "dataset.yaml, train.del, valid.del, test.del, entity_ids.del, relation_ids.del",
+            f"{_READERS}.libkge:read_libkge",
+        ),
+        Format(
+            "rotate",
+            "RotatE, and DGL-KE's own datasets",
+            "entities.dict, relations.dict; train.txt, valid.txt, test.txt with labels",
+            f"{_READERS}.dict_files:read_rotate",
+            "the format; another order of columns than hrt: rotate,htr:DIR",
+        ),
+        Format(
+            "dgl-ke",
+            "DGL-KE (udd)",
+            "entities.dict (or .tsv), relations.dict; train.txt, valid.txt, test.txt with numbers",
+            f"{_READERS}.dict_files:read_dgl_ke",
+            "format and columns: dgl-ke,hrt:DIR",
+        ),
+        Format(
+            "pykeen",
+            "PyKEEN (Dataset.to_directory_binary)",
+            "training, validation, testing, each with numeric_triples.tsv.gz, entity_to_id.tsv.gz, "
+            "relation_to_id.tsv.gz",
+            f"{_READERS}.pykeen:read_pykeen",
+        ),
+        Format(
+            "ogb",
+            "OGB link prediction",
+            "train.npz, valid.npz, test.npz with the arrays head, relation, tail",
+            f"{_READERS}.ogb:read_ogb",
+        ),
+        Format(
+            "arrow",
+            "Parquet, Arrow, Feather",
+            "train.parquet (or .arrow, .feather) and so on with columns head, relation, tail",
+            f"{_READERS}.arrow:read_arrow",
+        ),
+        Format(
+            "csv",
+            "CSV",
+            "train.csv, valid.csv, test.csv with a first line head,relation,tail in any order",
+            f"{_READERS}.delimited:read_csv",
+            "without a first line, the columns: csv,hrt:DIR",
+        ),
+        Format(
+            "ntriples",
+            "N-Triples",
+            "train.nt, valid.nt, test.nt, without literals",
+            f"{_READERS}.ntriples:read_ntriples",
+        ),
+        Format(
+            "ilpc",
+            "ILPC 2022 (inductive)",
+            "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
+            f"{_READERS}.inductive:read_ilpc",
+            "the format: its inference graph is asked",
+        ),
+        Format(
+            "grail",
+            "GraIL (inductive)",
+            "NAME/train.txt, and NAME_ind/ with train.txt, valid.txt, test.txt",
+            f"{_READERS}.inductive:read_grail",
+            "the format: NAME_ind is asked",
+        ),
+        Format(
+            "ultra",
+            "ULTRA (inductive)",
+            "transductive_train.txt, inference_graph.txt, inf_valid.txt, inf_test.txt; or "
+            "train.txt and train_ind.txt, valid_ind.txt, test_ind.txt",
+            f"{_READERS}.inductive:read_ultra",
+            "the format: its inference graph is asked",
+        ),
+    ),
+)
+
+_DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
+_ENDINGS = {
+    ".npz": "ogb", ".parquet": "arrow", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv",
+    ".nt": "ntriples",
+}  # fmt: skip
+_SPLIT = re.compile(r"(train|valid|dev|test)(\.[a-z]+)(\.gz|\.zst)?")
+_PICKLES = (".pkl", ".pickle", ".pckl", ".pt", ".pth")
+_UNPICKLED = (
+    "nothing is unpickled here, for a pickle runs what it holds: where you trust it, load it "
+    "(torch.load, pickle.load) and save its arrays head, relation and tail with "
+    "numpy.savez('train.npz', head=..., relation=..., tail=...)"
+)
+
+
+class GraphPlace(NamedTuple):
+    """A folder and how it is read.
+
+    Attributes
+    ----------
+    format : str
+        Name of a row of `GRAPHS`.
+    columns : str or None
+        Order of columns that the user has declared.
+    folder : Path
+    is_declared : bool
+        The user has said the format; otherwise file names have.
+    """
+
+    format: str
+    columns: str | None
+    folder: Path
+    is_declared: bool = False
+
+
+def graph_place(
+    folder: str | PathLike[str], format: str | None = None, columns: str | None = None
+) -> GraphPlace:
+    """What a user means by a graph: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
+
+    Raises
+    ------
+    UsageError
+        An unknown format or order of columns.
+    FileError
+        The files do not say what they are, and neither has the user.
+    """
+    given = os.fspath(folder)
+    declared, path = split_format(given) if format is None else ("", given)
+    if declared:
+        format, _, order = declared[:-1].partition(",")
+        columns, given = order or columns, path
+    checked_columns(columns)
+    if format is not None:
+        return GraphPlace(GRAPHS.named(format).name, columns, Path(given), is_declared=True)
+    if columns is not None:
+        raise UsageError(f"columns={columns!r} goes with a format, such as format='csv'")
+    return GraphPlace(_recognised(Path(given)), None, Path(given))
+
+
+def split_format(folder: str) -> tuple[str, str]:
+    """A format with its colon, or nothing, and the path behind it: ("csv,hrt:", "data").
+
+    What exists under the whole name is a path, and ``s3://...`` is none of a format.
+    """
+    found = _DECLARED.fullmatch(folder)
+    if found is None or os.path.exists(folder) or found[3].startswith("//"):
+        return "", folder
+    return folder[: found.start(3)], found[3]
+
+
+def _recognised(folder: Path) -> str:
+    if folder.suffix in _PICKLES and folder.is_file():
+        raise FileError(folder, found="a pickle, not a folder of splits", hint=_UNPICKLED)
+    try:
+        names = set(os.listdir(folder))
+    except OSError:  # whoever reads it in earnest will say so
+        return "tsv"
+    if {"entities.dict", "relations.dict"} <= names:
+        from kgtrec.graph.readers.dict_files import DECLARE
+
+        raise FileError(folder, found="entities.dict and relations.dict", hint=DECLARE)
+    if "dataset.yaml" in names and any(name.endswith(".del") for name in names):
+        return "libkge"
+    if "numeric_triples.tsv.gz" in names or (folder / "training/numeric_triples.tsv.gz").exists():
+        return "pykeen"
+    if has_splits(names):
+        return "tsv"
+    endings = {found[2] for name in names if (found := _SPLIT.fullmatch(name))}
+    formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
+    if len(formats) > 1:
+        what = f"splits in the formats {' and '.join(formats)}"
+        raise FileError(folder, found=what, hint=f"say which one: {formats[0]}:DIR")
+    pickled = sorted(n for n in names if (s := _SPLIT.fullmatch(n)) and s[2] in _PICKLES)
+    if pickled and not formats:
+        raise FileError(folder / pickled[0], found="a pickle", hint=_UNPICKLED)
+    return formats[0] if formats else "tsv"
+
+
+def graph_files(folder: str | PathLike[str]) -> dict[str, Path]:
+    """The files of a graph by name: its splits, or (of other formats than TSV and OpenKE) all."""
+    place = graph_place(folder)
+    if place.format in ("tsv", "openke"):
+        return dict(find_split_files(place.folder))
+    homes = [place.folder]
+    if place.format == "grail":
+        own = place.folder.resolve()
+        base = own.name.removesuffix("_ind")
+        homes = [own.with_name(base), own.with_name(f"{base}_ind")]
+    found = (path for home in homes for pattern in ("*", "*/*") for path in home.glob(pattern))
+    return {str(path): path for path in sorted(found) if path.is_file()}

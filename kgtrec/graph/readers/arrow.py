@@ -1,0 +1,141 @@
+"""Parquet and Arrow files with columns head, relation, tail: labels, or numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError
+from kgtrec.graph.labels import Labels
+from kgtrec.graph.readers.common import MAX_ID, GraphTables, split_files
+from kgtrec.graph.triples import COLUMNS
+
+__all__ = ["read_arrow"]
+
+_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
+_HINT = "columns head, relation and tail hold labels (text), or numbers from 0 in all files"
+
+
+def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.parquet``, ``train.arrow`` or ``train.feather`` and so on.
+
+    Labels are numbered in byte order; numbers are kept.
+    """
+    files = split_files(folder, _STEMS, (".parquet", ".arrow", ".feather"))
+    tables = {split: _columns(path) for split, path in files.items()}
+    kinds = {column.type for table in tables.values() for column in table}
+    if all(_is_integer(kind) for kind in kinds):
+        return GraphTables({split: _numbers(files[split], t) for split, t in tables.items()})
+    for split, table in tables.items():
+        if any(_is_integer(column.type) for column in table):
+            raise FileError(files[split], found="numbers beside labels", hint=_HINT)
+    return _numbered(tables)
+
+
+def _columns(path: Path) -> list[Any]:
+    """Head, relation and tail as arrays of integers or of bytes."""
+    import pyarrow as pa
+
+    table = _table(path)
+    missing = [name for name in COLUMNS if table.column_names.count(name) != 1]
+    if missing:
+        held = ", ".join(table.column_names)
+        raise FileError(path, found=f"no single column {missing[0]!r} among {held}", hint=_HINT)
+    found = []
+    for name in COLUMNS:
+        column = table[name].combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # what older releases make of no chunk
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.null_count:
+            row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise FileError(path, found=f"{name} is null in row {row}", hint="remove the row")
+        if not _is_integer(column.type):
+            column = _bytes(path, name, column)
+        found.append(column)
+    return found
+
+
+def _bytes(path: Path, name: str, column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        labels = column.cast(pa.large_binary())
+    except pa.ArrowException:
+        what = f"column {name!r} is of type {column.type}"
+        raise FileError(path, found=what, hint=_HINT) from None
+    if pc.any(pc.equal(pc.binary_length(labels), 0)).as_py():
+        row = int(np.argmin(pc.binary_length(labels).to_numpy()))
+        raise FileError(path, found=f"an empty {name} in row {row}", hint="give it a name")
+    return labels
+
+
+def _table(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.ipc as ipc
+    import pyarrow.parquet as pq
+
+    try:
+        with open(path, "rb") as file:
+            if path.suffix == ".parquet":
+                table = pq.read_table(file, page_checksum_verification=True)
+            else:
+                try:
+                    table = ipc.open_file(file).read_all()
+                except pa.ArrowInvalid:
+                    file.seek(0)
+                    table = ipc.open_stream(file).read_all()
+        table.validate(full=True)
+        return table
+    except MemoryError:
+        raise
+    except Exception as error:  # pyarrow has errors of its own, and Python's
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        what = f"not a readable {path.suffix[1:]} file ({reason})"
+        raise FileError(path, found=what, hint="write it anew") from None
+
+
+def _is_integer(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind))
+
+
+def _numbers(path: Path, table: list[Any]) -> npt.NDArray[np.int64]:
+    parts = [column.to_numpy(zero_copy_only=False) for column in table]
+    for name, part in zip(COLUMNS, parts, strict=True):
+        bad = (part < 0) | (part >= MAX_ID)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise FileError(path, found=f"{name} is {part[row]} in row {row}", hint=_HINT)
+    return np.stack([part.astype(np.int64) for part in parts], axis=1)
+
+
+def _numbered(tables: dict[str, list[Any]]) -> GraphTables:
+    """Ids in byte order of the labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    labels = []
+    for places in ((0, 2), (1,)):
+        parts = [pc.unique(table[place]) for table in tables.values() for place in places]
+        distinct = pc.unique(pa.concat_arrays(parts))
+        labels.append(distinct.take(pc.sort_indices(distinct)))
+    entities, relations = labels
+    splits = {
+        split: np.stack(
+            [
+                pc.index_in(column, value_set=relations if place == 1 else entities)
+                .to_numpy(zero_copy_only=False).astype(np.int64)
+                for place, column in enumerate(table)
+            ],
+            axis=1,
+        )
+        for split, table in tables.items()
+    }  # fmt: skip
+    return GraphTables(splits, Labels.from_arrow(entities), Labels.from_arrow(relations))

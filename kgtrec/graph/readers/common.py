@@ -1,0 +1,214 @@
+"""What readers of graphs share: the tables that they return, rows by label and by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.id_files import refuse, text_of
+from kgtrec.graph.triples import COLUMNS
+
+__all__ = [
+    "GraphTables",
+    "checked_columns",
+    "label_rows",
+    "labels_by_id",
+    "number_rows",
+    "split_files",
+]
+
+Triples = npt.NDArray[np.int32]
+
+SPLITS = ("train", "valid", "test")
+MAX_ID = (1 << 31) - 1
+_LINES = 1 << 16  # read at once
+_PACKED = ("", ".gz", ".zst")
+_ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
+_DIGITS = 18  # more than int64 holds
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTables:
+    """What a reader found.
+
+    Attributes
+    ----------
+    splits : dict of integer arrays, shape (n, 3)
+        Split name (train, valid, test) to rows head, relation, tail.
+    entities, relations : sequence of str, or None
+        Labels in id order; None: ids are their own labels.
+    n_entities, n_relations : int, optional
+        Where there are no labels, and the files say how many there are.
+    """
+
+    splits: dict[str, npt.NDArray[Any]]
+    entities: Sequence[str] | None = None
+    relations: Sequence[str] | None = None
+    n_entities: int | None = None
+    n_relations: int | None = None
+
+
+def checked_columns(columns: str | None) -> str | None:
+    """An order of columns, such as "htr"; UsageError if it is none."""
+    if columns is not None and columns not in _ORDERS:
+        raise UsageError(f"columns={columns!r} is unknown; choose one of {', '.join(_ORDERS)}")
+    return columns
+
+
+def split_files(
+    folder: Path, stems: Mapping[str, Sequence[str]], endings: Sequence[str]
+) -> dict[str, Path]:
+    """Files of the splits, plain or packed, in the order train, valid, test.
+
+    Raises
+    ------
+    FileError
+        There is no folder, none of the files, or two for one split.
+    """
+    if not folder.is_dir():
+        found = "a file, not a folder" if folder.exists() else "there is no such folder"
+        raise FileError(folder, found=found, hint="name the folder of the splits")
+    files: dict[str, Path] = {}
+    for split in SPLITS:
+        names = [s + e + p for s in stems.get(split, ()) for e in endings for p in _PACKED]
+        there = [folder / name for name in names if (folder / name).is_file()]
+        if len(there) > 1:
+            both = " and ".join(repr(path.name) for path in there)
+            raise FileError(folder, found=f"two files for split {split!r}: {both}",
+                            hint="keep one of them")  # fmt: skip
+        if there:
+            files[split] = there[0]
+    if not files:
+        wanted = ", ".join(f"{stems[s][0]}{endings[0]}" for s in SPLITS if s in stems)
+        raise FileError(folder, found="no split of this format", hint=f"it holds {wanted}")
+    return files
+
+
+def label_rows(
+    files: Mapping[str, Iterable[tuple[bytes, bytes, bytes]]],
+) -> GraphTables:
+    """Numbers rows of head, relation and tail labels: ids in byte order of the labels."""
+    entities: dict[bytes, int] = {}
+    relations: dict[bytes, int] = {}
+    coded = {}
+    for split, rows in files.items():
+        flat = [
+            code
+            for head, relation, tail in rows
+            for code in (
+                entities.setdefault(head, len(entities)),
+                relations.setdefault(relation, len(relations)),
+                entities.setdefault(tail, len(entities)),
+            )
+        ]
+        coded[split] = np.array(flat, dtype=np.int32).reshape(-1, 3)
+    places, names = zip(*map(_in_byte_order, (entities, relations)), strict=True)
+    splits = {
+        split: np.stack([places[c == 1][rows[:, c]] for c in range(3)], axis=1)
+        for split, rows in coded.items()
+    }
+    return GraphTables(splits, *names)
+
+
+def _in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
+    """Place of every number's label among the sorted ones, and these."""
+    ordered = sorted(numbers)
+    place = np.empty(len(ordered), dtype=np.int32)
+    place[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
+    return place, [text_of(label) for label in ordered]
+
+
+def number_rows(
+    path: str | PathLike[str],
+    lines: Iterator[tuple[int, bytes]],
+    columns: str,
+    n_entities: int,
+    n_relations: int,
+    form: str,
+) -> Triples:
+    """Triples from lines of three numbers, shape (n, 3), as head, relation, tail.
+
+    Parameters
+    ----------
+    path : path-like
+    lines : iterator of (int, bytes)
+        Number and text of every line.
+    columns : str
+        What stands in the columns, such as "htr".
+    n_entities, n_relations : int
+        Ids are below.
+    form : str
+        The hint for a line of another form.
+
+    Raises
+    ------
+    FileError
+        With the first line that is not as it should be.
+    """
+    limits = np.array([n_relations if c == "r" else n_entities for c in columns])
+    parts = [np.empty((0, 3), np.int32)]
+    while batch := list(islice(lines, _LINES)):
+        rows = [text.split() for _, text in batch]
+        if set(map(len, rows)) != {3} or not b"".join(chain.from_iterable(rows)).isdigit():
+            _refuse_first(path, batch, columns, limits, form)
+        if max(map(len, chain.from_iterable(rows))) > _DIGITS:
+            _refuse_first(path, batch, columns, limits, form)
+        found = np.array(rows).astype(np.int64)
+        if (found >= limits).any():
+            _refuse_first(path, batch, columns, limits, form)
+        parts.append(found[:, [columns.index(c) for c in "hrt"]].astype(np.int32))
+    return np.concatenate(parts)
+
+
+def _refuse_first(
+    path: str | PathLike[str],
+    batch: list[tuple[int, bytes]],
+    columns: str,
+    limits: npt.NDArray[np.int64],
+    form: str,
+) -> None:
+    """Name the first bad line of a batch that has one."""
+    names = [COLUMNS["hrt".index(c)] for c in columns]
+    for number, text in batch:
+        fields = text.split()
+        if len(fields) != 3 or not all(field.isdigit() for field in fields):
+            refuse(path, number, f"{text_of(text[:60])!r}", form)
+        for what, field, limit in zip(names, fields, limits, strict=True):
+            if len(field) > _DIGITS or int(field) >= limit:
+                refuse(
+                    path, number, f"{what} {text_of(field[:60])} of {limit}", "correct the number"
+                )
+
+
+def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: str) -> list[str]:
+    """Labels in id order from rows (id, label), whose ids are 0 up to before their number.
+
+    Raises
+    ------
+    FileError
+        An id that is none, is missing, or comes twice, and a label that comes twice.
+    """
+    names: dict[int, bytes] = {}
+    lines: dict[bytes, int] = {}
+    for line, fields in rows:
+        number = fields[0] if len(fields) == 2 else b""
+        if not number.isdigit() or len(number) > _DIGITS or not fields[1]:
+            refuse(path, line, f"{text_of(b' '.join(fields)[:60])!r}", hint)
+        label = fields[1]
+        if int(number) in names or label in lines:
+            what = f"id {int(number)}" if int(number) in names else f"label {text_of(label)!r}"
+            refuse(path, line, f"{what} a second time", "keep one of the lines")
+        names[int(number)], lines[label] = label, line
+    missing = next((i for i in range(len(names)) if i not in names), None)
+    if missing is not None or not names:
+        found = "no labels" if not names else f"no line for id {missing}, of {len(names)} ids"
+        raise FileError(path, found=found, hint=hint)
+    return [text_of(names[i]) for i in range(len(names))]

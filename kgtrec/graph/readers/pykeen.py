@@ -1,0 +1,74 @@
+"""PyKEEN's datasets as ``to_directory_binary`` writes them: triples by number, and the labels."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kgtrec.errors import FileError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.readers.common import GraphTables, labels_by_id, number_rows
+
+__all__ = ["read_pykeen"]
+
+_FOLDERS = {"train": "training", "valid": "validation", "test": "testing"}
+_TRIPLES = "after the first line, head relation tail, lines are three numbers from 0"
+_MAP = "after the first line, id label, lines are number<TAB>label, numbers from 0"
+
+
+def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
+    """The splits of a dataset's folder, under PyKEEN's own numbers.
+
+    The labels are those of the training folder, which the others share.
+    """
+    homes = {split: folder / name for split, name in _FOLDERS.items() if (folder / name).is_dir()}
+    if not homes and (folder / "numeric_triples.tsv.gz").is_file():
+        homes = {"train": folder}
+    if not homes:
+        hint = "name the folder that dataset.to_directory_binary has written"
+        raise FileError(folder, found="no training, validation or testing folder", hint=hint)
+    labels = _labels(next(iter(homes.values())))
+    for home in homes.values():
+        if labels != _labels(home):
+            raise FileError(
+                home, found="other labels than those of the training folder",
+                hint="make the factories of the splits with entity_to_id= and relation_to_id=",
+            )  # fmt: skip
+    sizes = len(labels[0]), len(labels[1])
+    splits: dict[str, Any] = {}
+    for split, home in homes.items():
+        path = home / "numeric_triples.tsv.gz"
+        rows = _after_header(path, ["head", "relation", "tail"])
+        numbers = ((line, "\t".join(fields).encode()) for line, fields in rows)
+        splits[split] = number_rows(path, numbers, "hrt", *sizes, _TRIPLES)
+    return GraphTables(splits, *labels)
+
+
+def _labels(home: Path) -> tuple[list[str], list[str]]:
+    return _labels_of(home, "entity"), _labels_of(home, "relation")
+
+
+def _labels_of(home: Path, kind: str) -> list[str]:
+    path = home / f"{kind}_to_id.tsv.gz"
+    rows = _after_header(path, ["id", "label"])
+    encoded = (
+        (line, [field.encode("utf-8", "surrogateescape") for field in fields])
+        for line, fields in rows
+    )
+    return labels_by_id(path, encoded, _MAP)
+
+
+def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Fields of every line, quoted ones as pandas writes them."""
+    rows = csv.reader((text_of(text) for _, text in lines_of(path)), delimiter="\t")
+    try:
+        first = next(rows, [])
+        if first != header:
+            found = f"a first line {' '.join(first)[:60]!r}"
+            raise FileError(path, 1, found=found, hint=f"it is {' '.join(header)!r}")
+        for fields in rows:
+            yield rows.line_num, fields
+    except csv.Error as error:
+        raise FileError(path, rows.line_num, found=str(error), hint="write it anew") from None

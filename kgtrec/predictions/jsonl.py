@@ -1,0 +1,105 @@
+"""Lists as JSON lines, as people have language models write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from kgtrec.errors import FileError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.predictions.lists import ListsBuilder, PredictedLists, checked_score
+from kgtrec.questions.questions import QuestionData
+
+__all__ = ["lists_of_records", "read_jsonl"]
+
+_LINE = (
+    'a line is {"head": ..., "relation": ..., "predictions": [...]}, or with "tail" in place of '
+    '"head"; predictions are labels, or pairs [label, score]'
+)
+
+
+def read_jsonl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of a file with a JSON object a line; other keys of an object are ignored.
+
+    Raises
+    ------
+    FileError
+        With the first line that is not such an object.
+    """
+    return _collected(_parsed(path), questions, path)
+
+
+def lists_of_records(
+    records: Iterable[Mapping[str, Any]], questions: QuestionData
+) -> PredictedLists:
+    """Lists of the same objects at hand, for loops that ask a model question by question."""
+    return _collected(enumerate(records, start=1), questions, "predictions")
+
+
+def _parsed(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
+    for line, text in lines_of(path):
+        if text.strip():
+            try:
+                yield line, json.loads(text)
+            except (ValueError, RecursionError) as error:
+                what = f"{text_of(text[:60])!r} is not JSON ({error})"
+                raise FileError(path, line, found=what, hint=_LINE) from None
+
+
+def _collected(
+    records: Iterable[tuple[int, Any]], questions: QuestionData, path: str | PathLike[str]
+) -> PredictedLists:
+    builder = ListsBuilder(questions, "jsonl", path)
+    for line, record in records:
+        if not isinstance(record, Mapping):
+            raise FileError(path, line, found=f"{_shown(record)}, not an object", hint=_LINE)
+        ends = [name for name in ("head", "tail") if record.get(name) is not None]
+        if len(ends) != 1:
+            what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
+            hint = "give the known one of head and tail alone; the other one is predicted"
+            raise FileError(path, line, found=what, hint=hint)
+        given, relation = (_label(path, line, record, name) for name in (ends[0], "relation"))
+        labels, scores = _predictions(path, line, record.get("predictions"))
+        builder.add(line, int(ends[0] == "head"), given, relation, labels, scores)
+    return builder.build()
+
+
+def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:
+    label = record.get(name)
+    if not isinstance(label, str) or not label:
+        raise FileError(path, line, found=f"{name} is {_shown(label)}, not a label", hint=_LINE)
+    return _encoded(label)
+
+
+def _predictions(path: Any, line: int, found: Any) -> tuple[list[bytes], list[float] | None]:
+    if not isinstance(found, (list, tuple)):
+        raise FileError(path, line, found=f"predictions are {_shown(found)}", hint=_LINE)
+    paired = len(found) > 0 and not isinstance(found[0], str)
+    for entry in found:
+        pair = isinstance(entry, (list, tuple)) and len(entry) == 2 and isinstance(entry[0], str)
+        if not (pair if paired else isinstance(entry, str)):
+            raise FileError(path, line, found=f"a prediction {_shown(entry)}", hint=_LINE)
+    if not paired:
+        return [_encoded(entry) for entry in found], None
+    scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in found]
+    return [_encoded(entry[0]) for entry in found], scores
+
+
+def _encoded(label: str) -> bytes:
+    return label.encode("utf-8", "surrogatepass" if not _escapable(label) else "surrogateescape")
+
+
+def _escapable(label: str) -> bool:
+    """JSON may hold lone surrogates that stand for no byte."""
+    try:
+        label.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

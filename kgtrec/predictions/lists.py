@@ -1,0 +1,181 @@
+"""Predicted lists in one form, whatever file they come from, and a builder for their readers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError
+
+if TYPE_CHECKING:
+    from kgtrec.graph.labels import Labels
+    from kgtrec.questions.questions import QuestionData
+
+__all__ = ["ANY", "ListsBuilder", "PredictedLists", "checked_score", "ids_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+ANY = -1
+"""The answer of a list that serves every answer of its question."""
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedLists:
+    """The lists of a file.
+
+    Attributes
+    ----------
+    format : str
+        Name of the format.
+    path : str
+        Of the file; "predictions" if there is none.
+    side : ndarray of int64, shape (n_lists,)
+        0: the head is predicted, 1: the tail.
+    given, relation : ndarray of int64, shape (n_lists,)
+        Ids of the question's entity and relation; below -1: the graph lacks it.
+    answer : ndarray of int64, shape (n_lists,)
+        The answer that the list was made for; `ANY`: every answer of the question.
+    line : ndarray of int64, shape (n_lists,)
+        Where the list stands in its file, from 1.
+    offsets : ndarray of int64, shape (n_lists + 1,)
+    entities : ndarray of int64, shape (n,)
+        Best first. Below -1: a label that names no entity, a number for each such label.
+    scores : ndarray of float64, shape (n,), or None
+        Higher is better, and equal ones tie; None: the order decides.
+    """
+
+    format: str
+    path: str
+    side: Int64
+    given: Int64
+    relation: Int64
+    answer: Int64
+    line: Int64
+    offsets: Int64
+    entities: Int64
+    scores: npt.NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+
+class _Codes(dict[bytes, int]):
+    """Numbers labels in order of first appearance."""
+
+    def __missing__(self, label: bytes) -> int:
+        number = self[label] = len(self)
+        return number
+
+
+class ListsBuilder:
+    """Collects lists of labels and turns them into ids at the end, all at once.
+
+    Parameters
+    ----------
+    questions : Questions
+        Whose graph has the labels.
+    name : str
+        Name of the format.
+    path : path-like
+        File to name in messages.
+    """
+
+    def __init__(
+        self, questions: QuestionData, name: str, path: str | PathLike[str] = "predictions"
+    ) -> None:
+        self._graph = questions.graph
+        self._name, self._path = name, fspath(path)
+        self._entities, self._relations = _Codes(), _Codes()
+        # side, given, relation, answer (ANY or a code), line
+        self._heads = tuple(array("q") for _ in range(5))
+        self._codes, self._scores, self._lengths = array("q"), array("d"), array("q")
+        self._scored: bool | None = None
+
+    def add(
+        self,
+        line: int,
+        side: int,
+        given: bytes,
+        relation: bytes,
+        labels: Sequence[bytes],
+        scores: Sequence[float] | None = None,
+        answer: bytes | None = None,
+    ) -> None:
+        """Add a list, best first; FileError if some lists have scores and others have none."""
+        if labels:
+            if self._scored is None:
+                self._scored = scores is not None
+            if self._scored != (scores is not None):
+                raise FileError(
+                    self._path,
+                    line,
+                    found=f"a list with{'' if self._scored is False else 'out'} scores after "
+                    f"lists with{'out' if self._scored is False else ''} them",
+                    hint="give scores to all lists or to none",
+                )
+            self._codes.extend(map(self._entities.__getitem__, labels))
+            self._scores.extend(scores or ())
+        values = (
+            side,
+            self._entities[given],
+            self._relations[relation],
+            ANY if answer is None else self._entities[answer],
+            line,
+        )
+        for column, value in zip(self._heads, values, strict=True):
+            column.append(value)
+        self._lengths.append(len(labels))
+
+    def build(self) -> PredictedLists:
+        """All lists; FileError if there are none."""
+        if not len(self._lengths):
+            raise FileError(
+                self._path, found="no lists: there is nothing in it", hint="name another file"
+            )
+        entity = ids_of(self._graph.entities, list(self._entities))
+        relation = ids_of(self._graph.relations, list(self._relations))
+        side, given, relations, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
+        offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
+        return PredictedLists(
+            self._name,
+            self._path,
+            side,
+            entity[given],
+            relation[relations],
+            np.where(answer == ANY, ANY, entity[answer]),
+            line,
+            offsets,
+            entity[np.array(self._codes, dtype=np.int64)],
+            np.array(self._scores, dtype=np.float64) if self._scored else None,
+        )
+
+
+def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
+    """Ids of names (bytes, or an Arrow array of them); -2 and below, one each: unknown."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.array(names, type=pa.large_binary()) if isinstance(names, list) else names
+    found = pc.index_in(texts, value_set=labels.to_arrow()).fill_null(-1)
+    ids = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.where(ids < 0, -2 - np.arange(len(ids)), ids)
+
+
+def checked_score(path: str | PathLike[str], line: int, text: Any, whose: str) -> float:
+    """A finite or infinite number; FileError for anything else, NaN too."""
+    try:
+        score = float(text)
+    except (TypeError, ValueError):
+        score = float("nan")
+    if score != score or isinstance(text, bool):
+        shown = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
+        raise FileError(
+            path, line, found=f"score {shown!r} of {whose}", hint="write a number that is not NaN"
+        )
+    return score

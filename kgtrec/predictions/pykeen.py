@@ -1,0 +1,125 @@
+"""PyKEEN's prediction frames: scored triples by label, written with ``to_csv``."""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.predictions.lists import ANY, PredictedLists, checked_score, ids_of
+from kgtrec.questions.questions import QuestionData
+
+__all__ = ["lists_of_triples", "read_pykeen"]
+
+_COLUMNS = ("head_label", "relation_label", "tail_label", "score")
+_HINT = (
+    "a first line names the columns head_label, relation_label, tail_label and score "
+    "(predictions.process(factory=training).df.to_csv(...)); commas in .csv, tabs in .tsv"
+)
+
+
+def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of scored triples: a triple stands in a list of each side that the questions ask.
+
+    Raises
+    ------
+    FileError
+        With the first line that is not as it should be.
+    """
+    rows = _rows(path)
+    line, header = next(rows, (1, []))
+    missing = [name for name in _COLUMNS if name not in header]
+    if missing:
+        ids = " (numbers are PyKEEN's own: write the labels)" if "head_id" in header else ""
+        what = f"no column {', '.join(missing)} among {', '.join(header) or 'none'}{ids}"
+        raise FileError(path, line, found=what, hint=_HINT)
+    places = [header.index(name) for name in _COLUMNS]
+    numbers: dict[str, int] = {}
+    codes, scores, at = array("q"), array("d"), array("q")
+    for line, fields in rows:
+        if len(fields) != len(header):
+            what = f"{len(fields)} fields, where the first line names {len(header)}"
+            raise FileError(path, line, found=what, hint=_HINT)
+        *labels, score = (fields[place] for place in places)
+        if not all(labels):
+            raise FileError(path, line, found="an empty label", hint=_HINT)
+        codes.extend(numbers.setdefault(label, len(numbers)) for label in labels)
+        scores.append(checked_score(path, line, score, repr(labels[0])))
+        at.append(line)
+    if not len(at):
+        raise FileError(path, found="no predictions after the first line", hint=_HINT)
+    return lists_of_triples(questions, path, list(numbers), codes, scores, at)
+
+
+def lists_of_triples(
+    questions: QuestionData, path: Any, labels: list[str], codes: Any, scores: Any, line: Any
+) -> PredictedLists:
+    """Lists of scored triples whose head, relation and tail are places in `labels`."""
+    names = [label.encode("utf-8", "surrogateescape") for label in labels]
+    entity, relation = (
+        ids_of(kind, names) for kind in (questions.graph.entities, questions.graph.relations)
+    )
+    triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
+    sides = {"head": (0,), "tail": (1,), "both": (0, 1)}[questions.sides]
+    # side, given, relation, predicted entity, score, line: a row for each entry of a list
+    columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
+    for side in sides:
+        given, asked = (2, 0) if side == 0 else (0, 2)
+        parts = (
+            np.full(len(triples), side),
+            entity[triples[:, given]],
+            relation[triples[:, 1]],
+            entity[triples[:, asked]],
+            np.array(scores),
+            np.array(line, dtype=np.int64),
+        )
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    return _cut(path, [np.concatenate(parts) for parts in columns])
+
+
+def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
+    """Entries as lists, one for each (side, given, relation), best first."""
+    side, given, relation, entity, score, line = columns
+    order = np.lexsort((line, -score, relation, given, side))
+    side, given, relation, entity, score, line = (column[order] for column in columns)
+    new = np.ones(len(side), dtype=bool)
+    new[1:] = (side[1:] != side[:-1]) | (given[1:] != given[:-1]) | (relation[1:] != relation[:-1])
+    first = np.flatnonzero(new)
+    return PredictedLists(
+        "pykeen",
+        fspath(path),
+        side[first],
+        given[first],
+        relation[first],
+        np.full(len(first), ANY),
+        line[first],
+        np.append(first, len(order)).astype(np.int64),
+        entity,
+        score,
+    )
+
+
+def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """Lines and their fields."""
+    name = Path(path).name.removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith((".csv", ".tsv")):
+        found = "neither .csv nor .tsv says what separates its columns"
+        raise FileError(path, found=found, hint=_HINT)
+    reader = csv.reader(
+        (text_of(text) for _, text in lines_of(path)), delimiter="\t" if name[-3:] == "tsv" else ","
+    )
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise FileError(path, reader.line_num, found=str(error), hint=_HINT) from None

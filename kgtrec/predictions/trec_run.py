@@ -1,0 +1,78 @@
+"""TREC runs as predicted lists: of a file, or as the ranker made them."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, InputError
+from kgtrec.predictions.lists import ANY, PredictedLists, ids_of
+from kgtrec.questions.questions import QuestionData
+from kgtrec.trec.files.run import Run
+
+__all__ = ["lists_of_run", "read_trec_run"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of a run file, whose queries are named as ``kgtrec convert --questions`` names them.
+
+    Raises
+    ------
+    FileError
+        Missing or malformed; the line is named.
+    """
+    from kgtrec.trec.files.read import read_run_columns
+
+    columns = read_run_columns(path)
+    encoded = columns.documents.dictionary_encode()
+    ids = ids_of(questions.graph.entities.docnos, encoded.dictionary)
+    entities = ids[encoded.indices.to_numpy()]
+    return _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores)
+
+
+def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
+    """Lists of a `Run` of the same graph."""
+    if run.docnos != questions.graph.entities.docnos:
+        raise InputError(
+            f"the run is of {len(run.docnos):,} other entities than the graph's "
+            f"{questions.n_entities:,}; give the questions that it was made for"
+        )
+    entities, scores = run.documents.astype(np.int64), run.scores.astype(np.float64)
+    return _lists("predictions", questions, run.query_ids, run.offsets, entities, scores)
+
+
+def _lists(
+    path: str | PathLike[str],
+    questions: QuestionData,
+    names: Any,
+    offsets: Int64,
+    entities: Int64,
+    scores: npt.NDArray[Any],
+) -> PredictedLists:
+    numbers = {name: number for number, name in enumerate(questions.ids)}
+    asked = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
+    if len(asked) and (asked < 0).all():
+        raise FileError(
+            path,
+            found=f"none of its {len(asked):,} queries ({names[0]!r}, ...) is a question of split "
+            f"{questions.split!r}, {questions.sides}",
+            hint="name them as `kgtrec convert --questions` does: head0, ..., tail0, ...",
+        )
+    known = asked >= 0
+    return PredictedLists(
+        "trec",
+        fspath(path),
+        np.where(known, questions.side[asked], 0),
+        np.where(known, questions.entity[asked], -2),
+        np.where(known, questions.relation[asked], -2),
+        np.full(len(asked), ANY),
+        np.arange(1, len(asked) + 1),
+        offsets,
+        entities,
+        scores,
+    )

@@ -1,0 +1,295 @@
+"""`rank_lists`: ranks of answers in predicted lists, filtered by the graph.
+
+An answer in its list has its rank among the listed candidates that the filter leaves. One beyond
+the list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal`` all
+candidates after it, and the column ``unlisted`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, contains, to_keys
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.predictions.formats import PREDICTIONS
+from kgtrec.predictions.lists import ANY, PredictedLists
+from kgtrec.ranking.list_places import Entries, ListPlaces, without_repeats
+from kgtrec.ranking.ranks import assemble_ranks
+from kgtrec.trec.files.run import Run
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["rank_lists", "ranked_lists"]
+
+Int64 = npt.NDArray[np.int64]
+
+UNLINKABLE = ("place", "drop")
+
+
+def rank_lists(
+    predictions: Any, questions: Questions, format: str | None = None, *, unlinkable: str = "place"
+) -> Ranks:
+    """Rank every answer in lists of the best predictions, which the graph's known answers leave.
+
+    Parameters
+    ----------
+    predictions : path, `Run`, or iterable of mappings
+        A file in one of the formats that ``kgtrec formats`` prints; a run; or records
+        ``{"head": label, "relation": label, "predictions": [label, ...]}`` (or "tail" in place of
+        "head"), whose predictions may be pairs (label, score).
+    questions : Questions
+        What is asked and what is known. Lists of other questions are passed over and counted.
+    format : str, optional
+        Of a file: "anyburl", "jsonl", "pykeen", "ogb-lsc", "trec".
+    unlinkable : {"place", "drop"}
+        A label that names no entity takes a place in its list, or is left out; it is counted.
+
+    Returns
+    -------
+    Ranks
+        Where an answer is not in its list, ``unlisted`` is true, and its rank lies anywhere from
+        ``greater + 1`` to ``candidates``: its optimistic and pessimistic rank. Results show
+        intervals for it.
+
+    Raises
+    ------
+    FileError
+        The file is malformed, or holds different lists for one question: the line is named.
+    InputError
+        No list is of these questions.
+    UsageError
+        An unknown format or choice.
+
+    Notes
+    -----
+    A label that a list holds twice counts once, where it comes first. Where scores are given they
+    order the list, and equal ones tie; candidates beyond the list are behind all of it. Lists made
+    for one triple serve that triple alone; macro ranks are of all lists of the question together if
+    they have scores, and of its first list if they have none. No rank is below the last candidate,
+    however many unlinkable labels stand before it.
+    """
+    return ranked_lists(predictions, questions, format, unlinkable=unlinkable)[0]
+
+
+def ranked_lists(
+    predictions: Any, questions: Questions, format: str | None = None, *, unlinkable: str = "place"
+) -> tuple[Ranks, Run]:
+    """As `rank_lists`, and the filtered lists as a run."""
+    if unlinkable not in UNLINKABLE:
+        raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
+    lists = _opened(predictions, questions, format)
+    matched = _match(lists, questions)
+    entries, repeats = without_repeats(lists, matched.used, _tie_order(questions))
+    n_unlinkable = int((entries.entity < 0).sum())
+    if unlinkable == "drop":
+        entries = entries.some(entries.entity >= 0)
+    micro = _places(entries, questions, matched.question[entries.owner], questions.known)
+    together, n_apart = _by_question(entries, matched, len(questions))
+    macro = _places(together, questions, together.owner, questions.removed)
+    counts = np.empty((6, questions.n_instances), dtype=np.int64)
+    answer = questions.answers.ids.astype(np.int64)
+    counts[:3], unlisted = micro.counts(matched.own, answer, questions.candidates)
+    counts[3:], macro_unlisted = macro.counts(
+        questions.instance_question, answer, questions.macro_candidates
+    )
+    none = np.zeros(questions.n_instances, bool)
+    outside = none if questions.outside is None else questions.outside
+    described = {
+        "dtype": "lists",
+        "rows": "lists",
+        "higher_is_better": True,
+        "nan": "error",
+        "nan_count": 0,
+        "predictions": {
+            "format": lists.format,
+            "file": lists.path,
+            "lists": len(matched.used),
+            "not_asked": matched.not_asked,
+            "same_again": matched.same_again,
+            "questions_without_list": int((matched.of_question < 0).sum()),
+            "questions_of_several_lists": n_apart,
+            "unlinkable": unlinkable,
+            "n_unlinkable": n_unlinkable,
+            "repeats": repeats,
+        },
+    }
+    flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
+    ranks = assemble_ranks(questions, counts, np.stack([outside] * 2), described, flags)
+    return ranks, macro.run(len(questions))
+
+
+def _opened(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
+    if isinstance(predictions, (str, PathLike)):
+        if format is None:
+            names = ", ".join(PREDICTIONS.all())
+            raise UsageError(f"{predictions}: say its format, one of {names} (--format)")
+        found: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
+        return found
+    if format is not None:
+        raise UsageError(f"format={format!r} goes with a file; leave it out")
+    if isinstance(predictions, PredictedLists):
+        return predictions
+    if isinstance(predictions, Run):
+        from kgtrec.predictions.trec_run import lists_of_run
+
+        return lists_of_run(predictions, questions)
+    if isinstance(predictions, Iterable) and not isinstance(predictions, Mapping):
+        from kgtrec.predictions.jsonl import lists_of_records
+
+        return lists_of_records(predictions, questions)
+    raise UsageError(
+        f"predictions are of type {type(predictions).__name__}; give a path, a Run, or records "
+        '{"head": ..., "relation": ..., "predictions": [...]}'
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Matched:
+    """Which question or instance each list is of.
+
+    Attributes
+    ----------
+    question : int64 array (n_used,)
+        Of every list that is used.
+    used : int64 array (n_used,)
+        These lists among all.
+    own : int64 array (n_instances,)
+        Place in `used` of the list in which an instance's answer is looked for; -1: none.
+    of_question : int64 array (n_questions,)
+        Place in `used` of a question's first list; -1: none.
+    not_asked, same_again : int
+        Lists passed over.
+    """
+
+    question: Int64
+    used: Int64
+    own: Int64
+    of_question: Int64
+    not_asked: int = 0
+    same_again: int = 0
+
+
+def _match(lists: PredictedLists, questions: Questions) -> _Matched:
+    question = _question_of(lists, questions)
+    instance = _instance_of(lists, questions, question)
+    asked = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
+    if not asked.any():
+        raise InputError(
+            f"{lists.path}: none of its {len(lists):,} lists is of a question that split "
+            f"{questions.split!r} asks ({questions.sides}); are relations and entities named as "
+            "in the graph, and is it the right split?"
+        )
+    # Lists of whole questions first, so that an instance's own one overrides them.
+    target = np.where(lists.answer == ANY, question, len(questions) + instance)
+    order = np.flatnonzero(asked)
+    target, first = np.unique(target[order], return_index=True)
+    used = order[first]
+    again = np.setdiff1d(order, used)
+    _check_same(lists, used, again, question, instance, len(questions))
+    place = np.arange(len(used))
+    whole = target < len(questions)
+    general = np.full(len(questions), -1)
+    general[target[whole]] = place[whole]
+    own = general[questions.instance_question]
+    own[target[~whole] - len(questions)] = place[~whole]
+    of_question = general.copy()
+    by_line = np.argsort(lists.line[used], kind="stable")[::-1]
+    without = by_line[general[question[used[by_line]]] < 0]
+    of_question[question[used[without]]] = without  # the last that is written is the first one
+    return _Matched(question[used], used, own, of_question, int((~asked).sum()), len(again))
+
+
+def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
+    """Number of the question that a list is of; -1: not asked."""
+    graph = questions.graph
+
+    def keys(side: Int64, entity: Int64, relation: Int64) -> Int64:
+        return (side * graph.n_entities + entity) * graph.n_relations + relation
+
+    asked = keys(questions.side, questions.entity, questions.relation)
+    order = np.argsort(asked)
+    if questions.details.get("separate"):
+        raise UsageError(
+            "separate questions, as negatives make them, have no lists; restrict by entities or "
+            "by relation"
+        )
+    wanted = keys(lists.side, lists.given, lists.relation)
+    at = np.minimum(np.searchsorted(asked[order], wanted), len(order) - 1)
+    hit = (asked[order][at] == wanted) & (lists.given >= 0) & (lists.relation >= 0)
+    return np.where(hit, order[at], -1)
+
+
+def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
+    """Number of the instance that a list was made for; -1: none."""
+    answers = to_keys(questions.answers, questions.n_entities)
+    wanted = question * questions.n_entities + lists.answer
+    at = np.minimum(np.searchsorted(answers, wanted), len(answers) - 1)
+    hit = (answers[at] == wanted) & (question >= 0) & (lists.answer >= 0)
+    return np.where(hit, at, -1)
+
+
+def _check_same(
+    lists: PredictedLists,
+    used: Int64,
+    again: Int64,
+    question: Int64,
+    instance: Int64,
+    n_questions: int,
+) -> None:
+    """A list that comes again says the same, or the user has to say which one counts."""
+    first = {(int(question[i]), int(instance[i])): int(i) for i in used} if len(again) else {}
+    for number in again.tolist():
+        other = first[int(question[number]), int(instance[number])]
+        if _content(lists, number) != _content(lists, other):
+            raise FileError(
+                lists.path,
+                int(lists.line[number]),
+                found=f"another list for a question that has one, in line {int(lists.line[other])}",
+                hint="keep one list a question",
+            )
+
+
+def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
+    span = slice(lists.offsets[number], lists.offsets[number + 1])
+    scores = b"" if lists.scores is None else lists.scores[span].tobytes()
+    return lists.entities[span].tobytes(), scores
+
+
+def _places(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListPlaces:
+    """Places among the entries that the filter leaves; unlinkable labels take theirs."""
+    entity = np.maximum(entries.entity, 0)
+    keys = question * questions.n_entities + entity
+    out = contains(to_keys(filtered, questions.n_entities), keys)
+    if questions.candidate_lists is not None:
+        out |= ~questions.candidate_lists.holds(question, entity, questions.n_entities)
+    return ListPlaces(entries, questions, ~out | (entries.entity < 0))
+
+
+def _tie_order(questions: Questions) -> Int64:
+    """Place of every entity among those that tie: by name, descending in byte order."""
+    position = questions.graph.entities.trec_order
+    ascending = np.arange(questions.n_entities) if position is None else position.astype(np.int64)
+    return questions.n_entities - 1 - ascending
+
+
+def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple[Entries, int]:
+    """The entries of each question: of all its lists if scored, of its first if not.
+
+    Programs that filter leave the other answers of a question out of the list of each, but score
+    alike: together the lists hold every answer in its order.
+    """
+    question = matched.question[entries.owner]
+    lists_of = np.bincount(matched.question, minlength=n_questions)
+    n_apart = int((lists_of > 1).sum())
+    if entries.scores is None:
+        first = matched.of_question[question] == entries.owner
+        return entries.some(first).owned(question[first]), n_apart
+    return entries.owned(question).ordered(), n_apart

@@ -1,0 +1,475 @@
+"""One graph in every format: the same triples by label; and what is wrong with wrong files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.graph.formats import GRAPHS
+
+SPLITS = {
+    "train": [("zoë", "likes", "adam"), ("adam", "knows", "b c"), ("b c", "likes", "zoë")],
+    "valid": [("b c", "knows", "adam")],
+    "test": [("adam", "likes", "zoë"), ("zoë", "knows", "b c")],
+}
+# Numbers of their own: neither byte order nor order of appearance.
+ENTITIES = ["b c", "zoë", "adam"]
+RELATIONS = ["likes", "knows"]
+
+
+def write(path: Path, text: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+
+
+def lines(rows: list[tuple[Any, ...]], separator: str = "\t") -> str:
+    return "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def numbers(split: str) -> list[tuple[int, int, int]]:
+    return [(ENTITIES.index(h), RELATIONS.index(r), ENTITIES.index(t)) for h, r, t in SPLITS[split]]
+
+
+def maps(home: Path, *names: str, header: str = "") -> None:
+    for name, labels in zip(names, (ENTITIES, RELATIONS), strict=True):
+        write(home / name, header + lines(list(enumerate(labels))))
+
+
+def libkge(home: Path) -> str:
+    write(home / "dataset.yaml", (
+        "dataset:\n  files.entity_ids.filename: entity_ids.del\n  files.train:\n"
+        "    filename: train.del\n  files.valid.filename: valid.del\n  num_entities: 3\n"
+    ))  # fmt: skip
+    maps(home, "entity_ids.del", "relation_ids.del")
+    for split in SPLITS:
+        write(home / f"{split}.del", lines(numbers(split)))
+        write(home / f"{split}.txt", lines(SPLITS[split]))  # LibKGE keeps the raw files
+    return str(home)
+
+
+def rotate(home: Path) -> str:
+    maps(home, "entities.dict", "relations.dict")
+    for split in SPLITS:
+        write(home / f"{split}.txt", lines(SPLITS[split]))
+    return f"rotate:{home}"
+
+
+def rotate_in_order(home: Path) -> str:
+    maps(home, "entities.dict", "relations.dict")
+    for split, rows in SPLITS.items():
+        write(home / f"{split}.txt", lines([(t, h, r) for h, r, t in rows]))
+    return f"rotate,thr:{home}"
+
+
+def dgl_ke(home: Path) -> str:
+    maps(home, "entities.tsv", "relations.tsv")
+    for split in SPLITS:
+        write(home / f"{split}.txt", lines([(r, t, h) for h, r, t in numbers(split)]))
+    return f"dgl-ke,rth:{home}"
+
+
+def pykeen(home: Path) -> str:
+    for split, folder in (("train", "training"), ("valid", "validation"), ("test", "testing")):
+        place = home / folder
+        maps(place, "entity_to_id.tsv.gz", "relation_to_id.tsv.gz", header="id\tlabel\n")
+        write(place / "numeric_triples.tsv.gz", "head\trelation\ttail\n" + lines(numbers(split)))
+    write(home / "metadata.pth", "x")
+    return str(home)
+
+
+def openke(home: Path) -> str:
+    for name, labels in (("entity2id.txt", ENTITIES), ("relation2id.txt", RELATIONS)):
+        rows = [(label, i) for i, label in enumerate(labels)]
+        write(home / name, f"{len(rows)}\n" + lines(rows))
+    for split in SPLITS:
+        rows = [(h, t, r) for h, r, t in numbers(split)]
+        write(home / f"{split}2id.txt", f"{len(rows)}\n" + lines(rows, " "))
+    return f"openke:{home}"
+
+
+def csv_named(home: Path) -> str:
+    for split, rows in SPLITS.items():
+        write(home / f"{split}.csv", "tail,note,head,relation\n" + lines(
+            [(f'"{t}"', '"a, ""b"""', h, r) for h, r, t in rows], ","
+        ))  # fmt: skip
+    return str(home)
+
+
+def csv_declared(home: Path) -> str:
+    for split, rows in SPLITS.items():
+        write(home / f"{split}.csv.gz", lines([(h, t, r) for h, r, t in rows], ","))
+    return f"csv,htr:{home}"
+
+
+def tsv_in_order(home: Path) -> str:
+    for split, rows in SPLITS.items():
+        write(home / f"{split}.txt", lines([(h, t, r) for h, r, t in rows]))
+    return f"tsv,htr:{home}"
+
+
+def parquet(home: Path) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for split, rows in SPLITS.items():
+        table = pa.table(dict(zip(("head", "relation", "tail"), zip(*rows, strict=True),
+                                  strict=True)))  # fmt: skip
+        table = table.set_column(1, "relation", table["relation"].dictionary_encode())
+        pq.write_table(table.select(["tail", "relation", "head"]), home / f"{split}.parquet")
+    return str(home)
+
+
+def arrow_stream(home: Path) -> str:
+    import pyarrow as pa
+
+    for split, rows in SPLITS.items():
+        columns = list(zip(*rows, strict=True))
+        table = pa.table(dict(zip(("head", "relation", "tail"), columns, strict=True)))
+        opened = pa.ipc.new_stream if split == "train" else pa.ipc.new_file
+        with opened(home / f"{split}.arrow", table.schema) as writer:
+            writer.write_table(table)
+    return str(home)
+
+
+LABELLED: dict[str, Callable[[Path], str]] = {
+    made.__name__: made for made in (csv_named, csv_declared, tsv_in_order, parquet, arrow_stream)
+}
+NUMBERED: dict[str, Callable[[Path], str]] = {
+    made.__name__: made for made in (libkge, rotate, rotate_in_order, dgl_ke, pykeen, openke)
+}
+
+
+def labelled(graph: kgtrec.Graph) -> dict[str, list[tuple[str, ...]]]:
+    return {
+        split: [
+            (graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in rows.tolist()
+        ]
+        for split, rows in graph.splits.items()
+    }
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> kgtrec.Graph:
+    for split, rows in SPLITS.items():
+        write(tmp_path / "plain" / f"{split}.txt", lines(rows))
+    return kgtrec.read_graph(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_without_numbers_are_numbered_in_byte_order(
+    tmp_path: Path, plain: kgtrec.Graph, name: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph = kgtrec.read_graph(LABELLED[name](tmp_path))
+    assert labelled(graph) == SPLITS
+    assert graph.fingerprint == plain.fingerprint
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_numbers_of_a_format_are_kept(tmp_path: Path, name: str) -> None:
+    graph = kgtrec.read_graph(NUMBERED[name](tmp_path))
+    assert labelled(graph) == SPLITS
+    assert (list(graph.entities), list(graph.relations)) == (ENTITIES, RELATIONS)
+    assert graph.name == tmp_path.name
+
+
+def test_a_format_may_be_an_argument(tmp_path: Path) -> None:
+    dgl_ke(tmp_path)
+    assert labelled(kgtrec.read_graph(tmp_path, format="dgl-ke", columns="rth")) == SPLITS
+
+
+def test_ntriples_have_iris_and_blank_nodes(tmp_path: Path) -> None:
+    text = (
+        "# a comment\n<http://x/a> <http://x/r> <http://x/b> .\n"
+        "_:n1 <http://x/s>\t<http://x/a>. # end\n"
+    )
+    write(tmp_path / "train.nt", text)
+    write(tmp_path / "test.nt.gz", "<http://x/b> <http://x/r> _:n1 .\n")
+    assert labelled(kgtrec.read_graph(tmp_path)) == {
+        "train": [("http://x/a", "http://x/r", "http://x/b"), ("_:n1", "http://x/s", "http://x/a")],
+        "test": [("http://x/b", "http://x/r", "_:n1")],
+    }
+
+
+def test_arrays_of_ogb_keep_entities_without_a_triple(tmp_path: Path) -> None:
+    for split in SPLITS:
+        head, relation, tail = np.array(numbers(split)).T
+        np.savez(tmp_path / f"{split}.npz", head=head, relation=relation, tail=tail, num_nodes=9,
+                 head_neg=np.zeros((len(head), 2), int))  # fmt: skip
+    graph = kgtrec.read_graph(tmp_path)
+    assert graph.n_entities == 9
+    assert graph.splits["test"].tolist() == [list(row) for row in numbers("test")]
+
+
+def test_numbers_in_parquet_are_ids(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    head, relation, tail = zip(*numbers("train"), strict=True)
+    table = pa.table({"head": head, "relation": relation, "tail": tail})
+    pq.write_table(table, tmp_path / "train.parquet")
+    graph = kgtrec.read_graph(tmp_path)
+    assert graph.splits["train"].tolist() == [list(row) for row in numbers("train")]
+    assert list(graph.entities) == ["0", "1", "2"]
+
+
+# -- Inductive benchmarks ------------------------------------------------------------------------
+
+TRAINED = [("x", "likes", "y"), ("y", "only here", "x")]
+
+
+def ilpc(home: Path) -> str:
+    write(home / "train.txt", lines(TRAINED))
+    for name, split in (("inference", "train"), ("inference_validation", "valid"),
+                        ("inference_test", "test")):  # fmt: skip
+        write(home / f"{name}.txt", lines(SPLITS[split]))
+    return f"ilpc:{home}"
+
+
+def grail(home: Path) -> str:
+    write(home / "v1" / "train.txt", lines(TRAINED))
+    for split, rows in SPLITS.items():
+        write(home / "v1_ind" / f"{split}.txt", lines(rows))
+    return f"grail:{home / 'v1'}"
+
+
+def ultra(home: Path) -> str:
+    write(home / "transductive_train.txt", lines(TRAINED))
+    for name, split in (("inference_graph", "train"), ("inf_valid", "valid"), ("inf_test", "test")):
+        write(home / f"{name}.txt", lines(SPLITS[split]))
+    return f"ultra:{home}"
+
+
+def ultra_grail(home: Path) -> str:
+    write(home / "train.txt", lines(TRAINED))
+    for split, rows in SPLITS.items():
+        write(home / f"{split}_ind.txt", lines(rows))
+    return f"ultra:{home}"
+
+
+INDUCTIVE = [ilpc, grail, ultra, ultra_grail]
+
+
+@pytest.mark.parametrize("made", INDUCTIVE)
+def test_the_inference_graph_has_the_candidates(tmp_path: Path, made: Any) -> None:
+    graph = kgtrec.read_graph(made(tmp_path))
+    assert labelled(graph) == SPLITS
+    assert list(graph.entities) == sorted(ENTITIES, key=str.encode)  # x and y are no candidates
+    assert list(graph.relations) == ["knows", "likes", "only here"]
+
+
+@pytest.mark.parametrize("made", [ilpc, ultra, ultra_grail])
+def test_inductive_folders_are_never_half_read(tmp_path: Path, made: Any) -> None:
+    made(tmp_path)
+    with pytest.raises(kgtrec.InputError, match="ilpc:DIR, grail:DIR or ultra:DIR"):
+        kgtrec.read_graph(tmp_path)
+
+
+@pytest.mark.parametrize("made", INDUCTIVE)
+def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made: Any) -> None:
+    spec = made(tmp_path)
+    test = next(p for p in tmp_path.rglob("*test*.txt"))
+    test.write_bytes(test.read_bytes() + b"adam\tlikes\tx\nx\tlikes\ty\n")
+    found = rf"{test.name}:3: tail 'x' is not in the inference graph .*, as in 2 triples"
+    with pytest.raises(kgtrec.InputError, match=found):
+        kgtrec.read_graph(spec)
+
+
+def test_graphs_of_grail_can_be_named_by_either_folder(tmp_path: Path) -> None:
+    one = kgtrec.read_graph(grail(tmp_path))
+    other = kgtrec.read_graph(f"grail:{tmp_path / 'v1_ind'}")
+    assert one.fingerprint == other.fingerprint
+
+
+# -- What is wrong -------------------------------------------------------------------------------
+
+
+def _spoil(name: str, text: str | bytes) -> Callable[[Path], None]:
+    return lambda home: write(home / name, text)
+
+
+def _remove(name: str) -> Callable[[Path], None]:
+    return lambda home: (home / name).unlink()
+
+
+def _arrays(**arrays: Any) -> Callable[[Path], None]:
+    return lambda home: np.savez(home / "train.npz", **arrays)
+
+
+def nothing(home: Path) -> str:
+    return str(home)
+
+
+def _table(**columns: Any) -> Callable[[Path], None]:
+    def make(home: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(columns), home / "train.parquet")
+
+    return make
+
+
+NT = "<a> <r> <b> .\n"
+WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
+    "libkge, yaml": (libkge, _spoil("dataset.yaml", "dataset:\n  a: [\n"), "yaml:3: not YAML"),
+    "libkge, key": (libkge, _spoil("dataset.yaml", "job: x\n"), "dataset.yaml: no key 'dataset'"),
+    "libkge, object": (
+        libkge, _spoil("dataset.yaml", "dataset: !!python/object/apply:os.getcwd []\n"), "not YAML",
+    ),
+    "libkge, number": (libkge, _spoil("train.del", "0\t1\t2\n0\t1\t3\n"), "del:2: tail 3 of 3"),
+    "libkge, columns": (libkge, _spoil("test.del", "0\t1\n"), "test.del:1: '0\\t1'"),
+    "libkge, map": (libkge, _spoil("entity_ids.del", "0\ta\n2\tb\n"), "no line for id 1, of 2 ids"),
+    "libkge, twice": (libkge, _spoil("entity_ids.del", "0\ta\n1\ta\n"), ":2: label 'a' a second"),
+    "libkge, file": (libkge, _remove("train.del"), "train.del: there is no such file"),
+    "rotate, undeclared": (
+        lambda home: rotate(home).partition(":")[2], lambda home: None, "say it: rotate:DIR",
+    ),
+    "rotate, label": (
+        rotate, _spoil("test.txt", "adam\tlikes\tzoë\nadam\tzoë\tlikes\n"),
+        "test.txt:2: 'zoë' is not in relations.dict",
+    ),
+    "rotate, columns": (rotate, _spoil("test.txt", "adam\n"), "test.txt:1: 'adam'"),
+    "rotate, id": (rotate, _spoil("entities.dict", "a\tadam\n"), "entities.dict:1: 'a adam'"),
+    "dgl-ke, undeclared": (
+        lambda home: dgl_ke(home).replace(",rth", ""), lambda home: None, "write dgl-ke,hrt:DIR",
+    ),
+    "dgl-ke, order": (dgl_ke, _spoil("test.txt", "2 0 1\n"), "test.txt:1: relation 2 of 2"),
+    "pykeen, header": (
+        pykeen, _spoil("testing/numeric_triples.tsv.gz", "0\t1\t2\n"),
+        "numeric_triples.tsv.gz:1: a first line '0 1 2'",
+    ),
+    "pykeen, number": (
+        pykeen, _spoil("testing/numeric_triples.tsv.gz", "head\trelation\ttail\n0\t0\t9\n"),
+        "numeric_triples.tsv.gz:2: tail 9 of 3",
+    ),
+    "pykeen, labels": (
+        pykeen, _spoil("testing/entity_to_id.tsv.gz", "id\tlabel\n0\tx\n"), "other labels than",
+    ),
+    "pykeen, cut": (
+        pykeen, _spoil("testing/numeric_triples.tsv.gz", b"")
+        , "numeric_triples.tsv.gz:1: a first line ''",
+    ),
+    "ogb, names": (nothing, _arrays(x=[1]), "train.npz: arrays ['x']"),
+    "ogb, floats": (nothing, _arrays(head=[1.0], relation=[0], tail=[0]), "float64 of shape (1,)"),
+    "ogb, lengths": (nothing, _arrays(head=[1, 2], relation=[0], tail=[0]), "head 2, relation 1"),
+    "ogb, negative": (nothing, _arrays(head=[-1], relation=[0], tail=[0]), "head[0] is -1"),
+    "ogb, size": (
+        nothing, _arrays(head=[5], relation=[0], tail=[0], num_nodes=5), "head 5, of 5 by",
+    ),
+    "ogb, pickled": (
+        nothing, _arrays(head=np.array([None, {}], object)), "train.npz: not a readable .npz",
+    ),
+    "csv, header": (csv_named, _spoil("train.csv", "a,r,b\n"), "train.csv:1: 'a,r,b' names no"),
+    "csv, fields": (
+        csv_named, _spoil("train.csv", "head,relation,tail\na,r,b\na,r\n"), "train.csv:3: 'a,r'",
+    ),
+    "csv, empty label": (
+        csv_named, _spoil("train.csv", "head,relation,tail\na,,b\n"), "train.csv:2: 'a,,b'",
+    ),
+    "csv, declared": (
+        lambda home: f"csv,htr:{csv_named(home)}", _spoil("train.csv", "head,relation,tail\n"),
+        "train.csv:1: columns head, relation, tail, declared as htr",
+    ),
+    "tsv, columns": (tsv_in_order, _spoil("test.txt", "a\tb\tr\na\tb\n"), "test.txt:2: 'a\\tb'"),
+    "parquet, columns": (nothing, _table(head=["a"], tail=["b"]), "no single column 'relation'"),
+    "parquet, null": (
+        nothing, _table(head=["a", None], relation=["r", "r"], tail=["b", "b"]),
+        "head is null in row 1",
+    ),
+    "parquet, kinds": (
+        nothing, _table(head=[1], relation=["r"], tail=[2]), "train.parquet: numbers beside labels",
+    ),
+    "parquet, floats": (
+        nothing, _table(head=[1.5], relation=["r"], tail=["b"]), "column 'head' is of type double",
+    ),
+    "parquet, negative": (nothing, _table(head=[0], relation=[0], tail=[-4]), "tail is -4 in"),
+    "parquet, empty": (
+        nothing, _table(head=["a", ""], relation=["r", "r"], tail=["b", "b"]),
+        "an empty head in row 1",
+    ),
+    "parquet, damaged": (nothing, _spoil("train.parquet", "PAR1"), "not a readable parquet file"),
+    "arrow, damaged": (nothing, _spoil("train.arrow", "ARROW1"), "not a readable arrow file"),
+    "ntriples, literal": (
+        nothing, _spoil("train.nt", NT + '<a> <r> "b"@en .\n'), "train.nt:2: a literal in",
+    ),
+    "ntriples, form": (nothing, _spoil("train.nt", NT + "a r b\n"), "train.nt:2: 'a r b'"),
+    "pickle": (nothing, _spoil("train.pt", "x"), "train.pt: a pickle; nothing is unpickled here"),
+    "ilpc, file": (ilpc, _remove("inference.txt"), "no inference.txt; it holds train.txt"),
+    "grail, file": (grail, _remove("v1_ind/test.txt"), "no v1_ind/test.txt"),
+    "two formats": (
+        csv_named, _spoil("test.nt", NT), "splits in the formats csv and ntriples; say which",
+    ),
+    "format": (lambda home: f"kgx:{home}", lambda home: None, "'kgx' is not a format of graphs"),
+    "order": (lambda home: f"csv,hrx:{home}", lambda home: None, "columns='hrx' is unknown"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_files_are_named_with_line_and_hint(tmp_path: Path, kind: str) -> None:
+    made, spoil, found = WRONG[kind]
+    spec = made(tmp_path)
+    spoil(tmp_path)
+    done = CliRunner().invoke(cli, ["stats", spec])
+    assert isinstance(done.exception, kgtrec.KgtrecError), done.exception
+    assert found in str(done.exception)
+    assert "; " in str(done.exception)
+
+
+def test_pickles_are_refused_with_the_sentence_that_converts_them(tmp_path: Path) -> None:
+    write(tmp_path / "data.pkl", "x")
+    with pytest.raises(kgtrec.InputError, match=r"numpy\.savez"):
+        kgtrec.read_graph(tmp_path / "data.pkl")
+
+
+def test_without_yaml_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(kgtrec.UsageError, match=r"pip install 'kgtrec\[libkge\]'"):
+        kgtrec.read_graph(libkge(tmp_path))
+
+
+def test_a_folder_whose_name_has_a_colon_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "csv:x" / "train.txt", "a\tr\tb\n")
+    assert kgtrec.read_graph("csv:x").name == "csv:x"
+    with pytest.raises(kgtrec.InputError, match="a URL"):
+        kgtrec.read_graph("s3://bucket/graph")
+
+
+def test_commands_take_a_declared_format_and_guard_its_files(tmp_path: Path) -> None:
+    spec = rotate(tmp_path / "g")
+    questions = kgtrec.read_graph(spec).questions()
+    np.save(tmp_path / "s.npy", np.eye(len(questions), 3, dtype=np.float32))
+    words = ["rank", "--graph", spec, "--scores", str(tmp_path / "s.npy")]
+    done = CliRunner().invoke(cli, [*words, "-o", str(tmp_path / "r.parquet"), "-q"])
+    assert done.exit_code == 0, done.exception
+    done = CliRunner().invoke(cli, [*words, "-o", str(tmp_path / "g" / "entities.dict")])
+    assert "--output" in str(done.exception) or "would overwrite" in str(done.exception)
+    jobs = (
+        'output = "out"\n[graphs]\ng = "rotate:g"\n[models.m]\nscores = "s.npy"\n'
+        '[protocols.p]\nsplit = "test"\n'
+    )
+    write(tmp_path / "jobs.toml", jobs)
+    done = CliRunner().invoke(cli, ["batch", str(tmp_path / "jobs.toml"), "--status"])
+    assert done.exit_code == 0, done.exception
+
+
+def test_formats_lists_every_row_of_both_tables() -> None:
+    done = CliRunner().invoke(cli, ["formats"])
+    assert all(f"\n{row.name}" in done.output for row in GRAPHS.rows)
+    assert json.dumps([row.name for row in GRAPHS.rows]).count('"') == 26
