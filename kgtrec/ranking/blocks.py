@@ -82,8 +82,11 @@ def rank_block(
         scores = directed(block[row - start], state.dtype, higher_is_better)
         return state.lists.by_entity(int(state.plan.question[row]), scores)
 
-<<<<<<< HEAD
-    _settle(state, start, start + len(block), row_scores, refuse, first_entity, answers)
+    def read_answers(out: Float64) -> None:
+        state.target_scores(block, start, out, negate=False, first_entity=first_entity)
+
+    rows = slice(start, start + len(block))
+    _settle(state, rows, row_scores, read_answers, refuse, first_entity, answers)
     if tolerance is None:
         return
 
@@ -92,13 +95,6 @@ def rank_block(
 
     own = state.own_scores(block, start, negate=negate)
     widen_ties(state, start, start + len(block), own, tolerance, rank)
-=======
-    def read_answers(out: Float64) -> None:
-        state.target_scores(block, start, out, negate=False, first_entity=first_entity)
-
-    rows = slice(start, start + len(block))
-    _settle(state, rows, row_scores, read_answers, refuse, first_entity, answers)
->>>>>>> kernels
 
 
 def rank_rows(
