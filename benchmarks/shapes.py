@@ -1,4 +1,4 @@
-"""K6 to K9 and KU: shapes of input on which a kernel may stumble, against the plain one.
+"""K6 to K8 and KU: shapes of input on which a kernel may stumble, against the plain one.
 
 The plain one is a float32 matrix in rows with one answer and 30 known entities each; the ratio is
 time per score over its time per score, both in the same round.
@@ -125,4 +125,19 @@ def _k8(settings: Settings) -> list[Row]:
     return rows
 
 
-BARS = {"K6": _k6, "K7": _k7, "K8": _k8}
+def _ku(settings: Settings) -> list[Row]:
+    rows = []
+    for labels_in_order, depth, bar in (
+        (False, 0, 2),
+        (True, 0, 2),
+        (True, 20, 2),
+        (True, 1000, 3),
+    ):
+        block = make_block(_n_rows(settings), "tied", labels_in_order=labels_in_order)
+        what = "all tied" + (f", best {depth:,}" if depth else "")
+        what += "" if labels_in_order else ", labels out of the order of ids"
+        rows.append(_row("KU", what, block.questions, block.scores, bar, settings, depth))
+    return rows
+
+
+BARS = {"K6": _k6, "K7": _k7, "K8": _k8, "KU": _ku}

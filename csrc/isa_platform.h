@@ -4,6 +4,9 @@
 
 #ifdef _GNU_SOURCE
 #include <locale.h>
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
 #endif
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,20 +24,33 @@
 #define KGT_UNROLL
 #endif
 
-/* Scratch on a cache-line boundary, so that no vector load is split over two lines; NULL without
- * memory. Freed with free(). */
+/* Scratch on a cache-line boundary, so that no vector load is split over two lines (Windows has no
+ * such memory that free() takes back: loads may be split there); NULL without memory. Freed with
+ * free(). */
 KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
+#ifdef _WIN32
+    return malloc((count * size / 64 + 1) * 64);
+#else
     return aligned_alloc(64, (count * size / 64 + 1) * 64);
+#endif
 }
 
 #ifdef _GNU_SOURCE /* who needs it defines that before the first include */
 /* strtod with a decimal point, whatever the locale of the program. */
 KGT_INLINE double kgt_strtod(const char *text) {
+#ifdef _WIN32
+    _locale_t plain = _create_locale(LC_ALL, "C");
+    if (plain == NULL) return strtod(text, NULL);
+    double value = _strtod_l(text, NULL, plain);
+    _free_locale(plain);
+    return value;
+#else
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (plain == (locale_t)0) return strtod(text, NULL);
     double value = strtod_l(text, NULL, plain);
     freelocale(plain);
     return value;
+#endif
 }
 #endif
 

@@ -119,7 +119,8 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
 /* Keeps a value; the worst leave when there is no more room. */
 static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, int64_t id) {
     const uint32_t order = (uint32_t)(position ? position[id] : id);
-    top->keys[top->used++] = FN(kgt_make_key)(value, order);
+    top->keys[top->used] = FN(kgt_make_key)(value, order);
+    top->used += top->keys[top->used] >= top->floor;
     if (top->used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
 }
 
@@ -220,4 +221,5 @@ void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t 
     best->length[slot] = (int32_t)top->used;
     top->used = 0;
     top->bound = -INFINITY;
+    top->floor = 0;
 }

@@ -88,6 +88,20 @@ static T FN(value)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t i)
 /* Whether the scores may be read where they are, as elements of T. */
 static bool FN(in_place)(const kgt_row *row) { return row->plain && row->dtype == OWN_DTYPE; }
 
+/* n scores that lie `step` apart, copied; negated, if lower is better. Loops that the compiler
+ * knows more of are several times as fast. */
+static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *room) {
+    if (step == 1 && negate)
+        for (int64_t i = 0; i < n; i++) room[i] = -x[i];
+    else if (step == 1)
+        memcpy(room, x, (size_t)n * sizeof(T));
+    else if (step == -1)
+        for (int64_t i = 0; i < n; i++) room[i] = x[-i];
+    else
+        for (int64_t i = 0; i < n; i++) room[i] = x[i * step];
+    for (int64_t i = 0; step != 1 && negate && i < n; i++) room[i] = -room[i];
+}
+
 /* Scores start .. start + n - 1 where they are, or copied to `room`. */
 static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                           int64_t n, T *room) {
@@ -96,6 +110,12 @@ static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int
     if (row->plain && row->dtype == KGT_F16) {
         worker->kernel->widen_f16((const uint16_t *)(const void *)place, (size_t)n,
                                   (float *)(void *)room);
+        return room;
+    }
+    const int64_t size = sizeof(T);
+    if (row->dtype == OWN_DTYPE && row->gather == NULL && row->stride % size == 0 &&
+        (uintptr_t)row->data % (uintptr_t)size == 0) {
+        FN(copy_steps)((const T *)(const void *)place, row->stride / size, n, row->negate, room);
         return room;
     }
     for (int64_t i = 0; i < n; i++) room[i] = FN(value)(worker, row, start + i);
@@ -346,8 +366,10 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     }
     seat.sparse = true;
     seat.by_levels = targets.n > KGT_FEW_TARGETS;
-    if (seat.by_levels) FN(levels_build)(&seat, targets.n);
-    worker->levels = seat.levels; /* they are wanted again to settle */
+    if (seat.by_levels) {
+        FN(levels_build)(&seat, targets.n);
+        worker->levels = seat.levels; /* they are wanted again to settle */
+    }
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
     const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);

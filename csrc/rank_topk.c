@@ -51,6 +51,7 @@ static void radix_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
 void kgt_top_sort_f32(kgt_top_f32 *top, const kgt_kernel *kernel) {
     const int64_t used = top->used;
     if (used > top->depth) top->used = top->depth;
+    if (in_order_f32(top->keys, used)) return;
     if (used >= RADIX_FROM) {
         radix_sort(top->keys, top->spare, used);
         return;
@@ -61,6 +62,10 @@ void kgt_top_sort_f32(kgt_top_f32 *top, const kgt_kernel *kernel) {
 
 void kgt_top_sort_f64(kgt_top_f64 *top, const kgt_kernel *kernel) {
     (void)kernel; /* it sorts keys of one word */
+    if (in_order_f64(top->keys, top->used)) {
+        if (top->used > top->depth) top->used = top->depth;
+        return;
+    }
     if (top->used > FEW) kgt_top_prune_f64(top);
     sort_f64(top->keys, top->used);
     if (top->used > top->depth) top->used = top->depth;

@@ -46,6 +46,21 @@ static void FN(sort)(KEY *keys, int64_t n) {
     FN(insertion_sort)(keys, n);
 }
 
+/* Keys of scores that tie come in the order of names, or from its end: true if the keys descend
+ * already, or ascended and have been turned round. Others are told from these by a few keys. */
+static bool FN(in_order)(KEY *keys, int64_t n) {
+    int64_t falling = 1, rising = 1;
+    while (falling < n && keys[falling] < keys[falling - 1]) falling++;
+    while (rising < n && keys[rising] > keys[rising - 1]) rising++;
+    if (falling < n && rising < n) return false;
+    for (int64_t i = 0; falling < n && i < n / 2; i++) {
+        const KEY key = keys[i];
+        keys[i] = keys[n - 1 - i];
+        keys[n - 1 - i] = key;
+    }
+    return true;
+}
+
 /* Brings the k largest of n keys to the front, in any order. */
 static void FN(select_largest)(KEY *keys, int64_t n, int64_t k) {
     while (n > 24) {
@@ -78,5 +93,6 @@ void FN(kgt_top_prune)(FN(kgt_top) * top) {
         kept += key >= worst;
     }
     top->used = kept;
+    top->floor = worst;
     top->bound = FN(kgt_key_score)(worst);
 }

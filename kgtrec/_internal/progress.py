@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
+
+from kgtrec._internal.notebook import in_notebook
 
 __all__ = ["progress_bar"]
 
 
 def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
-    """A tqdm bar: shown after a second, and only on a terminal unless ``show`` says otherwise.
+    """A tqdm bar: shown after a second, and only on a terminal or in a notebook, unless ``show``
+    says otherwise.
 
     Parameters
     ----------
@@ -17,9 +21,13 @@ def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
     unit : str
         What is counted.
     show : bool, optional
-        True: always, False: never, None: on a terminal.
+        True: always, False: never, None: on a terminal, and in a notebook.
     """
-    from tqdm import tqdm
+    notebook = in_notebook()
+    if notebook and find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm import tqdm
 
-    disable = None if show is None else not show
+    disable = (None if not notebook else False) if show is None else not show
     return tqdm(total=total, unit=f" {unit}", disable=disable, delay=1.0, leave=False)

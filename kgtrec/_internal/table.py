@@ -6,24 +6,36 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.notebook import rows_as_html
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "Interval", "Table", "dump_json", "printed_cell", "stacked"]
+__all__ = [
+    "Cell", "Interval", "Table", "dump_json", "finite", "latex_text", "printed_cell", "stacked",
+]  # fmt: skip
 
 Cell = str | int | float
 
 WIDTH = 80
 NARROWEST = 12
 GAP = 2
+MOST = 100
+"""Rows that notebooks show."""
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+# What the fonts that LaTeX begins with have at the places of these, and pairs that become one sign.
+_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
+_LATEX |= {"[": "{[}", "*": "{*}"}  # behind the \\\\ of a line before, they would belong to it
+_LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
+_CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
+_LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
 class Interval(float):
@@ -144,10 +156,15 @@ class Table:
     def to_latex(self) -> str:
         r"""A ``tabular`` that needs no package."""
         lines = [list(self.titles), *self.printed()]
-        body = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in lines]
+        body = [" & ".join(latex_text(cell) for cell in line) + r" \\" for line in lines]
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the first rows, as they are printed."""
+        rows = self.printed()
+        return rows_as_html(self.titles, rows[:MOST], self.names, max(0, len(rows) - MOST))
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value; a level for each column that names a row."""
@@ -177,16 +194,17 @@ class Table:
 
 def dump_json(value: object) -> str:
     """Strict JSON in ASCII (labels may hold any bytes); NaN and infinities become null."""
-    return json.dumps(_finite(value), indent=2, allow_nan=False)
+    return json.dumps(finite(value), indent=2, allow_nan=False)
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """Plain types with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if isinstance(value, Interval):
-        return {"low": _finite(value.low), "high": _finite(value.high)}
+        return {"low": finite(value.low), "high": finite(value.high)}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -216,8 +234,10 @@ def _shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+def latex_text(text: str) -> str:
+    """Text as LaTeX prints it: nothing of it is markup, and no signs melt into others."""
+    parts = _LIGATURES.split(_CONTROL.sub(" ", text))
+    return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
 def stacked(tables: Mapping[str, Table]) -> Table:

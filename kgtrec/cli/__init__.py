@@ -5,8 +5,11 @@ Commands are imported when they are called, so that one does not pay for the lib
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
 from typing import NamedTuple
 
@@ -55,7 +58,9 @@ COMMANDS = {
     "align": _Entry(
         "Entity alignment: embeddings or similarities to ranks and metrics.", "adjusted-metrics"
     ),
-    "report": _Entry("The published table of saved ranks.", "reading-the-report"),
+    "report": _Entry(
+        "The published table of saved ranks.", "reading-the-report", "report.command"
+    ),
     "plot": _Entry("Figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
@@ -120,8 +125,12 @@ def _name_guide(command: click.Command, guide: str) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="kgtrec")
+@click.option(
+    "--quiet", is_flag=True,
+    help="Before the command: nothing on standard error but errors; no notes, warnings, progress.",
+)  # fmt: skip
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, quiet: bool) -> None:
     """Evaluate knowledge-graph completion: filtered ranks with their ties, micro and macro metrics,
     TREC runs and qrels.
 
@@ -129,13 +138,24 @@ def cli(ctx: click.Context) -> None:
     Start with:  kgtrec demo
     Then:        kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
     Find out:    kgtrec guide
+    Completion:  eval "$(_KGTREC_COMPLETE=bash_source kgtrec)", in ~/.bashrc (zsh_source,
+                 fish_source in other shells)
 
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
     output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.
     """
+    if quiet:
+        ctx.with_resource(_silenced())
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(1)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Standard error leads nowhere until the command ends; errors are said after that."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        yield
 
 
 def main() -> None:

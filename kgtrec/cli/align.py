@@ -8,6 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 @shared.form("table", "csv", "json")
 @shared.THREADS
 @shared.QUIET
+@style_option
 def command(**given: Any) -> None:
     """Rank test alignments in both directions, among the entities of the test alignments.
 

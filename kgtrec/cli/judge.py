@@ -14,6 +14,7 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.study.judging import Sheet
+    from kgtrec.study.judging.context import Context
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
@@ -166,7 +167,31 @@ def sheets(
     "-o", "--output", metavar="FILE",
     help="The sheet with its labels. Default: NAME.judged.tsv beside it.",
 )  # fmt: skip
-def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) -> None:
+@click.option(
+    "--link", metavar="URL",
+    help="A page about an entity, such as https://www.wikidata.org/wiki/{label}: a link at each.",
+)  # fmt: skip
+@click.option(
+    "--graph", metavar="DIR", help="Show a few facts of its train split about both entities."
+)
+@click.option(
+    "--facts", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
+    help="With --graph: how many an entity.",
+)  # fmt: skip
+@click.option(
+    "--names", "name_file", metavar="FILE",
+    help="With --graph: names of entities in facts, lines id<TAB>name.",
+)  # fmt: skip
+def serve(
+    sheet: str,
+    port: int | None,
+    no_browser: bool,
+    output: str | None,
+    link: str | None,
+    graph: str | None,
+    facts: int,
+    name_file: str | None,
+) -> None:
     """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
 
     The page is for this machine, and for you: its address ends in a token that no other user has.
@@ -178,12 +203,15 @@ def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) ->
     \b
     kgtrec judge serve sheets/anna.tsv
     kgtrec judge serve sheets/anna.tsv --port 9000 --no-browser
+    kgtrec judge serve sheets/anna.tsv --link 'https://www.wikidata.org/wiki/{label}'
+    kgtrec judge serve sheets/anna.tsv --graph FB15k-237 --names mid2name.txt
     """
     from kgtrec.study.judging.journal import Journal, judged_path
     from kgtrec.study.judging.server import JudgeServer
 
+    context = _context(link, graph, facts, name_file)
     with Journal(sheet) as journal:
-        server = JudgeServer(journal, output or str(judged_path(sheet)), port)
+        server = JudgeServer(journal, output or str(judged_path(sheet)), port, context)
         note(f"{_progress(journal)}; the page is at {server.url}")
         note(f"answers are kept in {journal.path}; Ctrl-C ends")
         try:
@@ -192,6 +220,22 @@ def serve(sheet: str, port: int | None, no_browser: bool, output: str | None) ->
         finally:
             written = journal.counts()[""] < len(journal)
             note(_progress(journal) + f"; the labels are in {server.output}" * written)
+
+
+def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.judging.context import Context, EntityFacts, check_link
+    from kgtrec.study.judging.templates import Names, read_names
+
+    source = click.get_current_context().get_parameter_source("facts")
+    if graph is None and (name_file or source is click.core.ParameterSource.COMMANDLINE):
+        raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
+    if link is not None:
+        check_link(link)
+    if graph is None:
+        return Context(link)
+    names = read_names(name_file) if name_file else Names()
+    return Context(link, EntityFacts(read_graph(graph), names, facts))
 
 
 def _progress(journal: Any) -> str:
@@ -335,6 +379,34 @@ def merge(
     if found.conflicts and not conflicts:
         left = f"{len(found.conflicts):,} conflicts are left out"
         warn(f"{left}; --conflicts FILE makes a sheet of them")
+
+
+@command.command(short_help="A balanced sample of merged labels, to be judged once more.")
+@click.argument("sheet")
+@click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
+              help="Triples: half of them true, half false.")  # fmt: skip
+@shared.output("The sheet, without labels.")
+@shared.seed("Of the draw.")
+def audit(sheet: str, size: int, output: str, seed: int) -> None:
+    """Draw as many true as false triples of SHEET, blank and in random order, for an expert; how
+    far the expert agrees with the labels is then said by `kgtrec judge agreement`.
+
+    \b
+    kgtrec judge audit judged.tsv -n 100 -o expert.tsv
+    kgtrec judge serve expert.tsv
+    kgtrec judge agreement judged.tsv expert.judged.tsv
+    """
+    from kgtrec._internal.atomic_file import check_writable
+    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.study.judging.audit import audit_sample
+    from kgtrec.study.judging.journal import journal_path, judged_sheet
+    from kgtrec.study.judging.sheets import write_new_sheet
+
+    check_writable(output)
+    keep_inputs([sheet, str(journal_path(sheet))], {"--output": output})
+    drawn = audit_sample(judged_sheet(sheet).items, size, seed)
+    write_new_sheet(output, drawn)
+    note(f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}")
 
 
 def _blank(choice: str) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo
+from kgtrec.cli._output import echo, note
+from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
@@ -64,7 +65,13 @@ SPARSITIES = (0.2, 0.5, 0.8)
 @shared.form(
     "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
 )
+@click.option(
+    "--figure", type=click.Choice(["expected", "approximation"]),
+    help="Instead, with --plot: a metric's expectation against the strength of a model at several "
+    "sparsities (Yang et al., Figure 1), or beside its logarithmic approximation (Figure 2).",
+)  # fmt: skip
 @shared.PLOT
+@style_option
 def command(
     files: tuple[str, ...],
     sparsities: tuple[float, ...],
@@ -79,6 +86,7 @@ def command(
     study: str | None,
     seed: int,
     form: str,
+    figure: str | None,
     plot: str | None,
 ) -> None:
     """Are my two models' metrics different enough to trust, where answers are missing?
@@ -93,6 +101,8 @@ def command(
     kgtrec openworld a.parquet b.parquet --density 0.7 --format json
     kgtrec openworld --values 0.190 0.193 --questions 500 --answers 28 --sparsity 0.35
     kgtrec openworld --study small --plot curves.pdf
+    kgtrec openworld --figure expected -m hits@10 --plot expected.pdf
+    kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
     """
     if study is not None:
         keep_blas_single()
@@ -100,6 +110,14 @@ def command(
         from kgtrec.plots.style import check_plot
 
         check_plot(plot)
+    if figure is not None:
+        _refuse(files or values or study, "--figure", "is of formulas: leave files, --values and "
+                "--study out")  # fmt: skip
+        _refuse(plot is None, "--figure", "needs --plot FILE")
+        betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
+        _save(_formula(figure, betas, answers, entities, metric), str(plot))
+        note(f"wrote {plot}")
+        return
     if study is not None:
         _refuse(
             files or values, "--study", "compares models of its own: leave files and values out"
@@ -217,6 +235,22 @@ def _show(found: Comparison, form: str, plot: str | None) -> None:
         "text": lambda: str(found),
     }
     echo(texts[form]())
+
+
+def _formula(
+    kind: str, betas: tuple[float, ...], answers: float | None, entities: int | None, metric: str
+) -> Figure:
+    """A figure of formulas: what is not given is as in the paper."""
+    from kgtrec.plots.openworld import approximation_quality, expected_metric
+    from kgtrec.study.openworld.model import ENTITIES
+    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
+
+    n_answers = N_ANSWERS if answers is None else int(answers)
+    _refuse(answers is not None and answers != n_answers, "--figure", "takes whole --answers")
+    if kind == "expected":
+        return expected_metric(metric, betas or (0.0, *BETAS), n_answers, entities or ENTITIES)
+    _refuse(metric != "mrr", "--figure approximation", "is of MRR; leave --metric out")
+    return approximation_quality(betas or BETAS, n_answers)
 
 
 def _save(figure: Figure, path: str) -> None:

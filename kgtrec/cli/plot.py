@@ -8,6 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import note
+from kgtrec.cli._plot_style import style_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "without folder and ending.",
 )  # fmt: skip
 @shared.SIDE
+@style_option
 def command(
     kind: str,
     files: tuple[str, ...],
@@ -89,14 +91,10 @@ def command(
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    if names and len(names) != len(files):
-        raise UsageError(
-            f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
-        )
-    from kgtrec.ranking.parquet import system_name
+    from kgtrec.cli._names import system_names
 
-    stems = tuple(map(system_name, files))
-    legend = names or (stems if len(set(stems)) == len(stems) else files)
+    stems = system_names(files, names)
+    legend = stems if names or len(set(stems)) == len(stems) else files
     twice = sorted({name for name in legend if legend.count(name) > 1})
     if twice:
         raise UsageError(f"{twice[0]!r} stands twice; every file needs its own --name")

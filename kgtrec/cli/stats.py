@@ -8,6 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo
+from kgtrec.cli._plot_style import style_option
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     "--plot", metavar="FILE",
     help="Draw how many triples involve the most frequent entities and relations: .pdf, .png, ...",
 )  # fmt: skip
+@style_option
 def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     """Describe the graph in DIR: its splits, how popular its entities and relations are, the
     categories of its relations (1-1, 1-N, N-1, N-N), how the relation distributions of its splits

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import (
@@ -215,8 +216,15 @@ class GraphData:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}={len(rows)}" for name, rows in self.splits.items())
-        return f"Graph({sizes}, n_entities={self.n_entities}, n_relations={self.n_relations})"
+        sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in self.splits.items())
+        name = f" {self.name}" if self.name else ""
+        return (
+            f"Graph{name}\n  {self.n_entities:,} entities, {self.n_relations:,} relations\n"
+            f"  triples: {sizes}"
+        )
+
+    def _repr_html_(self) -> str:
+        return lines_as_html(repr(self))
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:

@@ -16,6 +16,7 @@ __all__ = ["ORDER", "path", "text", "title"]
 ORDER = (
     "first-evaluation",
     "reading-the-report",
+    "report",
     "numbers",
     "ties",
     "filters-and-protocols",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.plots.style import figure, legend_above, series_style, short, styled
+from kgtrec.plots.style import figure, label_ends, legend_above, series_style, short, styled
 from kgtrec.study.openworld.formulas import approximation
 from kgtrec.study.openworld.metrics import title_of
 from kgtrec.study.openworld.model import ENTITIES
@@ -64,15 +64,20 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
     strengths = np.linspace(0.02, 1.0, 99)
     with styled():
         made, axes = figure()
+        ends = []
         for number, beta in enumerate(betas):
             colour = series_style(number)["color"]
             exact = expectation(strengths, beta, n_answers)
-            axes.plot(strengths, exact, color=colour, label=f"β = {beta:g}")
+            axes.plot(strengths, exact, color=colour)
+            ends.append((f"β = {beta:g}", float(exact[-1]), colour))
             close = approximation(strengths, beta, n_answers)
             axes.plot(strengths, np.where(close > 0, close, np.nan), color=colour, linestyle="--")
+        axes.plot([], [], color="#000000", label="exact")
         axes.plot([], [], color="#000000", linestyle="--", label="approximation")
         _strength_axis(axes, "expected MRR")
         axes.set_ylim(bottom=0)
+        axes.set_xlim(right=1)
+        label_ends(axes, ends)
         legend_above(made)
         return made
 

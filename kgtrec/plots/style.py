@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import UsageError
@@ -15,8 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "COLUMN", "DASHES", "MARKERS", "check_plot", "figure", "label_panels",
-           "legend_above", "marker_places", "save", "series_style", "short", "styled"]  # fmt: skip
+__all__ = [
+    "COLOURS", "COLUMN", "DASHES", "MARKERS", "Style", "check_plot", "figure", "label_ends",
+    "label_panels",
+    "legend_above", "marker_places", "save", "series_style", "short", "styled", "using",
+]  # fmt: skip
 
 # Okabe and Ito's palette without its yellow, which is too pale on white: told apart with any of the
 # common colour vision deficiencies, and in a grey print by the dashes and markers that go with it.
@@ -29,12 +36,6 @@ COLUMN = 3.4
 
 FORMATS = ("pdf", "svg", "png", "eps", "ps")
 _SETTINGS = {
-    "font.size": 8.0,
-    "axes.titlesize": 8.0,
-    "axes.labelsize": 8.0,
-    "legend.fontsize": 7.0,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
@@ -60,8 +61,104 @@ _SETTINGS = {
 def styled() -> Iterator[None]:
     """Everything that is drawn inside has kgtrec's look; the user's own settings come back."""
     matplotlib = _matplotlib()
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(_SETTINGS | (_chosen.get() or Style()).settings()):
         yield
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a paper asks of its figures.
+
+    Attributes
+    ----------
+    size : float
+        Of the text in points, 4 to 20; ticks and legends are a point smaller.
+    width : float
+        Of a column in inches, 1 to 12.
+    family : str or None
+        "serif", "sans-serif", "monospace" or the name of a font that is installed.
+
+    Raises
+    ------
+    UsageError
+        A size or a width out of range.
+    """
+
+    size: float = 8.0
+    width: float = COLUMN
+    family: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.size <= 20:
+            raise UsageError(f"a text size of {self.size:g}; it must be 4 to 20 points")
+        if not 1 <= self.width <= 12:
+            raise UsageError(f"a column of {self.width:g}; it must be 1 to 12 inches")
+
+    @classmethod
+    def parse(cls, text: str) -> Style:
+        """Read ``size=9,width=3.25,family=serif``; what is left out stays as it is by default.
+
+        Raises
+        ------
+        UsageError
+            Other keys, values that are not numbers, or a font that is not installed.
+        """
+        chosen: dict[str, Any] = {}
+        for part in text.split(","):
+            key, equals, value = (word.strip() for word in part.partition("="))
+            if key not in ("size", "width", "family") or not equals or not value:
+                raise UsageError(
+                    f"--style {text!r}: {part!r} is not a setting; write "
+                    "size=POINTS,width=INCHES,family=FONT, or some of them"
+                )
+            chosen[key] = value if key == "family" else _number(text, key, value)
+        style = cls(**chosen)
+        style.check_font()
+        return style
+
+    def check_font(self) -> None:
+        """UsageError if the font is not installed."""
+        if self.family in (None, "serif", "sans-serif", "monospace"):
+            return
+        _matplotlib()
+        from matplotlib import font_manager
+
+        try:
+            font_manager.findfont(self.family, fallback_to_default=False)
+        except ValueError:
+            raise UsageError(
+                f"--style: no font {self.family!r} is installed; name one that is, or serif, "
+                "sans-serif, monospace"
+            ) from None
+
+    def settings(self) -> dict[str, Any]:
+        """matplotlib's settings that follow."""
+        found: dict[str, Any] = {
+            "font.size": self.size, "axes.titlesize": self.size, "axes.labelsize": self.size,
+            "legend.fontsize": self.size - 1, "xtick.labelsize": self.size - 1,
+            "ytick.labelsize": self.size - 1,
+        }  # fmt: skip
+        return found | ({} if self.family is None else {"font.family": [self.family]})
+
+
+_chosen: ContextVar[Style | None] = ContextVar("style", default=None)
+
+
+@contextmanager
+def using(style: Style) -> Iterator[None]:
+    """Figures that are made and saved inside have this style."""
+    token = _chosen.set(style)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def _number(text: str, key: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"--style {text!r}: {key} {value!r} is not a number") from None
 
 
 def figure(
@@ -94,7 +191,10 @@ def figure(
     _matplotlib()
     from matplotlib.figure import Figure
 
-    wide = width or COLUMN * min(columns, 2)
+    style = _chosen.get() or Style()
+    # What is drawn to another width keeps its proportion to the column, and larger text has room.
+    wide = (width or COLUMN * min(columns, 2)) * style.width / COLUMN
+    height *= max(1.0, style.size / Style.size)
     made = Figure(figsize=(wide, height * rows), layout="constrained")
     return made, made.subplots(rows, columns, **axes)
 
@@ -145,6 +245,32 @@ def legend_above(made: Figure, handles: Sequence[Any] = (), **options: Any) -> N
         if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * made.bbox.width:
             return
         legend.remove()
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
+    """Name lines at their right ends, where they are few: nobody has to look colours up.
+
+    Parameters
+    ----------
+    axes : Axes
+        Whose limits are final.
+    ends : sequence of (text, y, colour)
+        Last values of the lines. Names of lines that end close together are moved apart.
+    """
+    size = (_chosen.get() or Style()).size - 1
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    low, high = axes.get_ylim()
+    # The panel is about two thirds of the figure's height; names keep a line's distance.
+    gap = (high - low) * 1.2 * size / (72 * figure.get_figheight() * 0.65)
+    placed = -np.inf
+    for text, y, colour in sorted(ends, key=lambda end: end[1]):
+        placed = max(y, placed + gap)
+        axes.annotate(
+            text, (1.0, placed), xycoords=("axes fraction", "data"), xytext=(3, 0),
+            textcoords="offset points", va="center", fontsize=size, color=colour,
+            annotation_clip=False,
+        )  # fmt: skip
 
 
 def short(name: str, most: int = 28) -> str:

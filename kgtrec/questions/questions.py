@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, contains, inverse, to_keys
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError
 from kgtrec.graph.triples import as_triples, checked_ids, hash_array
 
@@ -56,11 +57,18 @@ class QuestionData:
         return len(self.side)
 
     def __repr__(self) -> str:
-        filtered = "+".join(self.filter_splits) or "raw"
+        filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
+        name = f" of {self.graph.name}" if self.graph.name else ""
+        sides = "both sides" if self.sides == "both" else f"{self.sides} side"
+        among = "restricted" if self.candidate_lists is not None else f"{self.n_entities:,}"
         return (
-            f"Questions({self.split!r}, sides={self.sides!r}, filter={filtered}: "
-            f"{len(self)} questions, {self.n_instances} instances, {self.n_entities} entities)"
+            f"Questions{name}, split {self.split}\n"
+            f"  {len(self):,} questions, {self.n_instances:,} instances, {sides}\n"
+            f"  {filtered}; {among} candidates"
         )
+
+    def _repr_html_(self) -> str:
+        return lines_as_html(repr(self))
 
     @property
     def n_entities(self) -> int:

@@ -168,19 +168,17 @@ class NativeRanking:
         self, block: Array, start: int, out: Float64, *, negate: bool, first_entity: int
     ) -> None:
         """Scores of the answers that a block of rows holds."""
+        column_of = self.lists.column_of
+        rows = block if column_of is None else block.take(column_of, axis=1)
         _core.target_scores(
-            self._task, block, self.dtype, start, out, negate=negate, first_entity=first_entity
+            self._task, rows, self.dtype, start, out, negate=negate, first_entity=first_entity
         )
 
     def own_scores(self, block: Array, start: int, *, negate: bool) -> Float64:
         """Scores of the answers of the rows of a block that holds every entity."""
         offsets = self.plan.target_offsets
-        column_of = self.lists.column_of
         out = np.empty(len(self.plan.targets))
-        self.target_scores(
-            block if column_of is None else block.take(column_of, axis=1),
-            start, out, negate=negate, first_entity=0,
-        )  # fmt: skip
+        self.target_scores(block, start, out, negate=negate, first_entity=0)
         return out[offsets[start] : offsets[start + len(block)]]
 
     def rank_factors(

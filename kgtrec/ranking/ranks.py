@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
 
@@ -131,8 +132,19 @@ class Ranks:
         return len(self.triple)
 
     def __repr__(self) -> str:
+        facts = self.manifest.get("questions") or {}
+        of = [f" of {facts['graph_name']}"] if facts.get("graph_name") else [""]
+        of += [f"split {facts['split']}"] if facts.get("split") else []
         among = " among sampled candidates" if self.sampled else ""
-        return f"Ranks({len(self)} instances of {len(np.unique(self.question))} questions{among})"
+        ties = int(np.count_nonzero(self.equal))
+        return (
+            f"Ranks{', '.join(of)}\n"
+            f"  {len(self):,} instances of {len(np.unique(self.question)):,} questions{among}\n"
+            f"  ties: {ties:,} instances"
+        )
+
+    def _repr_html_(self) -> str:
+        return lines_as_html(repr(self))
 
     @property
     def _names(self) -> tuple[str, ...]:

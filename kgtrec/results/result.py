@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec._internal.table import Table, dump_json
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
@@ -125,8 +126,20 @@ class Result(Mapping[str, float]):
         return len(self._listed())
 
     def __repr__(self) -> str:
-        questions, instances = self._calculator.count(self.sides[-1])
-        return f"<Result: {questions:,} questions, {instances:,} instances>"
+        side = self.sides[-1]
+        questions, instances = self._calculator.count(side)
+        shown = [Measure.parse(f"{side}.{name}") for name in ("mrr", "hits@1", "hits@10", "mr")]
+        values = [f"{m.title} {self[m]:.{m.digits}f}" for m in shown]
+        facts = self.ranks.manifest.get("questions") or {}
+        name = f" of {facts['graph_name']}" if facts.get("graph_name") else ""
+        return (
+            f"Result{name}\n  {questions:,} questions, {instances:,} instances\n"
+            f"  {self.label}{side}, micro: {', '.join(values)}"
+        )
+
+    def _repr_html_(self) -> str:
+        first, second, _ = repr(self).splitlines()
+        return lines_as_html(f"{first}\n{second}") + self.wide_table()._repr_html_()
 
     def __str__(self) -> str:
         from kgtrec.results.report import summary
@@ -224,10 +237,13 @@ class Result(Mapping[str, float]):
 
         Parameters
         ----------
-        by : {"relation", "category", "side", "quartile", "label"}, or several
+        by : str, or several
+            "relation", "category", "side", "quartile", "given-quartile", "relation-quartile",
+            "label".
             What makes the parts: "category,side" gives a row for every category on every side.
             Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
-            triples of the graph the answer stands in, among all entities (Q1: the rarest).
+            triples of the graph the answer (the given entity, the relation) stands in, among all
+            entities or relations (Q1: the rarest).
         measures : sequence of keys or Measure, optional
             Columns; by default the metrics that papers print. By side, the keys' own sides give
             way to the row's.

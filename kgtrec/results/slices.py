@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
-from kgtrec.graph.statistics.popularity import entity_popularity
+from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
@@ -31,12 +31,14 @@ DIMENSIONS = {
     "category": "1-1, 1-N, N-1 or N-N by the graph's train split",
     "side": "which entity of the triple is asked for",
     "quartile": "of the answer's popularity among all entities, Q1 the rarest",
+    "given-quartile": "of the given entity's popularity among all entities, Q1 the rarest",
+    "relation-quartile": "of the relation's popularity among all relations, Q1 the rarest",
     "label": "a label per triple, from a file",
 }
 """What instances can be sliced by, and what it means."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-WHOLE = {"relation", "category", "side"}
+WHOLE = {"relation", "category", "side", "given-quartile", "relation-quartile"}
 """Dimensions that never part the answers of a question."""
 
 
@@ -63,7 +65,8 @@ def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
         if name not in DIMENSIONS:
             raise UsageError(
                 f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
-                "'quartile' or 'label', or by several: 'category,side'"
+                "'quartile', 'given-quartile', 'relation-quartile' or 'label', or by several: "
+                "'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -83,7 +86,7 @@ def sliced(
     asked = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
     for measure in asked:
         calculator.value(measure)  # refuses what cannot be had, with the reason
-    parts = [_GROUPED[name](calculator, graph, labels) for name in dimensions if name != "side"]
+    parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
     if not WHOLE.issuperset(dimensions):
         _check_whole_questions(calculator, asked, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
@@ -98,13 +101,20 @@ def sliced(
     return _table(dimensions, parts, asked, rows)
 
 
+def _grouping(dimensions: Sequence[str]) -> list[str]:
+    """The dimensions that part instances whatever their side."""
+    return [name for name in dimensions if name != "side"]
+
+
 def _table(
     dimensions: Sequence[str], parts: Sequence[_Groups], asked: Sequence[Measure], rows: Any
 ) -> Table:
     keys = [measure.key for measure in asked]
     if "side" in dimensions:
         keys = [key.partition(".")[2] for key in keys]
-    notes = ("from", "to") if any(part.notes for part in parts) else ()
+    noted = [name for name, part in zip(_grouping(dimensions), parts, strict=True) if part.notes]
+    several = len(noted) > 1
+    notes = tuple(f"{name} {end}" if several else end for name in noted for end in ("from", "to"))
     counts = (*notes, "questions", "instances")
     names = len(dimensions)
     titles = [measure.title for measure in asked]
@@ -223,11 +233,29 @@ def _by_quartile(
 ) -> _Groups:
     """Equal numbers of entities: the quarter of all entities to which the answer belongs."""
     graph = _needed(calculator, graph, "quartile")
-    counts = entity_popularity(graph)
+    return _quarters(entity_popularity(graph), calculator.ranks.answer)
+
+
+def _by_given_quartile(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    graph = _needed(calculator, graph, "given-quartile")
+    return _quarters(entity_popularity(graph), calculator.ranks.given)
+
+
+def _by_relation_quartile(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    graph = _needed(calculator, graph, "relation-quartile")
+    return _quarters(relation_popularity(graph), calculator.ranks.relation)
+
+
+def _quarters(counts: Ints, members: Ints) -> _Groups:
+    """The quarter of everything that is counted to which each instance's member belongs."""
     quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
     held = [counts[quartile == number] for number in range(len(QUARTILES))]
     notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
-    return _Groups(quartile[calculator.ranks.answer].astype(np.int64), QUARTILES, notes)
+    return _Groups(quartile[members].astype(np.int64), QUARTILES, notes)
 
 
 def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
@@ -263,5 +291,7 @@ _GROUPED: dict[str, Grouper] = {
     "relation": _by_relation,
     "category": _by_category,
     "quartile": _by_quartile,
+    "given-quartile": _by_given_quartile,
+    "relation-quartile": _by_relation_quartile,
     "label": _by_label,
 }

@@ -1,10 +1,10 @@
 """Studies: experiments on graphs, ranks and judgements that papers report.
 
-In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Five folders:
+In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Six folders:
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
-`openworld/` (missing answers), `alignment/`; and `stratified`, `relation_shift`, `relation_spread`
-and `sampled_candidates`. What is used most is here, loaded on first use: ``from kgtrec import
-study``, then ``study.beta_curve(ranks)``.
+`openworld/` (missing answers), `alignment/`, `reporting/` (what is published); and `stratified`,
+`relation_shift`, `relation_spread` and `sampled_candidates`. What is used most is here, loaded on
+first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rank_correlation import tau_b as tau_b
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
+    from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
+    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
     from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
     from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from kgtrec.study.relation_shift import reweighted as reweighted
     from kgtrec.study.relation_shift import reweighted_table as reweighted_table
     from kgtrec.study.relation_spread import spreads as spreads
+    from kgtrec.study.reporting.model_table import table_of_models as table_of_models
     from kgtrec.study.sampled_candidates import full_bounds as full_bounds
     from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
     from kgtrec.study.stratified import beta_curve as beta_curve
@@ -128,6 +131,8 @@ _HOMES = {
     "samples_of_ranks": "kgtrec.study.comparison.samples",
     "samples_of_runs": "kgtrec.study.comparison.run_samples",
     "pairwise": "kgtrec.study.comparison.significance",
+    "compare_replicates": "kgtrec.study.comparison.replicates",
+    "multiplicity": "kgtrec.study.comparison.replicates",
     "over_questions": "kgtrec.study.comparison.rank_correlation",
     "over_systems": "kgtrec.study.comparison.rank_correlation",
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",
@@ -143,6 +148,8 @@ _HOMES = {
     "reproduction_of": "kgtrec.study.comparison.reproduction",
     "tau_union": "kgtrec.study.comparison.reproduction",
     "leave_one_out": "kgtrec.study.pooling.reusability",
+    # what is published
+    "table_of_models": "kgtrec.study.reporting.model_table",
 }
 
 __all__ = [*_HOMES]

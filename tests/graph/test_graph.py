@@ -393,7 +393,7 @@ def test_read_and_arrays_agree(tmp_path: Path) -> None:
 
 def test_views_for_people() -> None:
     graph = Graph.from_arrays([(0, 0, 1), (0, 0, 1)], test=[(1, 0, 0)])
-    assert repr(graph) == "Graph(train=1, test=1, n_entities=2, n_relations=1)"
+    assert repr(graph) == "Graph\n  2 entities, 1 relations\n  triples: train 1, test 1"
     lines = graph.summary().splitlines()
     assert lines[0] == "2 entities, 1 relations"
     assert lines[1].split() == ["train", "1", "triples", "(1", "duplicates", "dropped)"]
@@ -413,7 +413,8 @@ def test_arrays_need_numpy_only() -> None:
 def test_real_graphs(shared_data: Path) -> None:
     graph = read_graph(shared_data / "fb15k-237")
     assert repr(graph) == (
-        "Graph(train=272115, valid=17535, test=20466, n_entities=14541, n_relations=237)"
+        "Graph fb15k-237\n  14,541 entities, 237 relations\n"
+        "  triples: train 272,115, valid 17,535, test 20,466"
     )
     assert graph.duplicates == {"train": 0, "valid": 0, "test": 0}
     assert graph.entities.trec_order is None
@@ -501,7 +502,8 @@ def test_openke_ids_without_labels_fit_32_bits(tmp_path: Path) -> None:
 def test_real_graphs_in_openkes_format(shared_data: Path) -> None:
     graph = read_graph(shared_data / "wn18")
     assert repr(graph) == (
-        "Graph(train=141442, valid=5000, test=5000, n_entities=40943, n_relations=18)"
+        "Graph wn18\n  40,943 entities, 18 relations\n"
+        "  triples: train 141,442, valid 5,000, test 5,000"
     )
     graph = read_graph(shared_data / "openke-fb15k237")
     same = read_graph(shared_data / "fb15k-237")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import kgtrec
 from kgtrec.cli.rank.command import command as rank_command
-from kgtrec.cli.report import command as report_command
+from kgtrec.cli.report.command import command as report_command
 from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
 from kgtrec.questions.filters import PROTOCOLS
 

@@ -15,7 +15,7 @@ from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.cli.rank.command import command as rank_command
-from kgtrec.cli.report import command as report_command
+from kgtrec.cli.report.command import command as report_command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import (
     read_candidates,
@@ -446,7 +446,9 @@ def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
     assert result[key] == result[f"sampled.{key}"] == dict(result)[f"sampled.{key}"]
     assert f"full.low.{key}" in found
     for form in ("latex", "markdown"):
-        assert "sampled side" in run(report_command, path, "--format", form).stdout
+        shown = run(report_command, path, "--format", form).stdout
+        assert "s (sampled) " in shown
+        assert "among SAMPLED candidates" in shown
     assert f"sampled.{key}," in run(report_command, path, "--format", "csv").stdout
     by_side = run(report_command, path, "--by", "side")
     assert by_side.stdout.startswith("sampled side")
@@ -470,7 +472,8 @@ def test_sampled_and_full_ranks_do_not_meet_in_silence(home: Path) -> None:
         assert "NOT COMPARABLE" in done.stderr
         assert "sampled candidates against all candidates" in done.stderr
     shown = run(report_command, home / "f.parquet", home / "s.parquet", "--format", "markdown")
-    assert f"| {home / 's.parquet'} (sampled) |" in shown.stdout
+    assert "| s (sampled) |" in shown.stdout
+    assert "| f |" in shown.stdout
     ranked(home, "g.parquet")
     assert run(report_command, home / "f.parquet", home / "g.parquet").stderr == ""
 

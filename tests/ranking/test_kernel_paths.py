@@ -413,6 +413,33 @@ def test_a_hundred_million_comparisons_agree():
     assert int(ranks.equal.sum()) > 100_000
 
 
+@pytest.mark.parametrize("order", ["of names", "turned", "shuffled"])
+def test_ties_in_every_order_of_names(order):
+    """The best of rows that tie, rise and fall, where ids are in the order of names and not."""
+    rng = np.random.default_rng(4)
+    n = 3_000
+    place = {"of names": np.arange(n), "turned": np.arange(n)[::-1], "shuffled": rng.permutation(n)}
+    graph = kgtrec.Graph.from_arrays(
+        test=[(r, 0, 1) for r in range(4)], train=[(0, 0, e) for e in range(900, 1_000)],
+        n_entities=n, entities=[f"{p:04d}" for p in place[order]],
+    )  # fmt: skip
+    questions = graph.questions(sides="tail")
+    steps = np.arange(n) // 7
+    scores = np.stack([np.zeros(n), steps, -steps, rng.integers(0, 3, n)])
+    for depth in (1, 20, 90, 700, n):
+        wanted = []
+        for row, removed in enumerate(questions.removed[q] for q in range(4)):
+            kept = np.setdiff1d(np.arange(n), removed)
+            ordered = sorted(kept, key=lambda e: (scores[row, e], place[order][e]), reverse=True)
+            wanted += ordered[:depth]
+        for path in PATHS:
+            _core.force_path(path)
+            for dtype in (np.float32, np.float64):
+                _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
+                assert run.documents.tolist() == wanted, (depth, path, dtype)
+    _core.force_path(None)
+
+
 def test_many_ties_with_the_last_of_the_best():
     """Rows in which far more candidates tie with the bound than a run keeps."""
     rng = np.random.default_rng(3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +71,17 @@ def test_a_label_that_is_null(tmp_path: Path, column: str) -> None:
     pq.write_table(table.set_column(place, column, texts), tmp_path / "x")
     with pytest.raises(kgtrec.errors.FileError, match=f"column '{column}' holds nulls"):
         Ranks.load(tmp_path / "x")
+
+
+def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
+    """These take longer to import than a report takes."""
+    ranked(TEXTS).save(tmp_path / "x")
+    code = (
+        "import sys\n"
+        "from kgtrec import Ranks\n"
+        "Ranks.load(sys.argv[1])\n"
+        "print([m for m in ('pandas', 'pyarrow.compute', 'pyarrow.dataset') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "x")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "[]"

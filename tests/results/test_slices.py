@@ -18,7 +18,7 @@ from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
 from kgtrec import Result, UsageError
-from kgtrec.cli.report import command
+from kgtrec.cli.report.command import command
 from kgtrec.errors import FileError, InputError
 from kgtrec.results.slices import parse_by
 
@@ -38,6 +38,8 @@ def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[st
     ranks, train = result.ranks, listed(graph, "train")
     popularity = [sum((e == h) + (e == t) for h, _, t in listed(graph)) for e in range(N_ENTITIES)]
     cuts = [percentile(popularity, percent) for percent in (25, 50, 75)]
+    often = [sum(q == r for _, q, _ in listed(graph)) for r in range(N_RELATIONS)]
+    rare = [percentile(often, percent) for percent in (25, 50, 75)]
     kinds = [
         category(sorted({(h, t) for h, q, t in train if q == r}), 1.5) for r in range(N_RELATIONS)
     ]
@@ -46,6 +48,12 @@ def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[st
         "category": [kinds[r] for r in ranks.relation.tolist()],
         "quartile": [
             f"Q{1 + sum(popularity[e] > cut for cut in cuts)}" for e in ranks.answer.tolist()
+        ],
+        "given-quartile": [
+            f"Q{1 + sum(popularity[e] > cut for cut in cuts)}" for e in ranks.given.tolist()
+        ],
+        "relation-quartile": [
+            f"Q{1 + sum(often[r] > cut for cut in rare)}" for r in ranks.relation.tolist()
         ],
         "label": [labels[row] for row in ranks.triple.tolist()],
     }
@@ -56,7 +64,9 @@ def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataOb
     sides = data.draw(st.sampled_from(["both", "both", "head"]))
     names = data.draw(
         st.lists(
-            st.sampled_from(["relation", "category", "quartile", "label"]),
+            st.sampled_from(
+                ["relation", "category", "quartile", "given-quartile", "relation-quartile", "label"]
+            ),
             min_size=1,
             max_size=3,
             unique=True,

@@ -139,8 +139,8 @@ WRONG_RUNS = {
     "query '#1' cannot begin a line": {"#1": {"a": 1.0}},
     "document 'a' under query 'q' is NaN; remove it": {"q": {"a": math.nan}},
     "the score of document 'a' under query 'q' is 'high'": {"q": {"a": "high"}},
-    "document 7 is not a text": {"q": {7: 1.0}},
-    "query 7 is not a text": {7: {"a": 1.0}},
+    "document 7.5 is not a text": {"q": {7.5: 1.0}},
+    "query 7.5 is not a text": {7.5: {"a": 1.0}},
     "query 'q' holds ['a']; it must hold a dict": {"q": ["a"]},
     "hold no document": {"q": {}},
 }
@@ -221,11 +221,11 @@ WRONG_FRAMES = {
         score=[1.0, math.nan]
     ),
     "column 'doc_id' lacks an id in row 0": scored(doc_id=[None, "b"]),
-    "column 'doc_id' holds 1, which is not a text; ids are: frame.astype({'doc_id': str})": scored(
-        doc_id=[1, 2]
+    "column 'doc_id' holds 2.5, which is not a text; ids are: frame.astype({'doc_id'": scored(
+        doc_id=[2.5, 3.5]
     ),
-    "column 'query_id' holds 3, which is not a text": scored(
-        query_id=pd.Series(["q", 3], dtype=object)
+    "column 'query_id' holds 3.5, which is not a text": scored(
+        query_id=pd.Series(["q", 3.5], dtype=object)
     ),
     "column 'score' is of type": scored(score=["high", "low"]),
 }

@@ -10,6 +10,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
+from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
@@ -93,7 +94,25 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="Instead, with --qrels: is the second run what the first was? Or the third and fourth, "
     "baseline and advanced system, what the first two were? tau union, RBO, RMSE, effect ratio.",
 )  # fmt: skip
-@shared.graph("With --reuse and --depths: the graph of the pool.")
+@click.option(
+    "--replicates", is_flag=True,
+    help="Instead: several runs (seeds) of each system, named system-1, system-2, ... or alike in "
+    "several folders: means, deviations, and intervals and tests over both runs and questions.",
+)  # fmt: skip
+@click.option(
+    "--epsilon", type=click.FloatRange(0), default=0.01, show_default=True, metavar="E",
+    help="With --replicates: how far runs whose MRR is at most E below the best disagree.",
+)  # fmt: skip
+@click.option(
+    "--by", metavar="PARTS",
+    help="Instead: all systems on every part of the questions (category,side, relation, quartile, "
+    "...; as in `kgtrec report`), the best of each, and whether parts rank systems alike.",
+)  # fmt: skip
+@click.option(
+    "--ratios", metavar="FILE",
+    help="Instead: micro metrics of all systems at the relation ratios of other triples (TSV).",
+)  # fmt: skip
+@shared.graph("With --reuse and --depths: the graph of the pool; with --by: that of the ranks.")
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
@@ -110,6 +129,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option(
     "--plot-rankings", metavar="FILE", help="Draw how the measures rank the systems, side by side."
 )
+@style_option
 def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
     runs with --qrels.
@@ -125,12 +145,15 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     kgtrec compare *.parquet -m hits@10 --correction bh
     kgtrec compare *.parquet --format latex > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
+    kgtrec compare transe-*.parquet rotate-*.parquet --replicates
     kgtrec compare *.parquet --stability --plot sensitivity.pdf
     kgtrec compare *.parquet --discriminative -m mrr -m map_cut_20
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
     kgtrec compare --qrels sparse.qrels --against complete.qrels *.run
     kgtrec compare --qrels complete.qrels --reproduction ours.run theirs.run
     kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
+    kgtrec compare *.parquet --by category,side --graph FB15k-237 -m mrr
+    kgtrec compare *.parquet --ratios sparse-test.txt -m mrr -m hits@10
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
     """
@@ -141,7 +164,9 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
-    of_ranks = () if given["stability"] or given["discriminative"] else OF_RANKS
+    of_ranks: tuple[str, ...] = OF_RANKS[:1] if given["ratios"] else OF_RANKS
+    if given["stability"] or given["discriminative"]:
+        of_ranks = ()
     keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
     request = CompareOptions(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
     _show(make_report(request), form, figures)
@@ -184,11 +209,22 @@ def _option(kind: str) -> str:
 def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
     qrels = given["qrels"]
-    modes = ("stability", "discriminative", "reuse", "against", "depths", "reproduction")
+    modes = (
+        "stability",
+        "discriminative",
+        "reuse",
+        "against",
+        "depths",
+        "reproduction",
+        "replicates",
+        "by",
+        "ratios",
+    )
     chosen = [f"--{mode}" for mode in modes if given[mode]]
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
     repeats = context.get_parameter_source("repeats") is source
+    epsilon = context.get_parameter_source("epsilon") is source
     permutations = context.get_parameter_source("permutations") is source
     tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
     more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
@@ -202,15 +238,26 @@ def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: b
         (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
         (given["reproduction"] and not qrels,
          "--reproduction needs runs, and --qrels with their judgements"),
+        (given["replicates"] and qrels, "--replicates needs files of ranks, not runs"),
+        (given["replicates"] and figures[""], "--replicates has no figure; leave --plot out"),
+        (given["replicates"] and given["cluster"],
+         "--replicates draws whole questions in any case; leave --cluster out"),
+        (epsilon and not given["replicates"], "--epsilon goes with --replicates"),
         (given["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
         (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
         (pool and not given["graph"],
          f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
-        (given["graph"] and not pool, "--graph goes with --reuse or --depths"),
+        (given["graph"] and not (pool or given["by"]),
+         "--graph goes with --reuse or --depths, or with --by"),
+        (qrels and (given["by"] or given["ratios"]),
+         "--by and --ratios need files of ranks, not runs"),
+        (figures[""] and (given["by"] or given["ratios"]),
+         "--by and --ratios have no figure; leave --plot out"),
         (of_answers and not qrels,
          f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr and "
          "the like are the filtered ones"),
-        (of_answers and pool, f"{', '.join(of_answers)} cannot be valued again by depth or pool"),
+        (of_answers and given["reuse"],
+         f"{', '.join(of_answers)} cannot be valued again without a system's pool"),
         (given["entities"] and not of_answers, "--entities is for kg_ measures; ask for one"),
         (more, f"{' and '.join(more)}: of the comparison itself only, not of "
          f"{' and '.join(chosen)}; take --plot"),

@@ -153,6 +153,7 @@ def depths(request: CompareOptions, path: str) -> Report:
     found = curves_of_runs(
         request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
         draws=request.draws, seed=request.seed, confidence=request.confidence,
+        entities=request.entities,
     )  # fmt: skip
     table, whole = found.table(), found.interval_table()
     heading = (

@@ -40,6 +40,10 @@ class CompareOptions:
     depths: str | None
     reproduction: bool
     graph: str | None
+    by: str | None = None
+    ratios: str | None = None
+    replicates: bool = False
+    epsilon: float = 0.01
     entities: int | None = None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli.compare.labels import against, depths, reuse
 from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
+from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -30,6 +31,10 @@ def make_report(request: CompareOptions) -> Report:
         return _stability(request)
     if request.discriminative:
         return _discriminative(request)
+    if request.by is not None or request.ratios is not None:
+        return _by_parts(request)
+    if request.replicates:
+        return _replicates(request)
     if request.reproduction:
         return _reproduction(request)
     if request.reuse is not None:
@@ -152,6 +157,80 @@ def _stability(request: CompareOptions) -> Report:
     whole = found.spread_table()
     return Report([(heading, [table], told)], whole.to_dict(), whole,
                   figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
+
+
+def _by_parts(request: CompareOptions) -> Report:
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
+    from kgtrec.study.relation_shift import coverage_note, read_relation_counts
+
+    ranks, notes = _load(request), []
+    if request.ratios is not None:
+        from kgtrec.results.result import Result
+
+        counts = read_relation_counts(request.ratios)
+        found = values_by_ratios(ranks, counts, request.keys)
+        note = coverage_note(Result(next(iter(ranks.values()))), counts)
+        notes = [note] if note else []
+        told = "given: as if the test set had the relation ratios of the other triples."
+    else:
+        graph = read_graph(request.graph) if request.graph else None
+        found = values_by_part(ranks, str(request.by), request.keys, graph=graph)
+        told = "A row holds what its part alone gives."
+    told += " tau-b: of the systems' order to that on all questions, nan of two systems."
+    parts = [(one.measure.key, [one.table], told) for one in found]
+    tables = {one.measure.key: one.table for one in found}
+    data = {name: table.to_dict() for name, table in tables.items()}
+    return Report(parts, data, by_measure(tables), notes=notes)
+
+
+def _replicates(request: CompareOptions) -> Report:
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study.comparison.replicates import (
+        compare_replicates,
+        grouped_names,
+        multiplicity,
+    )
+
+    runs, files = _load(request), list(request.systems.values())
+    systems: dict[str, list[Ranks]] = {}
+    names = grouped_names([system_name(file) for file in files])
+    for name, ranks in zip(names, runs.values(), strict=True):
+        systems.setdefault(name, []).append(ranks)
+    if len(systems) == len(runs):
+        raise UsageError(
+            f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "
+            "..., or put files of the same name into several folders"
+        )
+    found = compare_replicates(
+        systems, request.keys, correction=request.correction, draws=request.draws,
+        seed=request.seed,
+    )  # fmt: skip
+    told = (
+        "std: deviation between runs. Intervals and p: questions and runs are both drawn anew "
+        f"({request.draws:,} times), {request.correction} correction."
+    )
+    parts = []
+    for one in found:
+        tables = [one.value_table(request.confidence)]
+        tables += [one.pair_table(request.confidence)] if len(systems) > 1 else []
+        parts.append((f"{one.name}: {len(runs)} runs of {len(systems)} systems", tables, told))
+    close = multiplicity(runs, request.epsilon)
+    parts.append((
+        f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
+        f"{close.best}?", [close.table()],
+        "Ambiguity: share of answers on which some run makes a hit and the best run none, or the "
+        "reverse; discrepancy: the same of the one run that differs most.",
+    ))  # fmt: skip
+    data: dict[str, object] = {
+        one.name: {"systems": one.value_table(request.confidence).to_dict(),
+                   "pairs": one.pair_table(request.confidence).to_dict()}
+        for one in found
+    }  # fmt: skip
+    data["multiplicity"] = {"best": close.best, "models": list(close.models),
+                            "epsilon": close.epsilon, "by": close.table().to_dict()}  # fmt: skip
+    values = {one.name: one.value_table(request.confidence) for one in found}
+    return Report(parts, data, by_measure(values))
 
 
 def _reproduction(request: CompareOptions) -> Report:

@@ -29,7 +29,7 @@ from kgtrec.errors import FileError, InputError
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
 
-__all__ = ["Outcome", "Records", "summary"]
+__all__ = ["FinishedRanks", "Outcome", "Records", "finished_ranks", "summary"]
 
 _WHOLE = 256 << 20  # files up to this size are known by their bytes
 _SAMPLES, _SAMPLE = 256, 64 << 10
@@ -217,6 +217,38 @@ class Records:
 
 
 _FILE_KEYS = ("entities", "relations", "type_constraints", "candidates")
+
+
+@dataclass(frozen=True)
+class FinishedRanks:
+    """A file of the dataset of ranks, and what it is of."""
+
+    graph: str
+    protocol: str
+    model: str
+    path: Path
+
+
+def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
+    """The ranks in a batch's output folder, by graph, protocol and model.
+
+    Raises
+    ------
+    FileError
+        The folder holds none.
+    """
+    pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
+    found = []
+    for path in sorted(Path(output).glob(pattern)):
+        graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
+        found.append(FinishedRanks(graph, protocol, model, path))
+    if not found:
+        raise FileError(
+            output,
+            found="a folder without ranks of a batch",
+            hint="give files of ranks, or the output folder of `kgtrec batch`",
+        )
+    return found
 
 
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.notebook import lines_as_html
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
@@ -184,6 +185,17 @@ class Comparison:
             "pairs": [dict(zip(pairs.keys, row, strict=True)) for row in pairs.rows],
             "conclusion": self.sentence(),
         }
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.samples.systems)
+        return (
+            f"Comparison by {self.samples.name}\n  {len(self.samples):,} {self.samples.unit}; "
+            f"{names}\n  {self.sentence()}"
+        )
+
+    def _repr_html_(self) -> str:
+        tables = (self.value_table(), self.pair_table())
+        return lines_as_html(repr(self)) + "".join(table._repr_html_() for table in tables)
 
     def _ends(self) -> tuple[str, str]:
         return f"{self.confidence:.0%} from", "to"

@@ -24,6 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kgtrec._internal.atomic_file import check_writable
 from kgtrec.errors import FileError, UsageError
+from kgtrec.study.judging.context import Context
 from kgtrec.study.judging.journal import Journal, JournalError
 from kgtrec.study.judging.page_token import sheet_token
 from kgtrec.study.judging.sheets import Sheet, scan_sheet, write_sheet
@@ -71,6 +72,8 @@ class JudgeServer(ThreadingHTTPServer):
         Where the sheet is written, with its labels, whenever every triple has one.
     port : int, optional
         0 for any that is free. By default 8765, or any free one if that is taken.
+    context : Context, optional
+        Links and facts that are shown beside a triple.
 
     Raises
     ------
@@ -82,8 +85,15 @@ class JudgeServer(ThreadingHTTPServer):
     # Another process must not be able to take the port over while this one has it.
     allow_reuse_port = False
 
-    def __init__(self, journal: Journal, output: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        output: str,
+        port: int | None = None,
+        context: Context | None = None,
+    ) -> None:
         self.journal = journal
+        self.context = context or Context()
         self.output = output
         _check_output(output, journal.sheet)
         self.token = sheet_token(journal.sheet)
@@ -153,6 +163,7 @@ class JudgeServer(ThreadingHTTPServer):
         counts = journal.counts()
         item = asdict(items[shown])
         del item["line"]
+        about = self.context.of(item["head"], item["relation"], item["tail"])
         return {
             "row": shown,
             "total": len(items),
@@ -160,6 +171,7 @@ class JudgeServer(ThreadingHTTPServer):
             "counts": counts,
             "can_undo": journal.can_undo,
             "item": item,
+            "about": about,
             "sheet": journal.sheet.path,
         }
 

@@ -52,6 +52,7 @@ def curves_of_runs(
     draws: int = DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
+    entities: int | None = None,
 ) -> DepthCurves:
     """Rank systems with the labels of every depth of a pool.
 
@@ -64,12 +65,15 @@ def curves_of_runs(
     depth_of : mapping of query to mapping of document to int
         Of what was pooled; see `depths_of`.
     measures : sequence of str
-        trec_eval's; see `samples_of_runs`.
+        trec_eval's, and micro metrics such as "kg_mrr" and "kg_hits.10", in which each depth's
+        answers are ranked without that depth's other answers; see `samples_of_runs`.
     reference : int, optional
         Depth that all are compared with; by default the first at which anything is judged: 0, the
         labels before pooling, unless these are empty.
     draws, seed, confidence
         Of the intervals, from drawing the questions anew, the same ones at every depth.
+    entities : int, optional
+        Of the graph, which kg_mr needs.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def curves_of_runs(
         reduced = _reduced(judged, depth_of, depth)
         there = np.array([bool(reduced[query]) for query in queries])
         if there.any():
-            samples, _ = samples_of_runs(reduced, loaded, measures)
+            samples, _ = samples_of_runs(reduced, loaded, measures, entities=entities)
             found[depth] = [_over_all(one, there) for one in samples]
     return with_intervals(
         list(found.values()), list(found), reference, draws, seed, confidence
@@ -167,9 +171,13 @@ def _reduced(
 
 
 def _over_all(samples: Samples, there: NDArray[np.bool_]) -> Samples:
-    """With a 0 for each query that has no judgement at this depth, so that all depths pair."""
+    """With a 0 for each query that has no judgement at this depth, so that all depths pair.
+
+    A micro metric is a mean over answers, of which those queries have none: it stays as it is.
+    """
     if there.all():
         return samples
     values = np.zeros((len(there), samples.values.shape[1]))
-    values[there] = samples.values
+    of_answers = samples.name.startswith("kg_")
+    values[there] = samples.values * (len(there) / there.sum() if of_answers else 1.0)
     return replace(samples, values=values, cluster=np.arange(len(there)))

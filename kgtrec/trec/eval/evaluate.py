@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
 
 if TYPE_CHECKING:
+    import pandas
+
     from kgtrec.questions.api import Questions
+    from kgtrec.trec.files.convert import QrelsLike, RunLike
 
 __all__ = ["Row", "evaluate", "summarise"]
 
@@ -36,10 +39,67 @@ class Row(dict[str, Any]):
         return self[column.name]
 
 
+@overload
 def evaluate(
-    qrels: Any,
-    run: Any,
-    measures: Iterable[Any],
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: Literal[False] = False,
+    as_: Literal["dict"] = "dict",
+    level: int = 1,
+    complete: bool = False,
+    judged_only: bool = False,
+    most: int | None = None,
+    collection: int = 0,
+    compat: int = 10,
+    ties: str | None = None,
+    entities: int | None = None,
+    questions: Questions | None = None,
+    qrels_format: str = "qrels",
+) -> dict[str, Row]: ...
+@overload
+def evaluate(
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: Literal[True],
+    as_: Literal["dict"] = "dict",
+    level: int = 1,
+    complete: bool = False,
+    judged_only: bool = False,
+    most: int | None = None,
+    collection: int = 0,
+    compat: int = 10,
+    ties: str | None = None,
+    entities: int | None = None,
+    questions: Questions | None = None,
+    qrels_format: str = "qrels",
+) -> Row: ...
+@overload
+def evaluate(
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: bool = False,
+    as_: Literal["frame"],
+    level: int = 1,
+    complete: bool = False,
+    judged_only: bool = False,
+    most: int | None = None,
+    collection: int = 0,
+    compat: int = 10,
+    ties: str | None = None,
+    entities: int | None = None,
+    questions: Questions | None = None,
+    qrels_format: str = "qrels",
+) -> pandas.DataFrame: ...
+def evaluate(
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
     *,
     summary: bool = False,
     as_: Literal["dict", "frame"] = "dict",
@@ -53,19 +113,21 @@ def evaluate(
     entities: int | None = None,
     questions: Questions | None = None,
     qrels_format: str = "qrels",
-) -> Any:
+) -> dict[str, Row] | Row | pandas.DataFrame:
     """Values of trec_eval's measures for a run: the numbers of ``kgtrec eval``, unrounded.
 
     Documents are ordered by score in float64 descending, then by name, descending in byte order.
 
     Parameters
     ----------
-    qrels : path, mapping, pandas.DataFrame, QrelsColumns or Questions
-        A file; query, then document, to its relevance (int); or a frame with the columns query_id
-        (or qid), doc_id (or docno) and relevance (or label).
-    run : path, mapping, pandas.DataFrame, RunColumns or Run
-        A file; query, then document, to its score (float); or a frame with the columns query_id
-        (or qid), doc_id (or docno) and score.
+    qrels : path, mapping, frame, tuples, ranx.Qrels, QrelsColumns or Questions
+        A file; query, then document, to its relevance (int); a frame of pandas or polars with the
+        columns query_id (or qid), doc_id (or docno) and relevance (or label); or tuples of
+        ir_measures (Qrel). Ids that are whole numbers stand for their decimal form, here and in
+        the run, and come back as that.
+    run : path, mapping, frame, tuples, ranx.Run, RunColumns or Run
+        A file; query, then document, to its score (float); a frame with the columns query_id
+        (or qid), doc_id (or docno) and score; or tuples of ir_measures (ScoredDoc).
     measures : iterable of str
         As trec_eval names them (``map_cut_20``, ``map_cut.20``, ``P.5,10``, ``official``) or as
         ir_measures does (``AP@20``, ``nDCG@20``), whose measure objects will do; and ``kg_mrr``,
@@ -115,7 +177,7 @@ def evaluate(
         for single queries, relstring in the summary.
     InputError
         No query is in both. Scores that are NaN or no numbers, relevances that are no whole
-        numbers, ids that are no str, a document twice.
+        numbers, ids that are neither str nor whole numbers, a document twice.
     FileError
         A file cannot be read or is malformed, with the line.
     """
@@ -148,7 +210,7 @@ def evaluate(
     return Row(scored.summary) if summary else _rows(scored)
 
 
-def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[Any]) -> Row:
+def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> Row:
     """Summary row of what `evaluate` gave for single queries.
 
     Parameters
@@ -208,7 +270,7 @@ def _rows(scored: Scored) -> dict[str, Row]:
     }
 
 
-def _framed(scored: Scored, summary: bool) -> Any:
+def _framed(scored: Scored, summary: bool) -> pandas.DataFrame:
     import pandas as pd
 
     if summary:

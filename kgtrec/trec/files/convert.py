@@ -1,12 +1,13 @@
 """What a user may hand over as a run or as qrels, made into dicts or columns.
 
-Frames hold a row a document; their columns are named as in ir_measures or in PyTerrier.
+Frames hold a row a document; their columns are named as in ir_measures or in PyTerrier. Names that
+are whole numbers stand for their decimal form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,44 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
 from kgtrec.trec.files.pack import QrelsData, RunData, name_bytes, pack_run
 from kgtrec.trec.files.read import read_qrels_columns, read_run_columns
-from kgtrec.trec.files.text import decoded, is_path
+from kgtrec.trec.files.text import PathName, decoded, is_path
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.trec.files.run import Run
 
 __all__ = ["is_frame", "name_buffers", "qrels_data", "run_columns", "run_data"]
 
 Ints = NDArray[np.int64]
+Name = str | int
+
+
+class Frame(Protocol):
+    """A frame of pandas or polars, a row a document."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+class RanxData(Protocol):
+    """A Run or Qrels of ranx."""
+
+    def to_dict(self) -> Any: ...
+
+
+RunLike: TypeAlias = (
+    "PathName | Mapping[Name, Mapping[Name, float]] | Mapping[str, Mapping[str, float]]"
+    " | Mapping[int, Mapping[int, float]] | Iterable[tuple[Any, ...]] | Frame | RanxData"
+    " | RunColumns | Run"
+)
+QrelsLike: TypeAlias = (
+    "PathName | Mapping[Any, Mapping[Any, Any]] | Iterable[tuple[Any, ...]] | Frame | RanxData"
+    " | QrelsColumns | Questions"
+)
+"""What is taken as a run, and as qrels (with a level more for judgements in groups)."""
+
 Grouped = tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]
 
 _QUERY = ("query_id", "qid")
@@ -45,13 +79,24 @@ def run_data(run: Any) -> RunData:
         return read_run_columns(run)
     if is_frame(run):
         return run_of_frame(run)
+    if _is_of(run, "polars"):
+        return run_of_columns(_polars_columns(run, _SCORE))
+    if _is_of(run, "ranx"):
+        found: RunData = run.to_dict()
+        return found
     from kgtrec.trec.files.run import Run
 
     if isinstance(run, Run):
         names = _names(run.docnos.to_arrow(), run.documents)
         scores = run.scores.astype(np.float64)
         return RunColumns(list(run.query_ids), run.offsets, *names, scores, "")
-    forms = "a path, a dict of dicts, a pandas frame, RunColumns or a Run"
+    rows = _rows(run, "score")
+    if rows is not None:
+        return run_of_columns(_tuple_columns(rows, "score"))
+    forms = (
+        "a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run of ranx, "
+        "RunColumns or a Run"
+    )
     raise UsageError(f"a run is {forms}, not {_described(run)}")
 
 
@@ -84,6 +129,11 @@ def qrels_data(qrels: Any) -> QrelsData:
         return read_qrels_columns(qrels)
     if is_frame(qrels):
         return qrels_of_frame(qrels)
+    if _is_of(qrels, "polars"):
+        return qrels_of_columns(_polars_columns(qrels, _RELEVANCE))
+    if _is_of(qrels, "ranx"):
+        found: QrelsData = qrels.to_dict()
+        return found
     from kgtrec.questions.api import Questions
 
     if isinstance(qrels, Questions):
@@ -91,7 +141,13 @@ def qrels_data(qrels: Any) -> QrelsData:
         names = _names(qrels.graph.entities.docnos.to_arrow(), answers.ids)
         relevance = np.ones(len(answers.ids), np.int64)
         return QrelsColumns(list(qrels.ids), answers.offsets.astype(np.int64), *names, relevance)
-    forms = "a path, a dict of dicts, a pandas frame, QrelsColumns or Questions"
+    rows = _rows(qrels, "relevance")
+    if rows is not None:
+        return qrels_of_columns(_tuple_columns(rows, "relevance"))
+    forms = (
+        "a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels of ranx, "
+        "QrelsColumns or Questions"
+    )
     raise UsageError(f"qrels are {forms}, not {_described(qrels)}")
 
 
@@ -127,7 +183,7 @@ def run_of_frame(frame: Any) -> RunColumns:
     score = _column(frame, _SCORE)
     _check_numbers(frame, score, "iuf", "numbers", "float")
     values = score.to_numpy().astype(np.float64)
-    return RunColumns(*_grouped(frame, values), tag="")
+    return RunColumns(*_grouped(*_named_columns(frame), values), tag="")
 
 
 def qrels_of_frame(frame: Any) -> QrelsColumns:
@@ -143,7 +199,11 @@ def qrels_of_frame(frame: Any) -> QrelsColumns:
     values = relevance.to_numpy()
     if values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
         raise InputError(f"a relevance is {values.max()}; it must be a number within 64 bits")
-    return QrelsColumns(*_grouped(frame, values.astype(np.int64)))
+    return QrelsColumns(*_grouped(*_named_columns(frame), values.astype(np.int64)))
+
+
+def _named_columns(frame: Any) -> tuple[Any, Any]:
+    return _texts(_column(frame, _QUERY)), _texts(_column(frame, _DOCUMENT))
 
 
 def _column(frame: Any, names: tuple[str, ...]) -> Any:
@@ -175,12 +235,11 @@ def _check_numbers(frame: Any, column: Any, kinds: str, what: str, into: str) ->
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
 
 
-def _grouped(frame: Any, values: NDArray[Any]) -> Grouped:
+def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
     """Queries in order of appearance, their documents together, in order of the rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    query, documents = _texts(_column(frame, _QUERY)), _texts(_column(frame, _DOCUMENT))
     encoded = pc.dictionary_encode(query)
     names = encoded.dictionary.to_pylist()
     owner = encoded.indices.to_numpy().astype(np.int64)
@@ -208,6 +267,8 @@ def _texts(column: Any) -> Any:
     if array.null_count:
         row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.large_string())
     if len(array) and not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         raise _no_text(column, column.iloc[0])
     return array.cast(pa.large_string()).cast(pa.large_binary())
@@ -216,9 +277,10 @@ def _texts(column: Any) -> Any:
 def _id_bytes(column: Any, name: object, row: int) -> bytes:
     if name is None or name != name:
         raise InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
-    if not isinstance(name, str):
-        raise _no_text(column, name)
-    return name_bytes(name, "id")
+    try:
+        return name_bytes(name, "id")  # type: ignore[arg-type]
+    except InputError:
+        raise _no_text(column, name) from None
 
 
 def _no_text(column: Any, name: object) -> InputError:
@@ -227,6 +289,85 @@ def _no_text(column: Any, name: object) -> InputError:
     return InputError(
         f"column {column.name!r} holds {name!r}, which is not a text; ids are: {hint}"
     )
+
+
+# -- Polars, and tuples --------------------------------------------------------------------------
+
+
+def _is_of(data: object, library: str) -> bool:
+    """Whether its class is of this library, found out without importing it."""
+    return type(data).__module__.partition(".")[0] == library
+
+
+def run_of_columns(columns: tuple[Any, Any, Any]) -> RunColumns:
+    """A run of queries, documents (Arrow arrays of bytes) and scores (a numpy array)."""
+    query, documents, scores = columns
+    if scores.dtype.kind not in "iuf":
+        raise InputError(f"scores are of type {scores.dtype}; they must be numbers")
+    return RunColumns(*_grouped(query, documents, scores.astype(np.float64)), tag="")
+
+
+def qrels_of_columns(columns: tuple[Any, Any, Any]) -> QrelsColumns:
+    """Qrels of queries, documents and relevance, likewise."""
+    query, documents, relevance = columns
+    if relevance.dtype.kind not in "iub" or (len(relevance) and relevance.max() >= 2**63):
+        raise InputError(
+            f"relevance is of type {relevance.dtype}; it must be whole numbers within 64 bits"
+        )
+    return QrelsColumns(*_grouped(query, documents, relevance.astype(np.int64)))
+
+
+def _polars_columns(frame: Any, value: tuple[str, ...]) -> tuple[Any, Any, NDArray[Any]]:
+    if not hasattr(frame, "to_arrow"):
+        raise UsageError(f"{type(frame).__name__} holds no data yet; give frame.collect()")
+    found = [_column(frame, names) for names in (_QUERY, _DOCUMENT, value)]
+    for column in found:
+        if column.null_count():
+            row = int(np.argmax(column.is_null().to_numpy()))
+            raise InputError(f"column {column.name!r} is null in row {row}; remove the row")
+    return _polars_texts(found[0]), _polars_texts(found[1]), found[2].to_numpy()
+
+
+def _polars_texts(column: Any) -> Any:
+    import pyarrow as pa
+
+    array = column.to_arrow()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not pa.types.is_integer(array.type):
+        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+        if len(array) and not any(kind(array.type) for kind in kinds):
+            raise InputError(f"column {column.name!r} is of type {column.dtype}; ids are texts")
+    return array.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _rows(data: object, value: str) -> list[Any] | None:
+    """Named tuples with this field, judged by the first; None if it is something else."""
+    if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
+        return None
+    rows = list(data)
+    return rows if not rows or hasattr(rows[0], value) else None
+
+
+def _tuple_columns(rows: Iterable[Any], value: str) -> tuple[Any, Any, NDArray[Any]]:
+    """Columns of ir_measures' ScoredDoc and Qrel, or of other tuples with their fields."""
+    import pyarrow as pa
+
+    queries, documents, values = [], [], []
+    for place, row in enumerate(rows):
+        if not isinstance(row, tuple) or len(row) < 3 or not hasattr(row, value):
+            raise InputError(
+                f"row {place} is {_described(row)}; give tuples (query_id, doc_id, {value}) as "
+                "those of ir_measures"
+            )
+        queries.append(name_bytes(row.query_id, "query"))  # type: ignore[attr-defined]
+        documents.append(name_bytes(row.doc_id, "document"))  # type: ignore[attr-defined]
+        values.append(getattr(row, value))
+    found = np.array(values) if values else np.empty(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iufb":
+        bad = next((v for v in values if not isinstance(v, (int, float, np.number))), values[:1])
+        raise InputError(f"a {value} is {bad!r}; it must be a number")
+    return pa.array(queries, pa.large_binary()), pa.array(documents, pa.large_binary()), found
 
 
 def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:

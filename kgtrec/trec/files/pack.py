@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -122,17 +123,27 @@ def _queries(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: 
             )
         if documents or keep_empty:
             named.append((name_bytes(query, "query"), query))
-    return sorted(named) if in_order else named
+    if in_order:
+        named.sort(key=itemgetter(0))
+        for (one, first), (other, second) in pairwise(named):
+            if one == other:
+                raise InputError(f"queries {first!r} and {second!r} have one name; keep one")
+    return named
 
 
-def name_bytes(name: str, what: str) -> bytes:
-    """Bytes of a name, lone surrogates and all; InputError if it is not a str."""
+def name_bytes(name: str | int, what: str) -> bytes:
+    """Bytes of a name, lone surrogates and all, or of a number in decimal.
+
+    InputError if it is neither a str nor a whole number.
+    """
+    if not isinstance(name, str):
+        if isinstance(name, (bool, np.bool_)) or not hasattr(name, "__index__"):
+            raise InputError(f"{what} {name!r} is not a text; names are str, or whole numbers")
+        return b"%d" % operator.index(name)
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return name.encode("utf-8", "surrogatepass")
-    except AttributeError:
-        raise InputError(f"{what} {name!r} is not a text; names must be str") from None
 
 
 def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], values: NDArray[Any]) -> Packed:
@@ -143,7 +154,7 @@ def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], values: NDArray
         names = data[query]
         offsets[i + 1] = offsets[i] + len(names)
         joined = _joined(names)
-        if joined.isascii():  # each name has as many bytes as characters
+        if joined is not None and joined.isascii():  # each name has as many bytes as characters
             sizes += map(len, names)
             pieces.append(joined.encode())
         else:
@@ -155,12 +166,12 @@ def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], values: NDArray
     return Packed([name for name, _ in queries], offsets, b"".join(pieces), begin, size, values)
 
 
-def _joined(names: Mapping[str, Any]) -> str:
+def _joined(names: Mapping[str, Any]) -> str | None:
+    """All names as one text; None if some are numbers, or what is none of a name."""
     try:
         return "".join(names)
     except TypeError:
-        bad = next(name for name in names if not isinstance(name, str))
-        raise InputError(f"document {bad!r} is not a text; names must be str") from None
+        return None
 
 
 def _scores(query: str, scores: Mapping[str, float]) -> NDArray[np.float64]:

@@ -231,3 +231,31 @@ def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:
         curves_of_runs(qrels, dict(list(runs.items())[:2]), depth_of, ["map"])
     with pytest.raises(UsageError, match="none of the depths"):
         curves_of_runs(qrels, runs, depth_of, ["map"], reference=7, draws=100)
+
+
+def test_micro_metrics_at_every_depth_are_those_of_loops(
+    pooled: tuple[dict, dict, dict],
+) -> None:
+    qrels, runs, depth_of = pooled
+    for query in QUERIES[::2]:  # some have no judgement before pooling
+        del qrels[query]["seed"]
+    found = curves_of_runs(qrels, runs, depth_of, ["kg_mrr", "kg_hits.2"], draws=100)
+    own = dict(zip(found.measures, found.values, strict=True))
+    for depth in found.depths:
+        for place, name in enumerate(found.systems):
+            ranks = []
+            lists: dict[str, list[str]] = {}
+            for line in runs[name].read_text().splitlines():
+                lists.setdefault(line.split()[0], []).append(line.split()[2])
+            for query, row in qrels.items():
+                answers = [d for d, r in row.items() if r and depth_of[query].get(d, 0) <= depth]
+                for answer in answers:
+                    above = lists[query][: lists[query].index(answer)]
+                    ranks.append(1 + sum(d not in answers for d in above))
+            line = found.depths.index(depth)
+            hits = np.mean([r <= 2 for r in ranks])
+            for end in ("low", "high"):  # the runs hold every answer
+                assert own[f"kg_mrr_{end}"][line, place] == pytest.approx(
+                    np.mean([1 / r for r in ranks])
+                )
+                assert own[f"kg_hits_2_{end}"][line, place] == pytest.approx(hits)

@@ -112,6 +112,7 @@ function show(said, focus) {
   at("given").textContent = item.label ? `Answered: ${WORDS[item.label]}` : "";
   at("question").textContent = item.question || `Is it true: ${item.head} ${item.relation} ${item.tail}?`;
   for (const name of ["head", "relation", "tail"]) at(name).replaceChildren(...breakable(item[name]));
+  about(said.about, item);
   for (const button of answers) {
     button.setAttribute("aria-pressed", String(button.dataset.label === item.label));
   }
@@ -126,6 +127,38 @@ function show(said, focus) {
   else if (said.written) at("written").textContent = `The sheet with its labels is ${said.written}.`;
   at("card").hidden = false;
   if (focus) at("question").focus({ preventScroll: true });
+}
+
+// A link beside each entity, and facts below the answers: what the server was started with.
+function about(told, item) {
+  const lists = [];
+  for (const name of ["head", "tail"]) {
+    const { link, facts } = told[name] || {};
+    if (link) {
+      const anchor = document.createElement("a");
+      Object.assign(anchor, { href: link, target: "_blank", rel: "noopener noreferrer", textContent: "look up" });
+      anchor.setAttribute("aria-label", `Look up ${item[name]} in a new tab`);
+      at(name).append(" ", anchor);
+    }
+    if (!facts) continue;
+    const heading = document.createElement("h2"), list = document.createElement("ul");
+    heading.textContent = name === "head" ? "Known of the head" : "Known of the tail";
+    for (const fact of facts) {
+      const line = document.createElement("li");
+      fact.forEach((part, number) => {
+        const text = document.createElement(number === 1 ? "span" : "bdi");
+        if (number === 1) text.className = "quiet";
+        text.append(...breakable(part));
+        line.append(text, " ");
+      });
+      list.append(line);
+    }
+    const box = document.createElement("div");
+    box.append(heading, facts.length ? list : "Nothing in train.");
+    lists.push(box);
+  }
+  at("about").replaceChildren(...lists);
+  at("about").hidden = !lists.length;
 }
 
 // Long paths break after a slash; a <wbr> is not copied, as a zero-width space would be.

@@ -1,0 +1,42 @@
+"""What notebooks show: HTML without style or script, in which labels are text."""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections.abc import Sequence
+
+__all__ = ["in_notebook", "lines_as_html", "rows_as_html"]
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel, which has no terminal but shows what is printed."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def lines_as_html(text: str) -> str:
+    """Lines of a repr, the first of which is a heading."""
+    first, *more = text.splitlines()
+    rest = "".join(f"<br>{_escaped(line.strip())}" for line in more)
+    return f"<div><strong>{_escaped(first)}</strong>{rest}</div>"
+
+
+def rows_as_html(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0
+) -> str:
+    """A table; the first `names` columns name the row. Rows that are left out are counted below."""
+    head = "".join(f'<th scope="col">{_escaped(title)}</th>' for title in titles)
+    lines = []
+    for row in rows:
+        cells = [f'<th scope="row">{_escaped(cell)}</th>' for cell in row[:names]]
+        cells += [f'<td style="text-align:right">{_escaped(cell)}</td>' for cell in row[names:]]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>{left_out:,} more rows</p>" if left_out else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return table + more
+
+
+def _escaped(text: str) -> str:
+    """Also where bytes are no UTF-8."""
+    return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

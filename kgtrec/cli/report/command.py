@@ -1,0 +1,241 @@
+"""``kgtrec report``: the published table of saved ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.cli._output import echo, of_files
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.measures import Measure
+    from kgtrec.results.result import Result
+
+FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
+OF_PARTS = ("table", "json", "csv", "latex", "markdown")
+OF_PAGES = {"--name", "--test", "--correction", "--level"}
+OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
+TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
+CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+
+
+@click.command(short_help="The published table of saved ranks.")
+@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="latex, markdown, html, typst and csv have a row a model; table and json all of each file "
+    "(table with --columns: a row a model). csv and json are in full precision.",
+)  # fmt: skip
+@click.option(
+    "--columns", metavar="KEYS",
+    help="Columns of a table of models: mrr,hits@1,macro.mrr, ...  "
+    "[default: mrr,hits@1,hits@3,hits@10,mr]",
+)  # fmt: skip
+@click.option(
+    "--side", "sides", metavar="SIDES",
+    help="Of a table of models: head, tail, both, or several, each a group of columns: head,tail.",
+)  # fmt: skip
+@click.option(
+    "--name", "names", multiple=True, metavar="TEXT",
+    help="Name of a file in a table of models, once per file in their order. Files of one name on "
+    "different graphs are one row. Default: the file's own, without folder and ending.",
+)  # fmt: skip
+@click.option(
+    "--test", type=click.Choice(TESTS),
+    help="In a table of models: test all pairs as `kgtrec compare` does, and mark which models "
+    "each significantly beats.",
+)  # fmt: skip
+@click.option(
+    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
+    help="With --test: for the number of pairs in a column.",
+)  # fmt: skip
+@click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, help="With --test: p below which a difference is significant.",
+)  # fmt: skip
+@click.option(
+    "--replicates", is_flag=True,
+    help="In a table of models: files named model-1, model-2, ... (or alike by --name) are runs of "
+    "one model: mean and deviation. --test bootstrap draws runs and questions.",
+)  # fmt: skip
+@click.option(
+    "--digits", type=click.IntRange(0, 17), metavar="N",
+    help="Decimals of a table of models.  [default: each measure's own]",
+)  # fmt: skip
+@click.option(
+    "--html", "page", metavar="FILE",
+    help="Write a page to look at, in one file that loads nothing: tables to sort and search, "
+    "ranks, ties, popularity, comparisons, questions.",
+)  # fmt: skip
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN",
+    help="With --html: what was ranked first, from a run a file of ranks, in their order.",
+)  # fmt: skip
+@click.option(
+    "-m", "--measure", "keys", multiple=True, metavar="KEY",
+    help="Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
+)  # fmt: skip
+@click.option(
+    "--by", metavar="PARTS",
+    help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
+    "popularity, Q1 the rarest), given-quartile, relation-quartile, label, or several: "
+    "category,side.",
+)  # fmt: skip
+@click.option(
+    "--graph", metavar="DIR",
+    help="The graph of the ranks, for --by category and quartiles, and for these on a page.",
+)  # fmt: skip
+@click.option(
+    "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
+)
+@click.option(
+    "--spread", is_flag=True,
+    help="With --by: not the rows, but the quartiles of each measure over them.",
+)  # fmt: skip
+@click.option(
+    "--ratios", metavar="FILE",
+    help="Triples (TSV) whose relation ratios weigh the micro metrics, beside the ranks' own.",
+)  # fmt: skip
+@click.option(
+    "--rank-types", is_flag=True,
+    help="A row per rank type (optimistic, realistic, ...), and how many candidates tie.",
+)  # fmt: skip
+def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options: Any) -> None:
+    """Print the published table of one or more files of ranks, or the table of a paper: a row a
+    model, the best in bold and the second best underlined, with a caption that says how was
+    evaluated. A BATCH is the output folder of `kgtrec batch`: models by graphs.
+
+    \b
+    kgtrec report ranks.parquet
+    kgtrec report a.parquet b.parquet --format latex > table.tex
+    kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
+    kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
+    kgtrec report results/ --format latex --columns mrr,hits@10
+    kgtrec report transe-*.parquet rotate-*.parquet --replicates --format latex
+    kgtrec report *.parquet --html report.html --graph FB15k-237
+    kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
+    kgtrec report a.parquet b.parquet --format json
+    kgtrec report ranks.parquet --by relation -m amri
+    kgtrec report ranks.parquet --by category,side --graph FB15k-237
+    kgtrec report ranks.parquet --by label --labels types.tsv
+    kgtrec report ranks.parquet --by relation --spread -m mrr
+    kgtrec report ranks.parquet --ratios other-test.txt
+    kgtrec report ranks.parquet --rank-types -m mrr -m agmri
+
+    LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
+    significantly worse; measures that are not means, such as AMRI, are not tested.
+    """
+    from kgtrec.measures import parse_all
+
+    measures = parse_all(keys) if keys else None
+    by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
+    _check_options(options, keys, by_parts, form)
+    if options["page"]:
+        from kgtrec.cli.report.page import write_page
+
+        write_page(files, options)
+        return
+    if by_parts:
+        text = _parts(files, measures, form, options)
+    elif form not in ("table", "json") or options["columns"]:
+        from kgtrec.cli.report.models import models_text
+
+        text = models_text(files, keys, form, options)
+    else:
+        text = _files(files, measures, form)
+    echo(text)
+
+
+def _check_options(
+    options: dict[str, Any], keys: tuple[str, ...], by_parts: bool, form: str
+) -> None:
+    """Refuse options that would have no effect, before any file is read."""
+    by, graph, labels = options["by"], options["graph"], options["labels"]
+    parts: tuple[str, ...] = ()
+    if by is not None:
+        from kgtrec.results.slices import parse_by
+
+        parts = parse_by(by)
+    context = click.get_current_context()
+    typed = [
+        f"--{name}"
+        for name in (
+            "columns",
+            "sides",
+            "names",
+            "test",
+            "correction",
+            "level",
+            "digits",
+            "replicates",
+        )
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
+    page = options["page"] is not None
+    tables = form not in ("table", "json") or options["columns"]
+    of_models = page or (not by_parts and tables)
+    wrong = [
+        (typed and not of_models,
+         f"{', '.join(typed)}: of a table of models, which has no --by, --ratios and --rank-types; "
+         "add --columns, or --format latex, markdown, html, typst or csv"),
+        (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
+         "--html is a page of its own; leave out --by, --ratios, --rank-types, --measure, "
+         "--format, --columns, --side, --digits and --replicates"),
+        (options["runs"] and not page, "--run goes with --html"),
+        (form == "json" and options["columns"],
+         "json has all that is known of each file; leave --columns out, or take --format csv"),
+        (keys and options["columns"], "--columns and --measure name the same; take one of them"),
+        ({"--correction", "--level"} & set(typed) and not options["test"] and not page,
+         "--correction and --level go with --test"),
+        (by_parts and form not in OF_PARTS,
+         f"--format {form} is of a table of models; take one of {', '.join(OF_PARTS)}"),
+        (labels is not None and "label" not in parts, "--labels goes with --by label"),
+        (labels is None and "label" in parts, "--by label needs --labels FILE"),
+        (graph is None and not OF_GRAPH.isdisjoint(parts),
+         f"--by {by} needs --graph DIR, the graph of the ranks"),
+        (graph is not None and OF_GRAPH.isdisjoint(parts) and not page,
+         "--graph goes with --by category, --by quartile and the like, and with --html"),
+        (options["spread"] and by is None, "--spread goes with --by, such as --by relation"),
+        (options["ratios"] is not None and by is not None,
+         "--ratios and --by are two reports; ask for one"),
+        (options["rank_types"] and (by is not None or options["ratios"] is not None),
+         "--rank-types is a report of its own; leave out --by and --ratios"),
+    ]  # fmt: skip
+    problems = [problem for found, problem in wrong if found]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
+def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
+    from kgtrec.cli._warnings import warn_of_results
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
+    warn_of_results(results, form)
+    return results
+
+
+def _files(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> str:
+    from kgtrec.cli.report.parts import file_by_file
+
+    return file_by_file(_loaded(files, measures, form), form)
+
+
+def _parts(
+    files: tuple[str, ...], measures: list[Measure] | None, form: str, options: dict[str, Any]
+) -> str:
+    from kgtrec.cli.report.parts import by_rank_type, parts, reweighted
+
+    # What is printed by parts or by other ratios leaves no other list of measures to check.
+    results = _loaded(files, None, "parts")
+    if options["rank_types"]:
+        return by_rank_type(results, measures, form)
+    if options["ratios"] is not None:
+        return of_files(reweighted(results, options["ratios"], measures), form)
+    wanted = [options[name] for name in ("by", "graph", "labels", "spread")]
+    by, graph, labels, spread = wanted
+    return of_files(parts(results, by, measures, graph, labels, spread), form)

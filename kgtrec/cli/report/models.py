@@ -1,0 +1,122 @@
+"""Tables of models, a row each: from files or from the output of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["load_systems", "models_text"]
+
+
+class _Evaluation(NamedTuple):
+    """A file of ranks, its model's name, and that of its graph; "" where its ranks say it."""
+
+    model: str
+    dataset: str
+    path: str
+
+
+def models_text(
+    files: tuple[str, ...], keys: Sequence[str], form: str, options: dict[str, Any]
+) -> str:
+    """The table in one of the formats."""
+    from kgtrec.study.reporting.formats import FORMATS
+    from kgtrec.study.reporting.model_table import COLUMNS, Significance, table_of_models
+
+    columns = keys or (options["columns"].split(",") if options["columns"] else COLUMNS)
+    sides = options["sides"].split(",") if options["sides"] else None
+    test = options["test"]
+    significance = test and Significance(test, options["correction"], options["level"])
+    _check(columns, sides)
+    systems = load_systems(files, options["names"], options["replicates"])
+    table = table_of_models(
+        systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
+    )
+    return FORMATS[form](table)
+
+
+def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
+    """Refuse what is not a measure or a side before any file is read."""
+    from kgtrec.measures import parse_all
+    from kgtrec.measures.averaging import SIDES
+
+    parse_all(columns)
+    for side in sides or ():
+        if side.strip() not in SIDES:
+            raise UsageError(f"--side {side!r} is not a side; name head, tail, both, or several")
+
+
+def load_systems(
+    files: tuple[str, ...], names: tuple[str, ...], replicates: bool = False
+) -> dict[str, dict[str, list[Ranks]]]:
+    """Ranks by graph and model; files are named as given, those of batches by their batch.
+
+    A model has several only with `replicates`: files whose names differ in a number at the end.
+
+    Raises
+    ------
+    UsageError
+        Two files of one graph would be called alike.
+    """
+    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.replicates import grouped_names
+
+    systems: dict[str, dict[str, list[Ranks]]] = {}
+    called: dict[tuple[str, str], str] = {}
+    graphs: dict[str, str] = {}
+    for model, dataset, path in _evaluations(files, names):
+        if replicates and not names:
+            (model,) = grouped_names([model])
+        ranks = Ranks.load(path)
+        place = dataset or _dataset(ranks, graphs)
+        other = called.setdefault((place, model), path)
+        if model in systems.get(place, {}) and not replicates:
+            raise UsageError(f"{other} and {path} would both be {model!r}; give each a --name")
+        systems.setdefault(place, {}).setdefault(model, []).append(ranks)
+    for loaded in systems.values():
+        warn_of_ranks({
+            f"{model} (run {number})" if len(runs) > 1 else model: one
+            for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
+        })  # fmt: skip
+    return systems
+
+
+def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
+    """What the graph of ranks is called: by its folder, numbered where two are called alike."""
+    facts = ranks.manifest.get("questions") or {}
+    name, key = str(facts.get("graph_name") or "graph"), str(facts.get("graph_hash"))
+    if key not in graphs:
+        alike = sum(known.partition(" (")[0] == name for known in graphs.values())
+        graphs[key] = f"{name} ({alike + 1})" if alike else name
+    return graphs[key]
+
+
+def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evaluation]:
+    from kgtrec.cli._names import system_names
+
+    batches = [file for file in files if Path(file).is_dir()]
+    if not batches:
+        called = zip(system_names(files, names), files, strict=True)
+        return [_Evaluation(name, "", file) for name, file in called]
+    if names:
+        raise UsageError(f"--name is of files; {batches[0]} is a folder, whose models have names")
+    from kgtrec.cluster.batch.records import finished_ranks
+
+    found: list[_Evaluation] = []
+    for file in files:
+        if file not in batches:
+            found.append(_Evaluation(system_names((file,), ())[0], "", file))
+            continue
+        ranks = finished_ranks(file)
+        several = len({one.protocol for one in ranks}) > 1
+        for one in ranks:
+            dataset = f"{one.graph}, {one.protocol}" if several else one.graph
+            found.append(_Evaluation(one.model, dataset, str(one.path)))
+    return found

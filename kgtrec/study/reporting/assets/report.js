@@ -1,0 +1,159 @@
+// Puts the data of the page into its sections. Nothing from the data is ever taken for markup.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const MODELS = DATA.models;
+
+function definition(key) {
+  const found = DATA.definitions[key];
+  if (!found) return undefined;
+  const better = found.higher === null ? "" : found.higher ? " Higher is better." : " Lower is better.";
+  return `${found.title}: ${found.help}${found.formula ? ` Formula: ${found.formula}.` : ""} Range ${found.range}.${better}`;
+}
+
+const keyOf = metric => `${DATA.side}.realistic.micro.${metric}`;
+const info = metric => DATA.definitions[keyOf(metric)];
+
+function section(id, title, ...intro) {
+  const heading = make("h2", { id: `${id}-title` }, title);
+  const found = make("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" }, heading, ...intro);
+  document.getElementById("main").append(found);
+  document.getElementById("contents").append(make("li", {}, make("a", { href: `#${id}` }, title)));
+  return found;
+}
+
+function choice(label, names, texts, change) {
+  const select = make("select", { onchange: event => change(event.target.value) }, ...names.map((name, i) => make("option", { value: name }, texts[i])));
+  return make("label", {}, label, select);
+}
+
+function metricChoice(change) {
+  return choice("Metric", DATA.metrics, DATA.metrics.map(metric => info(metric).title), change);
+}
+
+function modelColumns(values, metric) {
+  const about = definition(keyOf(metric));
+  return MODELS.map((name, model) => ({ title: name, name: true, model: true, digits: info(metric).digits, definition: about, tip: about, get: row => values[metric][model][row] }));
+}
+
+function headline() {
+  const place = section("headline", "Results");
+  const { keys, kinds, values } = DATA.headline, groups = [["", 1]];
+  kinds.forEach(kind => { const last = groups[groups.length - 1]; if (last[0] === kind) last[1]++; else groups.push([kind, 1]); });
+  const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model] }));
+  const marks = keys.map((key, i) => places(values[i].map(value => shown(value, DATA.definitions[key].digits)), DATA.definitions[key].higher));
+  dataTable(place, { columns: [{ title: "Model", text: true, get: model => MODELS[model] }, ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: "The best of a column is bold on colour, the second best underlined." });
+}
+
+function parts() {
+  const place = section("parts", "Sides and categories"), { names, questions, instances, values } = DATA.parts;
+  const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "Head: the head is predicted. Categories and quartiles of popularity need the graph (--graph)." });
+}
+
+function relations() {
+  const place = section("relations", "Relations"), { names, instances, categories, values } = DATA.relations;
+  const columns = metric => [{ title: "Relation", text: true, get: row => names[row] }, { title: "Answers", get: row => instances[row] }, ...(categories ? [{ title: "Category", text: true, get: row => categories[row] }] : []), ...modelColumns(values, metric)];
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "A row a relation; a heading sorts, and once more turns the order." });
+}
+
+function figure(place, caption) {
+  const found = make("figure", {}), box = make("div", {});
+  found.append(box, make("figcaption", {}, caption));
+  place.append(found);
+  return box;
+}
+
+function asTable(place, label, file, columns, rows) {
+  const box = make("details", {}, make("summary", {}, "The values as a table"));
+  let done = false;
+  box.addEventListener("toggle", () => { if (!done) { done = true; dataTable(box, { columns, rows, label, file, sortable: false, across: false }); } });
+  place.append(box);
+}
+
+function distribution() {
+  const place = section("distribution", "Distribution of ranks"), { k, share } = DATA.distribution;
+  const series = MODELS.map((name, model) => ({ name, points: k.map((cut, i) => [cut, share[model][i]]) }));
+  lineChart(figure(place, "Share of answers with a realistic rank of at most k: Hits@k for every k."), { series, xLabel: "k", label: "Share of answers with rank at most k, a line a model" });
+  asTable(place, "Distribution of ranks", "distribution", [{ title: "k", text: true, get: i => k[i] }, ...MODELS.map((name, model) => ({ title: name, name: true, digits: 4, get: i => share[model][i] }))], k.length);
+}
+
+function ties() {
+  const place = section("ties", "Ties", make("p", {}, "How many answers tie with other candidates, and how far each metric can move if ties are broken one way or the other."));
+  const one = (title, about, digits, get) => ({ title, definition: about, tip: about, digits, get });
+  const width = (title, key, digits) => one(`${title} ±`, `Optimistic less pessimistic ${title}: what ties alone can do to it.`, digits, model => DATA.ties[MODELS[model]].width[key]);
+  dataTable(place, { columns: [{ title: "Model", text: true, get: model => MODELS[model] },
+    one("Tied %", "Share of answers that have the score of at least one other candidate.", 3, model => 100 * DATA.ties[MODELS[model]].tied_share),
+    one("Mean tie", "Other candidates with the answer's score, on average over all answers.", 3, model => DATA.ties[MODELS[model]].mean_equal),
+    one("Largest tie", "Most other candidates with the score of an answer.", 0, model => DATA.ties[MODELS[model]].max_equal),
+    width("MRR", "mrr", 6), width("Hits@10", "hits@10", 6), width("MR", "mr", 4)], rows: MODELS.length, across: false, label: "Ties", file: "ties" });
+}
+
+function popularity() {
+  const place = section("popularity", "Popularity of the answer"), { from, to, instances, values } = DATA.popularity;
+  const span = from.map((low, i) => low === to[i] ? String(low) : `${low} to ${to[i]}`);
+  const series = metric => MODELS.map((name, model) => ({ name, points: from.map((low, i) => [Math.max(0.5, Math.sqrt(Math.max(low, 0.25) * Math.max(to[i], 0.25))), values[metric][model][i], `${span[i]} triples`]) }));
+  const controls = make("div", { class: "controls" });
+  place.append(controls);
+  const chart = lineChart(figure(place, "A metric by the number of triples in which the predicted entity stands, in bins that double; bins of few answers are noisy: see the table."), { series: series("mrr"), least: 0.5, dots: true, xLabel: "triples of the predicted entity", label: "MRR by popularity of the answer, a line a model" });
+  controls.append(metricChoice(metric => { chart.options = { ...chart.options, series: series(metric), label: `${info(metric).title} by popularity of the answer, a line a model` }; chart.draw(); }));
+  asTable(place, "Popularity of the answer", "popularity", [{ title: "Triples", text: true, get: i => span[i] }, { title: "Answers", get: i => instances[i] }, ...DATA.metrics.flatMap(metric => MODELS.map((name, model) => ({ title: `${name}: ${info(metric).title}`, name: true, digits: info(metric).digits, get: i => values[metric][model][i] })))], from.length);
+}
+
+function comparison() {
+  if (!DATA.comparisons.length) return;
+  const place = section("comparison", "Comparison"), box = make("div", {}), controls = make("div", { class: "controls" });
+  place.append(controls, box);
+  controls.append(choice("Measure", DATA.comparisons.map((_, i) => String(i)), DATA.comparisons.map(one => one.key), value => show(DATA.comparisons[Number(value)])));
+  function show(one) {
+    box.replaceChildren();
+    const percent = `${Math.round(one.confidence * 100)} %`;
+    box.append(make("p", {}, isolated(one.sentence)));
+    intervalChart(figure(box, `Values with ${percent} intervals, from drawing the questions anew.`), { rows: one.order.map(i => ({ name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
+    const about = `Difference in ${one.title}, the row's model less the column's; bold on colour: significant at p < ${one.level} (${one.method}).`;
+    const columns = one.order.map(j => ({ title: MODELS[j], name: true, digits: one.digits, get: row => one.difference[one.order[row]][j], tip: about }));
+    dataTable(box, { columns: [{ title: "less →", text: true, get: row => MODELS[one.order[row]] }, { title: one.title, digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
+    asTable(box, "p-values of all pairs", "p-values", [{ title: "p", text: true, get: row => MODELS[one.order[row]] }, ...one.order.map(j => ({ title: MODELS[j], name: true, digits: 5, get: row => one.p[one.order[row]][j] }))], MODELS.length);
+  }
+  show(DATA.comparisons[0]);
+}
+
+function questions() {
+  const place = section("questions", "Questions to look at"), { rows, lists, runs } = DATA.questions;
+  if (!runs.length) place.append(make("p", { class: "quiet" }, "What was ranked first is shown where runs are given: kgtrec report --run."));
+  const box = make("div", {}), controls = make("div", { class: "controls" });
+  let model = MODELS[0], kind = "worst";
+  const kinds = { worst: "Worst", best: "Best (rarest answers first)", ahead: "Furthest ahead of the others" };
+  const known = Object.keys(kinds).filter(name => lists[model][name]);
+  controls.append(choice("Model", MODELS, MODELS, value => { model = value; show(); }), choice("Answers", known, known.map(name => kinds[name]), value => { kind = value; show(); }));
+  place.append(controls, box);
+  function first(row, number) {
+    const found = rows[row].first[number];
+    return found ? found.map(([label, right]) => right ? `${label} ✓` : label).join(" · ") : null;
+  }
+  function show() {
+    box.replaceChildren();
+    const chosen = lists[model][kind], at = MODELS.indexOf(model);
+    const columns = [{ title: "Question", text: true, get: i => rows[chosen[i]].question.join(", ") }, { title: "Answer", text: true, get: i => rows[chosen[i]].answer }, { title: "Popularity", get: i => rows[chosen[i]].popularity, tip: "Triples in which the answer stands." }];
+    if (runs.includes(model)) columns.push({ title: "Ranked first", text: true, get: i => first(chosen[i], at), tip: `The best candidates by ${model}; ✓ marks answers.` });
+    MODELS.forEach((name, number) => columns.push({ title: name, name: true, model: true, digits: 1, get: i => rows[chosen[i]].ranks[number], tip: "Realistic rank of the answer." }));
+    dataTable(box, { columns, rows: chosen.length, higher: false, label: "Questions", file: "questions", caption: "Ranks by every model; ? is what is asked for." });
+  }
+  show();
+}
+
+function about() {
+  const list = make("dl", { class: "terms" });
+  for (const key in DATA.definitions) list.append(make("dt", {}, key), make("dd", {}, definition(key)));
+  section("about", "Definitions and data", list, make("div", { class: "controls" }, make("button", { type: "button", id: "all-data", onclick: () => download("kgtrec-report.json", JSON.stringify(DATA), "application/json") }, "Download all data (JSON)")));
+}
+
+document.getElementById("caption").append(isolated(DATA.caption));
+document.getElementById("version").textContent = DATA.kgtrec;
+if (DATA.warnings.length) {
+  const box = document.getElementById("warnings");
+  box.hidden = false;
+  DATA.warnings.forEach(text => box.append(make("p", {}, isolated(text))));
+}
+for (const build of [headline, parts, relations, distribution, ties, popularity, comparison, questions, about]) build();
+tooltips();
+document.body.dataset.ready = "true";

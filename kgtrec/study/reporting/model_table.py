@@ -1,0 +1,382 @@
+"""The table that a paper prints: a row a model, a column a measure, on one graph or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import Interval
+from kgtrec.errors import UsageError
+from kgtrec.measures import Measure, parse_all
+from kgtrec.measures.averaging import SIDES, sides_present
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.replicates import compare_replicates
+from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
+from kgtrec.study.comparison.samples import samples_of_ranks
+from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
+from kgtrec.study.reporting.captions import Protocol, caption, protocol_of
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+__all__ = ["COLUMNS", "Column", "Heading", "ModelTable", "Significance", "table_of_models"]
+
+COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
+"""What papers print, and what is shown by default."""
+
+ABSENT = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Significance:
+    """How differences are tested: see `kgtrec.study.comparison.significance.pairwise`."""
+
+    test: str = "randomisation"
+    correction: str = "holm"
+    level: float = 0.05
+    permutations: int = PERMUTATIONS
+    seed: int = 0
+
+    def method(self) -> str:
+        """In words: "paired t-test, Holm's correction, p < 0.05"."""
+        return f"{TEST_NAMES[self.test]}, {CORRECTION_NAMES[self.correction]}, p < {self.level:g}"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What columns that stand together have in common.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the graph, and of the protocol where there are several.
+    kind : str
+        Side, average and, unless realistic, rank type: "tail, micro".
+    """
+
+    dataset: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure of all models on one graph.
+
+    Attributes
+    ----------
+    heading : Heading
+    measure : Measure
+    values : tuple of float
+        A value a model; NaN where a model was not evaluated.
+    digits : int
+        Decimals in print.
+    beaten : tuple of tuples of int, or None
+        Rows of the models that each model significantly beats; None where that was not tested.
+    deviations : tuple of float
+        Standard deviation over the runs of each model; NaN of one run. Empty: no model has several.
+    """
+
+    heading: Heading
+    measure: Measure
+    values: tuple[float, ...]
+    digits: int
+    beaten: tuple[tuple[int, ...], ...] | None = None
+    deviations: tuple[float, ...] = ()
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """None where neither end is better."""
+        return True if self.measure.is_trec else self.measure.row[0].higher_is_better
+
+    def printed(self) -> list[str]:
+        """The values as they stand in the table; an en dash where there is none."""
+        return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
+
+    def spread(self, row: int) -> str:
+        """The deviation of a model with several runs as it stands in the table, else ""."""
+        if not self.deviations or math.isnan(self.deviations[row]):
+            return ""
+        return f"{self.deviations[row]:,.{self.digits}f}"
+
+    def places(self) -> list[int]:
+        """1 for the best, 2 for the second best, 0 for others.
+
+        Values that are printed alike share a place; where two are best, there is no second. Nothing
+        is marked where fewer than two models have a value, or all are alike, nor where a value is
+        an interval.
+        """
+        better = self.higher_is_better
+        if any(isinstance(v, Interval) for v in self.values):
+            return [0] * len(self.values)
+        shown = [None if math.isnan(v) else float(f"{v:.{self.digits}f}") for v in self.values]
+        distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
+        if better is None or len(distinct) < 2:
+            return [0] * len(shown)
+        second = distinct[1] if shown.count(distinct[0]) == 1 else None
+        return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTable:
+    """Models by measures.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names of the rows.
+    columns : tuple of Column
+        Those of one heading stand together.
+    protocols : dict of str to Protocol
+        What was evaluated, by the names of the graphs.
+    significance : Significance or None
+    sampled : frozenset of str
+        Models with ranks among sampled candidates, which are lower; their rows say so.
+    """
+
+    models: tuple[str, ...]
+    columns: tuple[Column, ...]
+    protocols: Mapping[str, Protocol]
+    significance: Significance | None = None
+    sampled: frozenset[str] = frozenset()
+
+    def name(self, row: int) -> str:
+        """What a row is called: the model, and whether its candidates were sampled."""
+        model = self.models[row]
+        return f"{model} (sampled)" if model in self.sampled else model
+
+    def letter(self, row: int) -> str:
+        """What a model is called in superscripts: a, b, ...; numbers where these run out."""
+        return chr(97 + row) if len(self.models) <= 26 else str(row + 1)
+
+    def superscript(self, column: Column, row: int) -> str:
+        """Letters of the models that this one significantly beats by the measure."""
+        between = "" if len(self.models) <= 26 else ","
+        return between.join(map(self.letter, column.beaten[row])) if column.beaten else ""
+
+    def levels(self) -> list[list[tuple[str, int]]]:
+        """Lines of headings above the measures: (text, columns it spans), first the graphs.
+
+        A line is left out where it would say the same of every column: the caption says it.
+        """
+        lines = []
+        if len(self.protocols) > 1:
+            lines.append(_spans([c.heading.dataset for c in self.columns]))
+        if len({c.heading.kind for c in self.columns}) > 1:
+            # A span ends with its graph, though the next one begins alike.
+            pairs = _spans([f"{c.heading.dataset}\0{c.heading.kind}" for c in self.columns])
+            lines.append([(text.partition("\0")[2], size) for text, size in pairs])
+        return lines
+
+    def titles(self) -> list[str]:
+        """Heading of each column with all that stands above it: "tail, micro: MRR"."""
+        above = [[text for text, size in line for _ in range(size)] for line in self.levels()]
+        return [
+            ": ".join([*(line[i] for line in above), c.measure.title])
+            for i, c in enumerate(self.columns)
+        ]
+
+    def caption(self) -> str:
+        """What was evaluated, how ties count, and what the marks mean."""
+        tested = [c for c in self.columns if c.beaten is not None]
+        untested = [c for c in self.columns if c.beaten is None]
+        note = ""
+        if any(column.deviations for column in self.columns):
+            note = "Mean and standard deviation over runs. "
+        if self.significance is not None and tested:
+            note += f"Superscripts: significantly better than these ({self.significance.method()})"
+            missing = list(dict.fromkeys(c.measure.title for c in untested))
+            note += f"; {', '.join(missing)} not tested." if missing else "."
+        return caption(self.protocols, [c.measure for c in self.columns], note.strip())
+
+
+def table_of_models(
+    systems: Mapping[str, Mapping[str, Ranks | Sequence[Ranks]]],
+    columns: Sequence[str | Measure] = COLUMNS,
+    *,
+    sides: Sequence[str] | None = None,
+    significance: Significance | None = None,
+    digits: int | None = None,
+) -> ModelTable:
+    """Put models beside each other.
+
+    Parameters
+    ----------
+    systems : mapping of graph's name to mapping of model's name to Ranks, or several
+        Models need not have been evaluated on every graph. Of several runs of a model the mean is
+        shown, with the standard deviation over runs.
+    columns : sequence of keys or Measure
+        Keys without a side are shown for every side of `sides`.
+    sides : sequence of {"head", "tail", "both"}, optional
+        By default all that was evaluated, as one.
+    significance : Significance, optional
+        Test all pairs of models on each graph, and mark what is significant.
+    digits : int, optional
+        Decimals of all columns, in place of each measure's own.
+
+    Raises
+    ------
+    UsageError
+        No model, an unknown key or side, or a side that was not evaluated.
+    InputError
+        Models to be tested that did not answer the same questions.
+
+    Examples
+    --------
+    ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
+    """
+    runs = {name: {model: _runs(one) for model, one in ranks.items()} for name, ranks in
+            systems.items()}  # fmt: skip
+    models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
+    if not models:
+        raise UsageError("a table of models needs one model at least; name files of ranks")
+    found = [
+        column
+        for dataset, ranks in runs.items()
+        for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides))
+    ]
+    if digits is not None:
+        found = [replace(column, digits=digits) for column in found]
+    several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
+    if significance is not None and several and significance.test != "bootstrap":
+        raise UsageError(
+            f"of several runs of a model, runs and questions are both drawn: take the bootstrap "
+            f"test (--test bootstrap), not {significance.test}"
+        )
+    if significance is not None:
+        found = [
+            replace(column, beaten=_beaten(runs[column.heading.dataset], column.measure,
+                                           models, significance))
+            for column in found
+        ]  # fmt: skip
+    protocols = {name: protocol_of(_by_run(ranks)) for name, ranks in runs.items()}
+    sampled = frozenset(
+        model for ranks in runs.values() for model, own in ranks.items()
+        if any(run.sampled for run in own)
+    )  # fmt: skip
+    return ModelTable(models, tuple(found), protocols, significance, sampled)
+
+
+def _measures(
+    ranks: Mapping[str, Sequence[Ranks]],
+    columns: Sequence[str | Measure],
+    sides: Sequence[str] | None,
+) -> list[Measure]:
+    """Measures of every side that is wished for; those of one kind stand together."""
+    if unknown := [side for side in sides or () if side not in SIDES]:
+        raise UsageError(f"{unknown[0]!r} is not a side; choose of {', '.join(SIDES)}")
+    present = sides_present(next(iter(ranks.values()))[0])
+    written: list[str | Measure] = []
+    for side in sides or present[-1:]:
+        for column in columns:
+            free = isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
+            written.append(f"{side}.{column}" if free else column)
+    measures = parse_all(written)
+    kinds = list(dict.fromkeys(map(_kind, measures)))
+    return sorted(measures, key=lambda measure: kinds.index(_kind(measure)))
+
+
+def _kind(measure: Measure) -> str:
+    side = {"both": "both sides"}.get(measure.side, measure.side)
+    ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
+    return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
+
+
+def _runs(found: Ranks | Sequence[Ranks]) -> list[Ranks]:
+    """One run or several as a list."""
+    from kgtrec.ranking.ranks import Ranks
+
+    return [found] if isinstance(found, Ranks) else list(found)
+
+
+def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:
+    """All runs by names of their own: the model's, and a number where it has several."""
+    return {
+        name if len(runs) == 1 else f"{name} (run {number})": ranks
+        for name, runs in systems.items()
+        for number, ranks in enumerate(runs, start=1)
+    }
+
+
+def _columns(
+    dataset: str,
+    ranks: Mapping[str, Sequence[Ranks]],
+    models: Sequence[str],
+    measures: Sequence[Measure],
+) -> list[Column]:
+    results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
+    several = any(len(runs) > 1 for runs in ranks.values())
+    found = []
+    for measure in measures:
+        values = [[one[measure] for one in results.get(model, ())] for model in models]
+        found.append(
+            Column(
+                Heading(dataset, _kind(measure)),
+                measure,
+                tuple(_mean(own) for own in values),
+                measure.digits,
+                deviations=tuple(stdev(own) if len(own) > 1 else math.nan for own in values)
+                if several
+                else (),
+            )
+        )
+    return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Mean over runs; the value itself, which may be an interval, of a single one."""
+    if len(values) > 1 and any(isinstance(value, Interval) for value in values):
+        raise UsageError(
+            "runs that are lists of predictions have intervals for values, which have no mean; "
+            "rank all candidates, or show the runs one by one"
+        )
+    return fmean(values) if len(values) > 1 else values[0] if values else math.nan
+
+
+def _beaten(
+    ranks: Mapping[str, Sequence[Ranks]],
+    measure: Measure,
+    models: Sequence[str],
+    how: Significance,
+) -> tuple[tuple[int, ...], ...] | None:
+    """Rows of the models that each is significantly better than; None where nothing is paired."""
+    if len(ranks) < 2:
+        return None
+    try:
+        better = _better(ranks, measure, how)
+    except UsageError:  # AMRI and the like: not a mean over items
+        return None
+    rows = [models.index(model) for model in ranks]
+    beaten = {row: tuple(sorted(rows[j] for j in better[i].nonzero()[0])) for i, row in
+              enumerate(rows)}  # fmt: skip
+    return tuple(beaten.get(row, ()) for row in range(len(models)))
+
+
+def _better(
+    ranks: Mapping[str, Sequence[Ranks]], measure: Measure, how: Significance
+) -> NDArray[np.bool_]:
+    """Whether each model is significantly better than each other, bool (models, models)."""
+    if any(len(runs) > 1 for runs in ranks.values()):
+        (found,) = compare_replicates(ranks, [measure], correction=how.correction, seed=how.seed)
+        return found.better(how.level)
+    (samples,) = samples_of_ranks({name: runs[0] for name, runs in ranks.items()}, [measure])
+    tests = pairwise(
+        samples, how.test, how.correction, permutations=how.permutations, seed=how.seed
+    )
+    return tests.better(how.level)
+
+
+def _spans(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """Equal neighbours as one, with their number."""
+    spans: list[tuple[str, int]] = []
+    for text in texts:
+        if spans and spans[-1][0] == text:
+            spans[-1] = (text, spans[-1][1] + 1)
+        else:
+            spans.append((text, 1))
+    return spans

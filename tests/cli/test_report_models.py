@@ -1,0 +1,176 @@
+"""kgtrec report: a row a model, from files and from the output of a batch."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from compare_cases import systems
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import KgtrecError
+
+FILES = ("s0.parquet", "s1.parquet", "s2.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three files of one graph, and the output folder of a batch on two graphs."""
+    place = tmp_path_factory.mktemp("models")
+    for name, ranks in systems(3).items():
+        ranks.save(place / f"{name}.parquet")
+    for graph, seed in (("one", 0), ("two", 1)):
+        for name, ranks in systems(2, seed=seed).items():
+            home = place / f"results/ranks/graph={graph}/protocol=test/model={name}"
+            home.mkdir(parents=True)
+            ranks.save(home / "ranks.parquet")
+    return place
+
+
+def run(folder: Path, *arguments: str) -> str:
+    words = [str(folder / word) if word in (*FILES, "results") else word for word in arguments]
+    done = CliRunner().invoke(cli, ["report", *words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_row_a_model_in_every_format(folder: Path) -> None:
+    due = {name: kgtrec.Result(kgtrec.Ranks.load(folder / name)) for name in FILES}
+    rows = list(csv.DictReader(io.StringIO(run(folder, *FILES, "--format", "csv"))))
+    assert [row["model"] for row in rows] == ["s0", "s1", "s2"]
+    for row, name in zip(rows, FILES, strict=True):
+        for key in ("mrr", "hits@1", "hits@3", "hits@10", "mr"):
+            assert float(row[f"both.realistic.micro.{key}"]) == due[name][key]
+    assert run(folder, *FILES, "--format", "latex").count(r" \\") == 1 + 3
+    assert r"\toprule" in run(folder, *FILES, "--format", "latex")
+    assert run(folder, *FILES, "--format", "html").count("<tr>") == 1 + 3
+    assert run(folder, *FILES, "--format", "markdown").splitlines()[1].count("---") == 6
+    assert "strong(" in run(folder, *FILES, "--format", "typst")
+    text = run(folder, *FILES, "--columns", "mrr,tail.hits@10,map", "--digits", "2")
+    assert text.splitlines()[1].split() == ["model", "MRR", "Hits@10", "map"]
+    assert f"{due[FILES[0]]['mrr']:.2f}" in text
+
+
+def test_names_sides_and_tests(folder: Path) -> None:
+    text = run(folder, *FILES, "--name", "A", "--name", "B", "--name", "C", "--side", "head,tail",
+               "--columns", "mrr,macro.mrr", "--test", "t", "--format", "markdown")  # fmt: skip
+    assert "head, micro: MRR ↑ | head, macro: MRR ↑ | tail, micro: MRR ↑" in text
+    assert "| (a) A |" in text.replace("\\", "")
+    assert "paired t-test, Holm's correction, p \\< 0.05" in text
+    assert run(folder, FILES[0], "-m", "mrr", "-m", "head.mr", "--format", "csv").splitlines()[
+        0
+    ] == ("model,both.realistic.micro.mrr,head.realistic.micro.mr")
+
+
+def test_a_batch_is_models_by_graphs(folder: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(folder, "results", "--format", "csv"))))
+    assert [row["model"] for row in rows] == ["s0", "s1"]
+    for graph, seed in (("one", 0), ("two", 1)):
+        for row, ranks in zip(rows, systems(2, seed=seed).values(), strict=True):
+            due = kgtrec.Result(ranks)["mrr"]
+            assert float(row[f"{graph}:both.realistic.micro.mrr"]) == due
+    assert r"\multicolumn{5}{c}{one}" in run(folder, "results", "--format", "latex")
+
+
+WRONG = [
+    ((*FILES, "--columns", "mrr,mmr"), "no measure 'mmr'"),
+    ((*FILES, "--columns", "mrr", "--side", "left"), "'left' is not a side"),
+    ((*FILES, "--columns", "mrr", "-m", "mr"), "take one of them"),
+    ((*FILES, "--side", "head"), "--side: of a table of models"),
+    ((*FILES, "--by", "side", "--format", "typst"), "--format typst is of a table of models"),
+    ((*FILES, "--by", "side", "--test", "t"), "--test: of a table of models"),
+    ((*FILES, "--format", "json", "--columns", "mrr"), "json has all"),
+    ((*FILES, "--format", "latex", "--level", "0.1"), "--correction and --level go with --test"),
+    ((*FILES, "--format", "latex", "--name", "A"), "--name is given 1 times for 3 files"),
+    ((*FILES, *(w for _ in FILES for w in ("--name", "A")), "--format", "csv"), "both be 'A'"),
+    (("results", "--name", "A", "--format", "csv"), "whose models have names"),
+    ((".", "--format", "latex"), "without ranks of a batch"),
+    ((*FILES, "--format", "latex", "--columns", ","), "no measure ''"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG)
+def test_wrong_calls(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(KgtrecError) as caught:
+        run(folder, *arguments)
+    assert said in str(caught.value)
+
+
+def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run(folder, *FILES, "--html", str(page), "--name", "A", "--name", "B", "--name", "C")
+    text = page.read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    assert '"models":["A","B","C"]' in text
+    assert f"{kgtrec.Result(kgtrec.Ranks.load(folder / FILES[0]))['mrr']!r}" in text
+
+
+WRONG_PAGES = [
+    (("--by", "side"), "--html is a page of its own"),
+    (("--format", "latex"), "--html is a page of its own"),
+    (("--run", "x.run"), "--run is given 1 times for 3 files"),
+    (("--graph", "nowhere"), "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), WRONG_PAGES)
+def test_wrong_pages(folder: Path, tmp_path: Path, more: tuple[str, ...], said: str) -> None:
+    page = tmp_path / "page.html"
+    with pytest.raises(KgtrecError) as caught:
+        run(folder, *FILES, "--html", str(page), *more)
+    assert said in str(caught.value)
+    assert not page.exists()
+
+
+def test_a_page_never_overwrites_ranks_and_needs_one_graph(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KgtrecError, match="would overwrite an input"):
+        run(folder, *FILES, "--html", str(folder / FILES[0]))
+    with pytest.raises(KgtrecError, match="a page is of one graph"):
+        run(folder, "results", "--html", str(tmp_path / "x.html"))
+    with pytest.raises(KgtrecError, match="--run goes with --html"):
+        run(folder, *FILES, "--run", "x.run")
+
+
+def test_runs_of_one_model(folder: Path, tmp_path: Path) -> None:
+    from statistics import mean, stdev
+
+    names = ("m-1.parquet", "m-2.parquet", "n-1.parquet")
+    for name, ranks in zip(names, systems(3).values(), strict=True):
+        ranks.save(tmp_path / name)
+    words = [str(tmp_path / name) for name in names]
+    values = [kgtrec.Result(kgtrec.Ranks.load(word))["mrr"] for word in words]
+    (m, n) = csv.DictReader(io.StringIO(run(folder, *words, "--replicates", "--format", "csv")))
+    assert (m["model"], n["model"]) == ("m", "n")
+    assert float(m["both.realistic.micro.mrr"]) == pytest.approx(mean(values[:2]))
+    assert float(m["both.realistic.micro.mrr:std"]) == pytest.approx(stdev(values[:2]))
+    done = CliRunner().invoke(
+        cli, ["compare", *words, "--replicates", "--draws", "200", "-m", "mrr"],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert f"{mean(values[:2]):.4f}" in done.stdout
+    assert "3 runs of 2 systems" in done.stdout
+    assert "ambiguity" in done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ((*FILES[:1], FILES[1], "--replicates", "--qrels", "q"), "not runs"),
+    (("a-x.parquet", "b-x.parquet", "--epsilon", "0.1"), "--epsilon goes with --replicates"),
+])  # fmt: skip
+def test_wrong_replicates(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    words = [str(folder / word) if word in FILES else word for word in arguments]
+    with pytest.raises(KgtrecError) as caught:
+        CliRunner().invoke(cli, ["compare", *words], catch_exceptions=False)
+    assert said in str(caught.value)
+
+
+def test_systems_of_one_run_each_are_no_replicates(folder: Path, tmp_path: Path) -> None:
+    for name, ranks in systems(2).items():
+        ranks.save(tmp_path / f"{name}x.parquet")
+    words = [str(tmp_path / name) for name in ("s0x.parquet", "s1x.parquet")]
+    with pytest.raises(KgtrecError, match="no two of s0x, s1x are runs of one system"):
+        CliRunner().invoke(cli, ["compare", *words, "--replicates"], catch_exceptions=False)

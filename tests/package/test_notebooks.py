@@ -1,0 +1,128 @@
+"""What notebooks and consoles show: three lines, HTML that labels cannot break, bars, silence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from compare_cases import systems
+
+import kgtrec
+from kgtrec._internal.progress import progress_bar
+from kgtrec.study import compare, compare_replicates, samples_of_ranks
+
+EVIL = "<script>alert(1)</script> & \udce9"
+
+
+@pytest.fixture(scope="module")
+def things() -> dict[str, Any]:
+    graph = kgtrec.Graph.from_arrays(
+        train=[(0, 0, 1)], test=[(0, 0, 2), (1, 0, 2)], entities=["a", "b", EVIL], relations=[EVIL]
+    )
+    graph.name = EVIL
+    questions = graph.questions()
+    import numpy as np
+
+    scores = np.random.default_rng(0).random((len(questions), 3)).astype(np.float32)
+    result = kgtrec.evaluate(scores, questions, progress=False)
+    ranks = systems(2)
+    (samples,) = samples_of_ranks({EVIL: ranks["s0"], "b": ranks["s1"]}, ["mrr"])
+    runs = {EVIL: list(systems(2).values()), "b": [ranks["s1"]]}
+    return {
+        "graph": graph, "questions": questions, "ranks": result.ranks, "result": result,
+        "table": result.slice("relation"), "comparison": compare(samples, "t", draws=100),
+        "replicates": compare_replicates(runs, ["mrr"], draws=100)[0],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["graph", "questions", "ranks", "result", "comparison"])
+def test_a_repr_says_in_three_lines_what_is_inside(things: dict[str, Any], name: str) -> None:
+    text = repr(things[name])
+    assert len(text.splitlines()) == 3
+    assert any(character.isdigit() for character in text)
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    "name", ["graph", "questions", "ranks", "result", "table", "comparison", "replicates"]
+)
+def test_html_holds_labels_as_text(things: dict[str, Any], name: str) -> None:
+    text = things[name]._repr_html_()
+    text.encode("utf-8")
+    reader = Tags()
+    reader.feed(text)
+    assert reader.open == []
+    assert reader.seen <= {"div", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "p"}
+    if name in ("graph", "table", "comparison", "replicates"):
+        assert "&lt;script&gt;" in text
+
+
+def test_long_tables_say_what_is_left_out() -> None:
+    from kgtrec._internal.table import MOST, Table
+
+    rows = [(f"r{i}", i) for i in range(MOST + 7)]
+    text = Table(("name", "n"), ("name", "n"), (0, 0), rows)._repr_html_()
+    assert text.count("<tr>") == MOST + 1
+    assert "7 more rows" in text
+
+
+def test_bars_are_shown_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress_bar(3, "steps").disable  # no terminal here
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr("kgtrec._internal.progress.find_spec", lambda name: None)
+    with progress_bar(3, "steps") as bar:
+        assert not bar.disable
+    assert progress_bar(3, "steps", show=False).disable
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kgtrec", *words], capture_output=True, text=True, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_quiet_leaves_errors_alone(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
+    (tmp_path / "r").write_text("1 Q0 a 0 1 t\n1 Q0 b 0 1 t\n")
+    files = (str(tmp_path / "q"), str(tmp_path / "r"))
+    loud, quiet = run("eval", *files), run("--quiet", "eval", *files)
+    assert loud.stderr != ""
+    assert (quiet.stdout, quiet.stderr, quiet.returncode) == (loud.stdout, "", 0)
+    wrong = run("--quiet", "report", str(tmp_path / "none.parquet"))
+    assert wrong.returncode == 2
+    assert "none.parquet" in wrong.stderr
+
+
+@pytest.mark.parametrize(("words", "place", "wanted"), [
+    ("kgtrec rep", "1", "report"), ("kgtrec report --repl", "2", "--replicates"),
+    ("kgtrec judge aud", "2", "audit"),
+])  # fmt: skip
+def test_shells_complete(words: str, place: str, wanted: str) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("kgtrec")], capture_output=True, text=True, check=False,
+        env={**os.environ, "_KGTREC_COMPLETE": "bash_complete", "COMP_WORDS": words,
+             "COMP_CWORD": place},
+    )  # fmt: skip
+    assert f"plain,{wanted}" in done.stdout.splitlines()

@@ -1,0 +1,347 @@
+"""The table of models: values, places and marks against plain Python; markup that others read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compare_cases import systems
+
+import kgtrec
+from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.study.reporting.formats import FORMATS, csv_text, html_text, latex, markdown, typst
+from kgtrec.study.reporting.model_table import ModelTable, Significance, table_of_models
+
+HOSTILE = (
+    r"a & b \ % $x$ # _under_ {c} ~ ^",
+    "[opt]{arg} -- --- ?` !` << >> ,, '' \"q\"",
+    "*star* | pipe <b>bold</b> `code` [link](x)",
+    '"); panic("x") // comment /* */ #let',
+    r"\input{/etc/passwd} \end{tabular}",
+    "line\nbreak\ttab",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ranks() -> dict[str, Ranks]:
+    return systems(4)
+
+
+def printed(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def test_values_are_those_of_results(ranks: dict[str, Ranks]) -> None:
+    keys = ("mrr", "macro.mrr", "hits@3", "tail.mr", "map")
+    table = table_of_models({"g": ranks}, keys, sides=("both", "head"))
+    for column in table.columns:
+        due = [kgtrec.Result(ranks[name])[column.measure] for name in table.models]
+        assert list(column.values) == due
+    found = [column.measure.key for column in table.columns]
+    assert found[:2] == ["both.realistic.micro.mrr", "both.realistic.micro.hits@3"]
+    assert len(found) == len(set(found)) == 2 * 4 + 1
+
+
+@pytest.mark.parametrize("sides", [("both",), ("head", "tail"), ("tail", "both", "head")])
+def test_micro_and_macro_never_share_a_heading(
+    ranks: dict[str, Ranks], sides: tuple[str, ...]
+) -> None:
+    keys = ("mrr", "macro.mrr", "hits@1", "expected.mrr", "macro.hits@1", "question.mrr")
+    other = dict(systems(2, seed=5))
+    table = table_of_models({"g": ranks, "h": other}, keys, sides=sides)
+    graphs, kinds = table.levels()
+    assert [text for text, _ in graphs] == ["g", "h"]
+    first = 0
+    for text, size in kinds:
+        below = table.columns[first : first + size]
+        assert len({(c.heading.dataset, c.measure.averaging, c.measure.side,
+                     c.measure.rank_type) for c in below}) == 1  # fmt: skip
+        assert below[0].measure.averaging in text
+        first += size
+    assert first == len(table.columns)
+    assert len(set(table.titles())) == len(table.columns) // 2 * 2 or len(sides) > 1
+    assert len(set(zip([c.heading for c in table.columns], table.titles(), strict=True))) == len(
+        table.columns
+    )
+
+
+def slow_places(values: list[str], higher: bool) -> list[int]:
+    """By counting: how many distinct printed values are better."""
+    numbers = [None if v == "\N{EN DASH}" else printed(v) for v in values]
+    known = [v for v in numbers if v is not None]
+    if len(set(known)) < 2:
+        return [0] * len(values)
+    found = []
+    for v in numbers:
+        if v is None:
+            found.append(0)
+            continue
+        ahead = [w for w in known if (w > v if higher else w < v)]
+        found.append(1 if not ahead else 2 if len(ahead) == 1 else 0)
+    return found
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 4, None])
+def test_best_and_second_are_those_that_are_read_as_such(
+    ranks: dict[str, Ranks], digits: int | None
+) -> None:
+    table = table_of_models({"g": ranks}, ("mrr", "mr", "hits@10", "macro.mrr"), digits=digits)
+    for column in table.columns:
+        due = slow_places(column.printed(), bool(column.higher_is_better))
+        assert column.places() == due
+
+
+def test_nothing_is_best_where_neither_end_is_better_or_one_model_is_alone(
+    ranks: dict[str, Ranks],
+) -> None:
+    assert table_of_models({"g": ranks}, ["std"]).columns[0].places() == [0] * 4
+    alone = table_of_models({"g": {"a": ranks["s0"]}}, ["mrr"], significance=Significance("t"))
+    assert alone.columns[0].places() == [0]
+    assert alone.columns[0].beaten is None
+    assert "Superscripts" not in alone.caption()
+
+
+def slow_beaten(ranks: Mapping[str, Ranks], level: float) -> list[list[int]]:
+    """By scipy's paired t-test of reciprocal ranks, Holm by hand."""
+    from scipy.stats import ttest_rel
+
+    names = list(ranks)
+    gains = {n: [1 / (g + 1 + e / 2) for g, e in zip(r.greater.tolist(), r.equal.tolist(),
+             strict=True)] for n, r in ranks.items()}  # fmt: skip
+    pairs = list(combinations(range(len(names)), 2))
+    p = {pair: float(ttest_rel(gains[names[pair[0]]], gains[names[pair[1]]]).pvalue) for pair in
+         pairs}  # fmt: skip
+    beaten: list[list[int]] = [[] for _ in names]
+    for number, pair in enumerate(sorted(pairs, key=p.__getitem__)):
+        if p[pair] * (len(pairs) - number) >= level:
+            break
+        i, j = pair
+        if sum(gains[names[i]]) < sum(gains[names[j]]):
+            i, j = j, i
+        beaten[i].append(j)
+    return [sorted(rows) for rows in beaten]
+
+
+@pytest.mark.parametrize("level", [0.001, 0.05, 0.5])
+def test_superscripts_are_what_a_slow_test_finds(level: float) -> None:
+    for seed in range(3):
+        ranks = systems(4, seed=seed)
+        table = table_of_models({"g": ranks}, ["mrr"], significance=Significance("t", level=level))
+        assert table.columns[0].beaten is not None
+        assert [list(rows) for rows in table.columns[0].beaten] == slow_beaten(ranks, level)
+
+
+def test_measures_that_are_no_means_are_said_to_be_untested(ranks: dict[str, Ranks]) -> None:
+    table = table_of_models({"g": ranks}, ["mrr", "amri"], significance=Significance("t"))
+    assert table.columns[1].beaten is None
+    assert "AMRI not tested" in table.caption()
+
+
+def test_models_that_are_not_on_every_graph(ranks: dict[str, Ranks]) -> None:
+    other = systems(2, seed=9)
+    table = table_of_models({"g": ranks, "h": other}, ["mrr"], significance=Significance("t"))
+    assert table.models == ("s0", "s1", "s2", "s3")
+    assert [math.isnan(v) for v in table.columns[1].values] == [False, False, True, True]
+    assert table.columns[1].printed()[2:] == ["\N{EN DASH}"] * 2
+    rows = list(csv.reader(io.StringIO(csv_text(table))))
+    assert rows[0] == ["model", "g:both.realistic.micro.mrr", "h:both.realistic.micro.mrr"]
+    assert rows[3][2] == ""
+    assert float(rows[1][1]) == table.columns[0].values[0]
+
+
+def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
+    ranks: dict[str, Ranks],
+) -> None:
+    table = table_of_models({"fb": ranks}, ["mrr", "expected.mrr", "map", "macro.mrr"])
+    text = table.caption()
+    n = len(ranks["s0"])
+    for part in ("fb: test split, filtered by train", "among all 40 entities", "realistic ranks",
+                 f"micro: over {n} answers", "macro: over", "expectation over all orders",
+                 "map: ties in trec_eval's order", "Best in bold"):  # fmt: skip
+        assert part in text
+    mixed = {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}
+    assert "NOT COMPARABLE: a and b" in table_of_models({"x": mixed}, ["mrr"]).caption()
+    with pytest.raises(InputError, match="cannot be compared"):
+        table_of_models({"x": mixed}, ["mrr"], significance=Significance("t"))
+
+
+def test_wrong_calls(ranks: dict[str, Ranks]) -> None:
+    with pytest.raises(UsageError, match="'left' is not a side"):
+        table_of_models({"g": ranks}, ["mrr"], sides=["left"])
+    with pytest.raises(UsageError, match="needs one model"):
+        table_of_models({"g": {}}, ["mrr"])
+    with pytest.raises(UsageError, match="did you mean"):
+        table_of_models({"g": ranks}, ["mmr"])
+
+
+# -- Markup ------------------------------------------------------------------------------------
+
+
+def hostile_table() -> ModelTable:
+    ranks = list(systems(4).values())
+    rows = {name: ranks[i % 4] for i, name in enumerate(HOSTILE)}
+    other = {HOSTILE[0]: ranks[0], HOSTILE[2]: ranks[1]}
+    return table_of_models(
+        {"graph_1 & <i>": rows, "[b] #2": other},
+        ("mrr", "hits@1", "macro.mrr", "mr", "stratified.mrr(0.5,0.5)"),
+        sides=("head", "both"),
+        significance=Significance("t"),
+    )  # fmt: skip
+
+
+def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not here")
+    table = hostile_table()
+    preamble = r"\documentclass{article}\usepackage{booktabs}\usepackage[a0paper]{geometry}"
+    (tmp_path / "t.tex").write_text(
+        f"{preamble}\n\\begin{{document}}\n{latex(table)}\\end{{document}}\n", "utf-8"
+    )
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
+               "t.tex"]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    log = (tmp_path / "t.log").read_text("latin-1")
+    assert done.returncode == 0, log[-3000:]
+    assert "Missing character" not in log
+    if shutil.which("pdftotext") is None:
+        return
+    subprocess.run(["pdftotext", "-layout", "t.pdf"], cwd=tmp_path, check=True)
+    text = (tmp_path / "t.txt").read_text("utf-8")
+    for part in (r"a & b \ % $x$ # under {c}", "-- ---", "<< >>", r"\end{tabular}", "<b>bold</b>",
+                 "graph_1 & <i>"):  # fmt: skip
+        # pdftotext sees an underscore as a rule
+        wanted = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
+        assert re.search(wanted.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
+
+
+def test_typst_compiles_hostile_names(tmp_path: Path) -> None:
+    compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
+    (tmp_path / "t.typ").write_text(
+        "#set page(width: auto, height: auto)\n" + typst(hostile_table()), "utf-8"
+    )
+    svg = compiler.compile(str(tmp_path / "t.typ"), format="svg")
+    assert b"<svg" in (svg if isinstance(svg, bytes) else svg[0])
+
+
+class Reader(HTMLParser):
+    """Texts of all cells, and every tag that is met."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.cells: list[str] = []
+        self.spans: list[list[int]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "tr":
+            self.spans.append([])
+        if tag in ("th", "td"):
+            self.cells.append("")
+            self.spans[-1].append(int(dict(attrs).get("colspan") or 1))
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+def test_html_has_the_names_as_text_and_no_tags_of_theirs() -> None:
+    table = hostile_table()
+    reader = Reader()
+    reader.feed(html_text(table))
+    assert set(reader.tags) <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "strong",
+                                "u", "sup"}  # fmt: skip
+    assert {sum(line) for line in reader.spans} == {1 + len(table.columns)}
+    cells = [cell.strip() for cell in reader.cells]
+    for row, name in enumerate(HOSTILE):
+        assert f"({table.letter(row)}) {name}" in cells
+
+
+def test_markdown_has_as_many_cells_in_every_line() -> None:
+    table = hostile_table()
+    lines = markdown(table).splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 2 + len(HOSTILE)
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)\|", row)) == len(table.columns) + 2
+    for sign in ("*", "`", "<", "["):
+        names = [row.split("|")[1] for row in rows[2:]]
+        assert not any(re.search(rf"(?<!\\){re.escape(sign)}", name) for name in names)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_bytes_that_are_no_utf_8_pass_every_format(form: str) -> None:
+    ranks = systems(2)
+    table = table_of_models({"g": {"caf\udce9": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
+    FORMATS[form](table).encode("utf-8", "surrogateescape")
+
+
+def test_best_is_bold_and_second_underlined() -> None:
+    ranks = systems(3)
+    table = table_of_models({"g": ranks}, ["mrr"])
+    order = np.argsort([-v for v in table.columns[0].values])
+    shown = table.columns[0].printed()
+    best, second = shown[order[0]], shown[order[1]]
+    for text, bold, under in [
+        (latex(table), rf"\textbf{{{best}}}", rf"\underline{{{second}}}"),
+        (markdown(table), f"**{best}**", f"<ins>{second}</ins>"),
+        (html_text(table), f"<strong>{best}</strong>", f"<u>{second}</u>"),
+        (typst(table), f'strong("{best}")', f'underline("{second}")'),
+        (FORMATS["table"](table), f"{best}*", f" {second}\n"),
+    ]:
+        assert bold in text
+        assert under in text
+
+
+def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -> None:
+    from statistics import mean, stdev
+
+    one, *more = systems(4).values()
+    table = table_of_models(
+        {"g": {"several": more, "alone": one}},
+        ["mrr", "mr"],
+        significance=Significance("bootstrap"),
+    )
+    for column in table.columns:
+        values = [kgtrec.Result(run)[column.measure] for run in more]
+        assert column.values[0] == pytest.approx(mean(values))
+        assert column.deviations[0] == pytest.approx(stdev(values))
+        assert math.isnan(column.deviations[1])
+    value, spread = table.columns[0].printed()[0], table.columns[0].spread(0)
+    assert "Mean and standard deviation over runs." in table.caption()
+    assert rf"{value}}} $\pm$ {spread} &" in latex(table)
+    assert f"± {spread}" in markdown(table)
+    assert f"± {spread}" in html_text(table)
+    rows = list(csv.DictReader(io.StringIO(csv_text(table))))
+    assert float(rows[0]["both.realistic.micro.mrr:std"]) == table.columns[0].deviations[0]
+    assert rows[1]["both.realistic.micro.mrr:std"] == ""
+    with pytest.raises(UsageError, match="--test bootstrap"):
+        table_of_models({"g": {"s": more, "a": one}}, ["mrr"], significance=Significance("t"))
+    compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
+    (tmp_path / "t.typ").write_text(typst(table), "utf-8")
+    assert compiler.compile(str(tmp_path / "t.typ"), format="svg")
+
+
+def test_intervals_of_listed_predictions_are_shown_and_not_ranked(ranks: dict[str, Ranks]) -> None:
+    from dataclasses import replace
+
+    from kgtrec._internal.table import Interval
+
+    table = table_of_models({"g": {"a": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
+    (column,) = table.columns
+    between = Interval.of(0.4, 0.3, 0.5)
+    table = replace(table, columns=(replace(column, values=(between, column.values[1])),))
+    assert table.columns[0].printed()[0] == "0.3000-0.5000"
+    assert table.columns[0].places() == [0, 0]
+    assert "0.3-0.5" in csv_text(table)
