@@ -40,7 +40,7 @@ class Factors:
         belongs to; ``graph.entities.ids(labels)`` gives those of labels. By default, id order.
     metric : {"dot", "l2", "l1"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
-        ``l1``: bias - (|q1 - x1| + |q2 - x2| + ...).
+        ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``.
 
     Notes
     -----

@@ -270,7 +270,10 @@ STANDARD = {
     "sys/auxv.h", "sys/syscall.h", "unistd.h",  # what only the system can be asked
 }  # fmt: skip
 # What is of the operating system, in the one file that asks it for something.
-SYSTEM = {"map_guard.c": {"errno.h", "signal.h", "sys/mman.h", "unistd.h"}}
+SYSTEM = {
+    "map_guard.c": {"errno.h", "signal.h", "sys/mman.h", "unistd.h"},
+    "isa_platform.h": {"xlocale.h"},  # on macOS
+}
 # A file's name begins with its family; the umbrella and what all families share are the exceptions.
 FAMILIES = ("factors", "isa", "map", "rank", "stat", "trec")
 SHARED = {"kgtrec.h", "kgt_status.h"}

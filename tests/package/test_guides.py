@@ -89,3 +89,8 @@ def test_a_name_that_is_none() -> None:
         guides.path("tie")
     with pytest.raises(UsageError, match="there are first-evaluation, "):
         guides.path("../../setup")
+
+
+def test_the_site_has_every_guide() -> None:
+    index = (guides.path("ties").parent / "site" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
