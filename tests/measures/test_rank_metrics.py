@@ -302,7 +302,7 @@ def test_spellings(written: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "hint"),
     [
-        ("mmr", "'mmr' is no metric; did you mean mr or mrr"),
+        ("mmr", "'mmr' is not a metric; did you mean mr or mrr"),
         ("tail.mmr", "did you mean mr or mrr"),
         ("tail.micro.map", "over questions: tail.macro.map"),
         ("tail.realistic.map", "no rank type: tail.macro.map"),

@@ -196,7 +196,7 @@ def test_popularity_zero() -> None:
         ({"beta_e": "half"}, "beta_e is 'half'; give a list"),
         ({"metrics": ["mrr", "mmr"]}, "did you mean mr or mrr"),
         ({"metrics": ["gmr"]}, "gmr is not defined for stratified"),
-        ({"metrics": ["map_cut_20"]}, "both.macro.map_cut_20"),
+        ({"metrics": ["map_cut_20"]}, "tail.macro.map_cut_20"),
         ({"rank_type": "best"}, "'best' is"),
         ({"side": "left"}, "'left' is not a side"),
         ({"side": "head"}, "needs the head side, but these ranks hold tail only"),
