@@ -333,9 +333,10 @@ def _apply(
     out = ~candidate_lists.holds(question, answers, questions.n_entities)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])
+        place = f"{details['file']}: " if "file" in details else ""
         raise InputError(
-            f"{int(out.sum())} of {len(out)} answers are not among their candidates, the first is "
-            f"{questions.graph.entities[int(answers[first])]!r} for question "
+            f"{place}{int(out.sum())} of {len(out)} answers are not among their candidates, "
+            f"the first is {questions.graph.entities[int(answers[first])]!r} for question "
             f"{questions.ids[int(question[first])]}; add it to its list, or count such answers at "
             "the worst rank with outside='worst' (--outside worst)"
         )

@@ -24,7 +24,7 @@ from rank_cases import Case, cases, columns, make_ranks
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import Measure, random_scorer
+from kgtrec.measures import Measure, random_baseline, random_scorer
 from kgtrec.measures.calculator import Calculator
 
 # --- what chance gives ----------------------------------------------------------------------------
@@ -177,6 +177,12 @@ def test_the_continuous_approximation_has_a_name_and_is_too_small() -> None:
     expected = math.log(5) / 4
     index = ask(case, "both.realistic.micro.adjusted_mrr_continuous")
     assert index == pytest.approx((2 / 3 - expected) / (1 - expected))
+
+
+@pytest.mark.parametrize(("c", "mean"), [(1, 1.0), (2, math.log(2)), (3, math.log(3) / 2)])
+def test_the_continuous_approximation_of_few_candidates(c: int, mean: float) -> None:
+    found = random_baseline.reciprocal_continuous(random_baseline.Tally.of([c], None), 0)
+    assert found.mean == pytest.approx(mean, rel=1e-15)
 
 
 def test_nothing_to_rank_has_no_index_and_no_z() -> None:

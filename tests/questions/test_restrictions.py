@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +314,26 @@ def test_type_constraints_with_labels_that_the_graph_lacks(openke: Path) -> None
     (openke / "entity2id.txt").unlink()
     with pytest.raises(FileError, match=r"entity2id\.txt: there is no such file"):
         questions.restrict(type_constraints=openke / "type_constrain.txt")
+
+
+def test_lists_of_a_file_that_lack_answers_name_the_file(openke: Path) -> None:
+    questions = kgtrec.read_graph(openke / "g").questions()
+    path = openke / "c.tsv"
+    path.write_text("tail1\tb\nhead0\tb\nhead1\tb\ntail0\tb\n")
+    with pytest.raises(
+        InputError, match=rf"^{re.escape(str(path))}: \d of 4 answers are not among"
+    ):
+        questions.restrict(candidates=path)
+    types = openke / "type_constrain.txt"
+    types.write_text("1\n0\t1\t0\n0\t1\t0\n")
+    with pytest.raises(InputError, match=rf"^{re.escape(str(types))}: \d of 4 answers are not"):
+        questions.restrict(type_constraints=types)
+    with pytest.raises(InputError, match=r"^\d of 4 answers are not among"):
+        questions.restrict(entities=[0])
+    negatives = openke / "n.npz"
+    np.savez(negatives, head_neg=np.full((2, 1), 99), tail_neg=np.zeros((2, 1), np.int64))
+    with pytest.raises(InputError, match=rf"^{re.escape(str(negatives))}: .*99"):
+        questions.restrict(candidates=negatives)
 
 
 def test_candidates_of_a_text_file(openke: Path) -> None:
