@@ -31,7 +31,7 @@ def page_text(data: dict[str, Any], title: str = "") -> str:
     title : str, optional
         Of the page; by default the graph's name.
     """
-    heading = title or " ".join(filter(None, ("Link prediction", data["graph"])))
+    heading = title or ": ".join(filter(None, ("Link prediction", data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     style = _asset("report.css")

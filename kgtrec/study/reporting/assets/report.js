@@ -47,7 +47,7 @@ function headline() {
 function parts() {
   const place = section("parts", "Sides and categories"), { names, questions, instances, values } = DATA.parts;
   const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "Head: the head is predicted. Categories and quartiles of popularity need the graph (--graph)." });
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "Head: the head is predicted." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
 }
 
 function relations() {
