@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,3 +42,10 @@ def test_what_everyone_writes_is_right(rows: str) -> None:
                    head[asked.entity, asked.relation])  # fmt: skip
     due, _ = kgtrec.rank(own, asked)
     assert ranks.greater.tolist() == due.greater.tolist()
+
+
+def test_a_batch_cannot_be_moved_to_other_rows() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[1, 0, 0]])
+    batch = next(iter(kgtrec.Ranker(graph.questions()).batches(1)))
+    with pytest.raises(FrozenInstanceError):
+        batch.start = 1  # type: ignore[misc]
