@@ -54,6 +54,8 @@ class Browser:
              "--disable-background-networking", "--disable-extensions", "about:blank"],
             preexec_fn=place_pipes, close_fds=False, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            # A suite under sanitizers loads them before all else, which a browser does not survive.
+            env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
         )  # fmt: skip
         os.close(to_browser)
         os.close(from_browser)
@@ -62,8 +64,8 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for candidate_lists in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{candidate_lists}.enable")
+        for area in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{area}.enable")
 
     def __enter__(self) -> Browser:
         return self

@@ -16,15 +16,15 @@ def expected_counts(
     found: dict[str, list[int]] = {f"{p}{name}": [] for p in ("", "macro_") for name in names}
     docnos = [label.encode() for label in questions.graph.entities.docnos]
     for question in range(len(questions)):
-        candidate_lists = set(range(questions.n_entities)) if lists is None else lists[question]
+        candidates = set(range(questions.n_entities)) if lists is None else lists[question]
         answers = set(questions.answers[question].tolist())
-        micro = candidate_lists - set(questions.known[question].tolist())
-        macro = candidate_lists - set(questions.removed[question].tolist())
+        micro = candidates - set(questions.known[question].tolist())
+        macro = candidates - set(questions.removed[question].tolist())
         row = scores[question]
         for answer in sorted(answers):
             for prefix, others in (("", micro - {answer}), ("macro_", macro - {answer})):
                 ties = [e for e in others if row[e] == row[answer]]
-                outside = answer not in candidate_lists
+                outside = answer not in candidates
                 above = sum(bool(row[e] > row[answer]) for e in others)
                 found[f"{prefix}greater"].append(len(others) if outside else above)
                 found[f"{prefix}equal"].append(0 if outside else len(ties))
@@ -41,8 +41,8 @@ def expected_best(
     docnos = [label.encode() for label in questions.graph.entities.docnos]
     best = []
     for question in range(len(questions)):
-        candidate_lists = set(range(questions.n_entities)) if lists is None else lists[question]
-        kept = candidate_lists - set(questions.removed[question].tolist())
+        candidates = set(range(questions.n_entities)) if lists is None else lists[question]
+        kept = candidates - set(questions.removed[question].tolist())
         row = scores[question]
         best.append(sorted(kept, key=lambda e: (row[e], docnos[e]), reverse=True)[:depth])
     return best
