@@ -735,8 +735,9 @@ cdef class RunLines:
         cdef const int64_t[::1] query_offsets = queries[1], document_offsets = documents[1]
         self.lines.n_queries = count_spans(query_offsets, query_text.shape[0], "queries")
         self.n_documents = count_spans(document_offsets, document_text.shape[0], "documents")
-        require(count_spans(offsets, offsets[offsets.shape[0] - 1], "lines") == self.lines.n_queries
-                and offsets[0] == 0, "lines: not the queries'")
+        require(offsets.shape[0] == self.lines.n_queries + 1 and offsets[0] == 0,
+                "lines: not the queries'")
+        count_spans(offsets, offsets[self.lines.n_queries], "lines")
         self.lines.queries = c.kgt_names(<const char *> &query_text[0], &query_offsets[0])
         self.lines.documents = c.kgt_names(<const char *> &document_text[0], &document_offsets[0])
         self.lines.offsets = &offsets[0]
