@@ -59,7 +59,7 @@ class Interval(float):
         return found
 
     def __format__(self, spec: str) -> str:
-        between = "-" if self.low >= 0 else " to "  # a minus sign is no dash
+        between = "-" if self.low >= 0 else " to "  # a minus sign is not a dash
         return f"{self.low:{spec}}{between}{self.high:{spec}}"
 
     def __str__(self) -> str:

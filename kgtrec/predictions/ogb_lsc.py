@@ -28,7 +28,7 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     Raises
     ------
     FileError
-        Missing arrays, another shape than one row a triple, or a number that is no entity.
+        Missing arrays, another shape than one row a triple, or a number that is not an entity.
     """
     found = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)

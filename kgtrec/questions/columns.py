@@ -37,8 +37,8 @@ def column_of_entity(columns: Any, entities: Labels) -> Int64:
     """
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
         raise InputError(
-            f"columns={columns!r} is no order of entities; give their labels or ids in the order "
-            "of the columns, or a mapping of label to column"
+            f"columns={columns!r} is not an order of entities; give their labels or ids in the "
+            "order of the columns, or a mapping of label to column"
         )
     if isinstance(columns, Mapping):
         places, labels = np.asarray(list(columns.values())), list(columns)

@@ -33,7 +33,7 @@ class Tolerance(NamedTuple):
 
 
 def checked_tolerance(atol: Any, rtol: Any) -> Tolerance | None:
-    """None if both are 0; UsageError if one is no number from 0 that is finite."""
+    """None if both are 0; UsageError if one is not a finite number from 0."""
     for name, value in (("atol", atol), ("rtol", rtol)):
         is_number = isinstance(value, (int, float, np.integer, np.floating))
         if not is_number or isinstance(value, bool) or not 0 <= value < float("inf"):

@@ -81,8 +81,8 @@ def _rotate(p: Parts, a: Asked) -> Built:
     """RotatE (Sun et al. 2019): minus the l2 norm of the complex h r - t, with |r| = 1."""
     if _norm(p) != "l2":
         raise UsageError(
-            "rotate with norm='l1', a sum of moduli |h r - t|, is no product and no distance of "
-            "real vectors; rank its scores (a matrix or a callable). norm='l2' falls apart"
+            "rotate with norm='l1', a sum of moduli |h r - t|, is neither a product nor a distance "
+            "of real vectors; rank its scores (a matrix or a callable). norm='l2' falls apart"
         )
     table = _as_complex("entity", p.entity)
     if not np.iscomplexobj(p.relation) and p.relation.shape[1] == table.shape[1]:

@@ -32,6 +32,6 @@ def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield head or blank_head or b"", relation, tail or blank_tail or b""
         elif text.strip() and not text.lstrip().startswith(b"#"):
             if _LITERAL.match(text):
-                what = f"a literal in {text_of(text[:60])!r}, which is no entity"
+                what = f"a literal in {text_of(text[:60])!r}, which is not an entity"
                 refuse(path, line, what, "leave triples with literals out of the file")
             refuse(path, line, f"{text_of(text[:60])!r}", _HINT)

@@ -4,7 +4,7 @@ A system is all its runs: its value is the mean over them. Both the runs and the
 samples, so intervals and tests draw both (two-way bootstrap): whole questions, the same for all
 systems, and for every system as many of its runs as it has, apart from the others'. Where runs and
 questions interact, this is somewhat too wide rather than too narrow (Owen 2007); of two or three
-runs a bootstrap sees too little of the spread between them, which no resampling mends.
+runs a bootstrap sees too little of the spread between them, which no resampling corrects.
 """
 
 from __future__ import annotations

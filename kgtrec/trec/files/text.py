@@ -137,7 +137,7 @@ def _explained(path: PathName) -> Iterator[None]:
 def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
     """FileError if a file is not what it was when reading began, whatever has come of that.
 
-    What is no plain file, such as a pipe, changes as it is read.
+    What is not a plain file, such as a pipe, changes as it is read.
     """
     plain = stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     watch = Watch([path] if plain else [])
