@@ -13,6 +13,8 @@ _LOADING = """
 import os, signal, sys
 from kgtrec import cli
 
+signal.signal(signal.{signal}, signal.SIG_DFL)  # nohup's children inherit that it is ignored
+
 def load(*args):
     try:
         os.kill(os.getpid(), signal.{signal})

@@ -561,7 +561,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
     scheduler.start()
     try:
-        with Client(scheduler.address, timeout=6, set_as_default=False) as client:
+        with Client(scheduler.address, timeout=60, set_as_default=False) as client:
             stops, restart = {1}, True
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "a")
             assert not stops
@@ -571,7 +571,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
             with pytest.raises(SchedulerLost, match="what was written is kept"):
                 kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b", patience=2)
         scheduler.start()
-        with Client(scheduler.address, timeout=6, set_as_default=False) as client:
+        with Client(scheduler.address, timeout=60, set_as_default=False) as client:
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
         assert_same(got, kgtrec.rank(scores, questions), tmp_path)
         assert len(saved) == len(set(saved)) == len(blocks)  # nothing done twice
