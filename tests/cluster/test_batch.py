@@ -176,7 +176,7 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch: Batch, client: Cli
     np.save(batch.path.parent / "one-a-test.npy", scores)
     (batch.path.parent / "two-b-valid.npz").unlink()
     outcomes = {one.job.name: one for one in run_batch(batch, client)}
-    failed = {name: one.told for name, one in outcomes.items() if one.state == "failed"}
+    failed = {name: one.detail for name, one in outcomes.items() if one.state == "failed"}
     assert set(failed) == {"a on one, test", "b on two, tails"}
     assert "NaN for question" in failed["a on one, test"]
     assert "two-b-valid.npz: No such file" in failed["b on two, tails"]
@@ -302,7 +302,7 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Cli
         told: list[object] = []
         with contextlib.suppress(FileError):  # no room for the summary either
             run_batch(small, client, tell=told.append)
-        reasons = [getattr(one, "told", "") for one in told if not isinstance(one, str)]
+        reasons = [getattr(one, "detail", "") for one in told if not isinstance(one, str)]
         reasons = [reason for reason in reasons if reason]
         assert reasons
         assert all("disk is full" in reason or "No space left" in reason for reason in reasons)
@@ -531,7 +531,7 @@ def test_results_stay_while_an_input_is_missing(
     for _ in range(2):
         failed = [one for one in run_batch(batch, client) if one.state == "failed"]
         assert failed
-        assert all(lost in one.told or "one" in one.told for one in failed)
+        assert all(lost in one.detail or "one" in one.detail for one in failed)
         ranks = {name: data for name, data in before.items() if name.endswith(".parquet")}
         kept = {n: d for n, d in results(batch.output).items() if n.endswith(".parquet")}
         assert lost == "one/train.txt" or kept == ranks
@@ -558,7 +558,7 @@ def test_results_stay_while_a_folder_of_scores_is_not_mounted(
     before = results(batch.output)
     os.rename(tmp_path / "shards", tmp_path / "aside")
     (tmp_path / "shards").mkdir()  # the place where it is mounted
-    assert "no .npy shard in this folder" in {one.told.split(": ")[-1].split(";")[0]
+    assert "no .npy shard in this folder" in {one.detail.split(": ")[-1].split(";")[0]
                                               for one in run_batch(batch, client)}  # fmt: skip
     os.rmdir(tmp_path / "shards")
     os.rename(tmp_path / "aside", tmp_path / "shards")
