@@ -133,6 +133,17 @@ def test_halves_that_the_table_decides(odd, exponent):
     check(b"%de%d" % (value.numerator // value.denominator, 0))
 
 
+@given(st.integers(2**51, 2**52 - 1), st.integers(1, 3), st.sampled_from([1, 2, 4, 1024]))
+def test_one_bit_above_a_half(mantissa, exponent, above):
+    """Products that are exact, even but for a half, and one bit beyond it: up, never to even."""
+    power = 5**exponent
+    # A mantissa of 53 bits near the wanted one, so that 10^exponent divides the product.
+    for even in range(2 * mantissa, 2 * mantissa + 2 * power, 2):
+        product = (even << 12) + 0x800 + above
+        if product % power == 0:
+            check(b"%de%d" % (product // power, exponent))
+
+
 @pytest.mark.parametrize("digit", "159")
 def test_hundreds_of_digits(digit):
     for text in (digit * 800, "0." + digit * 800, "0." + "0" * 400 + digit * 400,

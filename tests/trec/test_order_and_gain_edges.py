@@ -47,3 +47,13 @@ def test_gains_of_small_lists(shown: list[int | None], missed: list[int], compat
     got = trec.evaluate(qrels, run, asked, compat=compat)["q"]
     for name in ("G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut_1", "ndcg_cut_2", "ndcg_cut_3"):
         assert math.isclose(got[name], due[name], rel_tol=1e-12, abs_tol=1e-12), name
+
+
+@pytest.mark.parametrize("least", [-(2**63), 1 - 2**63, 2 - 2**63])
+def test_the_least_relevance_is_one_below_0_like_others(least: int) -> None:
+    """Numbers that stand for "no judgement" inside: neither they nor their neighbours change."""
+    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    names = ["map", "ndcg", "bpref", "num_rel", "relstring_3"]
+    got = trec.evaluate({"q": {"a": 2, "b": least, "c": 1}}, run, names)["q"]
+    assert got == trec.evaluate({"q": {"a": 2, "b": -1, "c": 1}}, run, names)["q"]
+    assert got["relstring_3"] == "2.1"
