@@ -211,7 +211,9 @@ def test_all_unknown_measures_are_reported_at_once() -> None:
 @pytest.mark.parametrize(
     "name",
     ["P_0", "P.5,", "P.-1", "P.1.5", "map_cut.٣", "success.99999999999", "iprec_at_recall.2",
-     "iprec_at_recall.0.125", "Rprec_mult.x", "utility.1,-1", "ndcg.3", "set_F.x", "map.5"],
+     "iprec_at_recall.0.125", "Rprec_mult.x", "utility.1,-1", "ndcg.3", "set_F.x", "map.5",
+     # one bad cutoff among good ones
+     "P.5,0", "P.5,x", "iprec_at_recall.0.5,2", "iprec_at_recall.0.125,0.5", "Rprec_mult.1,x"],
 )  # fmt: skip
 def test_bad_cutoffs(name: str) -> None:
     with pytest.raises(BadCutoff, match=r"'.*': ") as caught:
