@@ -272,6 +272,24 @@ def test_laid_out_views_are_not_copied_to_nan():
         kgtrec.rank(laid_out(np.zeros((2, 3), np.float32), layout), graph_case().questions())
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("depth", [0, 5])
+def test_columns_of_packed_records(dtype: type, depth: int):
+    """Scores of an entity side by side, and the next entity's where no score can be aligned."""
+    rng = np.random.default_rng(3)
+    splits = {name: rng.integers(0, (50, 2, 50), (20, 3)) for name in ("train", "test")}
+    questions = kgtrec.Graph.from_arrays(**splits, n_entities=50).questions()
+    scores = rng.integers(0, 9, (len(questions), 50)).astype(dtype)
+    records = np.zeros(50, [("scores", dtype, len(questions)), ("flag", np.uint8)])
+    records["scores"] = scores.T
+    ranks, run = kgtrec.rank(records["scores"].T, questions, depth)
+    due, due_run = kgtrec.rank(scores, questions, depth)
+    for name in kgtrec.Ranks.__annotations__:
+        np.testing.assert_array_equal(getattr(ranks, name), getattr(due, name), name)
+    np.testing.assert_array_equal(run.documents, due_run.documents)
+    np.testing.assert_array_equal(run.scores, due_run.scores)
+
+
 def test_popularity_is_counted_in_distinct_triples():
     """Entities over all splits, as head and as tail; relations in the evaluated split."""
     splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}

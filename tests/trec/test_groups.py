@@ -100,6 +100,21 @@ def test_preferences_are_those_of_the_slow_definition(
             assert seen[f"{name} between"] > 50, name
 
 
+@pytest.mark.parametrize("levels", [(1.0, -1.0), (-1.0, 1.0), (2.0, 1.0, -2.0)])
+def test_of_a_repeated_document_the_lowest_level_counts(
+    levels: tuple[float, ...], tmp_path: Path
+) -> None:
+    """Above 0 and below it in one subgroup: neither relevant nor not."""
+    lines = [("q", "g", "s", "b", 2.0), ("q", "g", "s", "c", 0.0), ("q", "g", "t", "b", 3.0)]
+    lines += [("q", "g", "t", "a", level) for level in levels]
+    documents = {"a": 3.0, "b": 2.0, "c": 1.0}
+    values = trec.evaluate(
+        *write(tmp_path, "prefs", lines, {"q": documents}), ["all_prefs"], qrels_format="prefs"
+    )["q"]
+    for name, due in preference_values(lines, documents).items():
+        assert values[name] == pytest.approx(due, rel=1e-14, abs=0), name
+
+
 def test_several_assessors_are_those_of_the_slow_definition(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
