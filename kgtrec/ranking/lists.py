@@ -221,9 +221,9 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
             "separate questions, as negatives make them, have no lists; restrict by entities or "
             "by relation"
         )
-    list_keys = keys(lists.side, lists.given, lists.relation)
+    list_keys = keys(lists.side, lists.entity, lists.relation)
     at = np.minimum(np.searchsorted(question_keys[order], list_keys), len(order) - 1)
-    hit = (question_keys[order][at] == list_keys) & (lists.given >= 0) & (lists.relation >= 0)
+    hit = (question_keys[order][at] == list_keys) & (lists.entity >= 0) & (lists.relation >= 0)
     return np.where(hit, order[at], -1)
 
 
