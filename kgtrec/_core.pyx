@@ -261,14 +261,14 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
               int64_t first_entity=0, const double[::1] target_scores=None):
     """Rank a block of score rows (rows, entities of the range) as rows first_row... of the task."""
     cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
-    cdef const double *given = target_scores_of(task, target_scores)
+    cdef const double *targets = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
     task.check_width(first_entity, block.scores.n_entities)
-    require(given != NULL or task.task.row_list != NULL or task.n_targets == 0
+    require(targets != NULL or task.task.row_list != NULL or task.n_targets == 0
             or block.scores.n_entities == task.n_entities, "a range of entities needs target_scores")
     with nogil:
-        status = c.kgt_rank_rows(&block.scores, &task.task, first_row, given, &task.counts,
+        status = c.kgt_rank_rows(&block.scores, &task.task, first_row, targets, &task.counts,
                                  &task.best, &task.nans)
     raise_for(status)
 
@@ -352,14 +352,14 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     """
     cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
-    cdef const double *given = target_scores_of(task, target_scores)
+    cdef const double *targets = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
     require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
-    require(given != NULL or task.n_targets == 0, "target_scores are needed")
+    require(targets != NULL or task.n_targets == 0, "target_scores are needed")
     with nogil:
-        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, given, &task.counts,
+        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, &task.counts,
                                     &task.best, &task.nans, &tally)
     raise_for(status)
     return tally.pairs, tally.tiled, tally.open
@@ -497,7 +497,7 @@ FAULTS = {c.KGT_BLANK_LINE: "blank", c.KGT_COLUMNS: "columns", c.KGT_SCORE: "sco
           c.KGT_RELEVANCE: "relevance", c.KGT_DUPLICATE: "duplicate", c.KGT_LONG_NAME: "long"}
 
 
-cdef object told(c.kgt_fault fault):
+cdef object fault_tuple(c.kgt_fault fault):
     """A fault as (line, kind, where the line begins), which sort by line; None if there is none."""
     return (fault.line, FAULTS[fault.kind], fault.begin) if fault.line else None
 
@@ -520,7 +520,7 @@ cdef class TrecText:
 
         Returns how many, then at, line and query for the next call, and a fault or None.
         """
-        cdef int64_t found, capacity = begin.shape[0]
+        cdef int64_t n_groups, capacity = begin.shape[0]
         cdef c.kgt_scan scan
         scan.at, scan.line, scan.query = at, line, query
         scan.fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
@@ -528,8 +528,8 @@ cdef class TrecText:
                 "groups: beyond the text")
         require(lines.shape[0] == capacity, "groups: lengths differ")
         with nogil:
-            found = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
-        return found, scan.at, scan.line, scan.query, told(scan.fault)
+            n_groups = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
+        return n_groups, scan.at, scan.line, scan.query, fault_tuple(scan.fault)
 
     def queries(self, const int64_t[::1] begin, int64_t[::1] query_of, int64_t[::1] name_begin,
                 int64_t[::1] name_size):
@@ -569,14 +569,14 @@ cdef class TrecLines:
         self.lines = c.kgt_lines(&text.text, &first[0], &group[0], &begin[0], &line[0])
         self.owners = (text, first, group, begin, line)
 
-    cdef int check_room(self, int64_t first, int64_t stop, int64_t room) except -1:
+    cdef int check_capacity(self, int64_t first, int64_t stop, int64_t capacity) except -1:
         """Room for one document a line, query after query."""
         cdef int64_t query, i, group
         require(0 <= first <= stop <= self.n_queries, "queries: out of range")
         for i in range(self.lines.first[first], self.lines.first[stop]):
             group = self.lines.group[i]
-            room -= self.lines.line[group + 1] - self.lines.line[group]
-        return require(room >= 0, "documents: too little room")
+            capacity -= self.lines.line[group + 1] - self.lines.line[group]
+        return require(capacity >= 0, "documents: too little room")
 
     def documents(self, int64_t first, int64_t stop, int64_t[::1] begin, int32_t[::1] size,
                   values, int64_t[::1] count):
@@ -590,7 +590,7 @@ cdef class TrecLines:
         cdef int64_t *to_relevance = NULL
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_status status
-        self.check_room(first, stop, begin.shape[0])
+        self.check_capacity(first, stop, begin.shape[0])
         require(begin.shape[0] == size.shape[0] == len(values), "documents: lengths differ")
         require(count.shape[0] == stop - first, "count: wrong length")
         if self.is_run:
@@ -603,7 +603,7 @@ cdef class TrecLines:
             status = c.kgt_trec_documents(&self.lines, first, stop - first, &begin[0], &size[0],
                                           to_scores, to_relevance, &count[0], &fault)
         raise_for(status)
-        return told(fault)
+        return fault_tuple(fault)
 
 
 cdef class TrecDocuments:
@@ -678,21 +678,21 @@ cdef class TrecListing:
     def lists(self, int64_t first, int64_t stop, int64_t[::1] relevance, double[::1] scores,
               int64_t[::1] length, int64_t[::1] retrieved):
         """Lists of queries first .. stop - 1, one after the other; returns a fault or None."""
-        cdef int64_t query, i, size, kept, room = relevance.shape[0]
+        cdef int64_t query, capacity = relevance.shape[0]
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_status status
         require(0 <= first <= stop <= self.owners[2].shape[0], "queries: out of range")
         for query in range(first, stop):
             if self.listing.judged_query[query] >= 0:
-                room -= self.most(query)
-        require(room >= 0, "lists: too little room")
+                capacity -= self.most(query)
+        require(capacity >= 0, "lists: too little room")
         require(scores.shape[0] == relevance.shape[0], "lists: lengths differ")
         require(length.shape[0] == stop - first == retrieved.shape[0], "length: wrong length")
         with nogil:
             status = c.kgt_trec_lists(&self.listing, first, stop - first, &relevance[0],
                                       &scores[0], &length[0], &retrieved[0], &fault)
         raise_for(status)
-        return told(fault)
+        return fault_tuple(fault)
 
     cdef int64_t most(self, int64_t query):
         """Most documents that a query's list can have."""
@@ -711,8 +711,8 @@ def trec_score(const unsigned char[::1] text not None):
     """The number that a field, ended by a newline, is; None if it is none."""
     cdef double score = 0
     require(text.shape[0] > 0 and text[text.shape[0] - 1] == 10, "text: no newline at its end")
-    found = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
-    return score if found else None
+    is_number = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
+    return score if is_number else None
 
 
 cdef int64_t count_spans(const int64_t[::1] offsets, int64_t most, str name) except -1:
@@ -752,7 +752,7 @@ cdef class RunLines:
         cdef const float[::1] singles
         cdef const double[::1] doubles
         cdef c.kgt_run_block block
-        cdef int64_t i, room, size, n = documents.shape[0]
+        cdef int64_t i, capacity, size, n = documents.shape[0]
         cdef bint sound = True
         cdef bytearray out
         cdef char *start
@@ -770,9 +770,9 @@ cdef class RunLines:
         with nogil:
             for i in range(n):
                 sound = sound and 0 <= documents[i] < self.n_documents
-            room = c.kgt_trec_run_room(&self.lines, &block) if sound else 0
+            capacity = c.kgt_trec_run_capacity(&self.lines, &block) if sound else 0
         require(sound, "documents: out of range")
-        out = PyByteArray_FromStringAndSize(NULL, room)
+        out = PyByteArray_FromStringAndSize(NULL, capacity)
         start = PyByteArray_AS_STRING(out)
         with nogil:
             size = c.kgt_trec_write_run(&self.lines, &block, start)

@@ -239,7 +239,7 @@ cdef extern from "trec.h" nogil:
         const float *singles
         const double *doubles
 
-    int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block)
+    int64_t kgt_trec_run_capacity(const kgt_run_lines *run, const kgt_run_block *block)
     int64_t kgt_trec_write_run(const kgt_run_lines *run, const kgt_run_block *block, char *out)
 
 

@@ -137,7 +137,7 @@ def command(
         raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
     if (measures or within is not None) and not runs:
         raise UsageError("--measure and --within are about RUNs, and none is given; name some")
-    asked = [column.name for column in mean_columns(measures or MEASURES)]
+    columns = [column.name for column in mean_columns(measures or MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, questions)
     single = {"--qrels": qrels, "--sample-qrels": sample_qrels, "--test": split_file}
@@ -153,13 +153,13 @@ def command(
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     within = WITHIN if within is None else within
     candidates = open_candidates(lists, done, within)
-    found = {one.name: intervals(one, done, asked, candidates=candidates) for one in lists}
-    echo_parts(_tables(pool, judged, used, done, lists, found), form)
+    bounds = {one.name: intervals(one, done, columns, candidates=candidates) for one in lists}
+    echo_parts(_tables(pool, judged, used, done, lists, bounds), form)
     for doubt in doubts(lists, seeds, 20):
         warn(doubt)
     _write(done, lists, targets, reverse)
-    told = open_remarks(found, candidates, within)
-    for text in (*told, *verdicts(found), *remarks(done, judged)):
+    texts = open_remarks(bounds, candidates, within)
+    for text in (*texts, *verdicts(bounds), *remarks(done, judged)):
         note(text)
 
 
@@ -190,7 +190,7 @@ def _tables(
     rules: list[str] | None,
     done: Completion,
     lists: list[RankedLists],
-    found: dict[str, dict[str, Interval]],
+    bounds: dict[str, dict[str, Interval]],
 ) -> dict[str, Table]:
     from kgtrec.study.pooling.automatic_labels import rule_table
     from kgtrec.study.pooling.completion import complete, depth_table
@@ -203,7 +203,7 @@ def _tables(
         tables["rules"] = rule_table(pool, rules, judged)
     if lists:
         tables["shares"] = share_table(lists, done)
-        tables["intervals"] = interval_table(found)
+        tables["intervals"] = interval_table(bounds)
     return tables
 
 

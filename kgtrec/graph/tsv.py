@@ -71,54 +71,56 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
     except OSError as error:
         raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
     _refuse_inductive(folder, names)
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for name in names:
         split = _NAMES.get(name)
         if split is None:
             continue
-        if split in found:
-            both = f"{found[split].name!r} and {name!r}"
+        if split in files:
+            both = f"{files[split].name!r} and {name!r}"
             raise FileError(
                 folder, found=f"two files for split {split!r}: {both}", hint="keep one of them"
             )
-        found[split] = folder / name
-    named = found or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
+        files[split] = folder / name
+    named = files or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
     if not named:
         raise _no_split(folder)
     _check_overlooked(folder, entries, named)
-    found = named
-    return {split: found[split] for split in SPLITS if split in found}
+    files = named
+    return {split: files[split] for split in SPLITS if split in files}
 
 
 def _check_overlooked(
-    folder: Path, entries: list[os.DirEntry[str]], found: dict[str, Path]
+    folder: Path, entries: list[os.DirEntry[str]], files: dict[str, Path]
 ) -> None:
     """A split that is missed without a word would go missing from the filter, too."""
     for entry in entries:
         name = entry.name
-        if _NAMES.get(name) not in (None, *found):
+        if _NAMES.get(name) not in (None, *files):
             raise FileError(
                 folder / name,
                 found="no regular file (a folder, or a link to nothing?)",
                 hint=f"put the triples of split {_NAMES[name]!r} there, or take it away",
             )
     names = [entry.name for entry in entries if entry.is_file()]
-    unread = [name for name in names if folder / name not in found.values()]
+    unread = [name for name in names if folder / name not in files.values()]
     for name, split in ((name, _split_like(name)) for name in unread):
         if split is None:
             continue
-        if split in found and name == split + NUMBERED:  # the same in OpenKE's format, as may be
+        if split in files and name == split + NUMBERED:  # the same in OpenKE's format, as may be
             continue
         triples = _HOLDS_TRIPLES.fullmatch(name)
         missed = f"split {split!r} is not read: {name!r} is not a name for it"
-        if split not in found and triples:
+        if split not in files and triples:
             hint = f"{_NAMING}; or move it away, if its triples are not to be filtered"
             raise FileError(folder, found=missed, hint=hint)
-        told = f"{missed}; {_NAMING}"
-        if split in found:
-            told = f"{name!r} is not read: split {split!r} is {found[split].name!r}"
-        if split not in found or triples:
-            warnings.warn(f"{folder}: {told}", FilterWarning, stacklevel=4)  # read_graph's caller
+        message = f"{missed}; {_NAMING}"
+        if split in files:
+            message = f"{name!r} is not read: split {split!r} is {files[split].name!r}"
+        if split not in files or triples:
+            warnings.warn(
+                f"{folder}: {message}", FilterWarning, stacklevel=4
+            )  # read_graph's caller
 
 
 def _refuse_inductive(folder: Path, names: list[str]) -> None:

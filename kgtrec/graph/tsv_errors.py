@@ -138,20 +138,20 @@ def _check_binary(path: Path, line: bytes) -> None:
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    found, hint = f"{count} in place of 3: {_quote(line)}", WANTED
+    problem, hint = f"{count} in place of 3: {_quote(line)}", WANTED
     if columns == 1:
         if number == 1 and line.strip().isdigit():
-            found += ", a count as in OpenKE's format"
+            problem += ", a count as in OpenKE's format"
             hint = OPENKE_HINT
         elif line.count(b",") == 2:
-            found += ", which looks comma-separated"
+            problem += ", which looks comma-separated"
             hint = f"turn the commas into tabs: {WANTED}"
         elif len(line.split()) == 3:
-            found += ", which looks space-separated"
+            problem += ", which looks space-separated"
             hint = f"turn the spaces into tabs: {WANTED}"
     elif columns > 3:
         hint = f"cut the other columns off (cut -f 1-3): {WANTED}"
-    return FileError(path, number, found=found, hint=hint)
+    return FileError(path, number, found=problem, hint=hint)
 
 
 def _quote(line: bytes, limit: int = 60) -> str:

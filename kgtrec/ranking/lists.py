@@ -221,9 +221,9 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
             "separate questions, as negatives make them, have no lists; restrict by entities or "
             "by relation"
         )
-    wanted = keys(lists.side, lists.given, lists.relation)
+    wanted = keys(lists.side, lists.entity, lists.relation)
     at = np.minimum(np.searchsorted(asked[order], wanted), len(order) - 1)
-    hit = (asked[order][at] == wanted) & (lists.given >= 0) & (lists.relation >= 0)
+    hit = (asked[order][at] == wanted) & (lists.entity >= 0) & (lists.relation >= 0)
     return np.where(hit, order[at], -1)
 
 

@@ -483,8 +483,8 @@ def test_a_lazily_negated_tensor_keeps_its_sign(home: Home, graph):
             return self.values
 
     questions = graph.questions()
-    found = kgtrec.rank(Negated(-home.scores), questions)[0]
-    assert np.array_equal(found.greater, kgtrec.rank(home.scores, questions)[0].greater)
+    ranks = kgtrec.rank(Negated(-home.scores), questions)[0]
+    assert np.array_equal(ranks.greater, kgtrec.rank(home.scores, questions)[0].greater)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 3), (5, 5), (5, 3), (0, 10**6)])

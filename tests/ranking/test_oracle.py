@@ -54,7 +54,7 @@ def counts_of(result: oracle.Outcome, name: str, answer: int, macro: bool = Fals
 
 def test_questions_worked_by_hand():
     questions = oracle.ask(SPLITS)
-    assert [(q.name, q.given, q.relation, q.answers) for q in questions] == [
+    assert [(q.name, q.entity, q.relation, q.answers) for q in questions] == [
         ("head0", 3, 0, (0, 2)),
         ("head1", 4, 0, (0,)),
         ("tail0", 0, 0, (3, 4)),
@@ -510,7 +510,7 @@ def test_value_pools_survive_their_dtype(dtype):
 @given(graph_cases())
 @settings(PATIENT, max_examples=50)
 def test_drawn_graphs_are_consistent(case):
-    rows = sorted(instance.row for instance in case.asked()[1])
+    rows = sorted(instance.row for instance in case.oracle_questions()[1])
     assert rows == list(range(len(rows)))  # every (triple, side) row belongs to one instance
     assert len(set(case.entity_labels())) == case.n_entities
 

@@ -204,7 +204,7 @@ def _check_options(
         (options["rank_types"] and (by is not None or options["ratios"] is not None),
          "--rank-types is a report of its own; leave out --by and --ratios"),
     ]  # fmt: skip
-    problems = [problem for found, problem in wrong if found]
+    problems = [problem for applies, problem in wrong if applies]
     if problems:
         raise UsageError("; ".join(problems))
 
@@ -236,6 +236,6 @@ def _parts(
         return by_rank_type(results, measures, form)
     if options["ratios"] is not None:
         return of_files(reweighted(results, options["ratios"], measures), form)
-    wanted = [options[name] for name in ("by", "graph", "labels", "spread")]
-    by, graph, labels, spread = wanted
+    values = [options[name] for name in ("by", "graph", "labels", "spread")]
+    by, graph, labels, spread = values
     return of_files(parts(results, by, measures, graph, labels, spread), form)

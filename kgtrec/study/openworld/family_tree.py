@@ -159,8 +159,8 @@ def family_tree(
     UsageError
         A number below 1 (2 people are the least), or more people than such a tree can hold.
     """
-    asked = {"families": families, "people": people - 1, "depth": depth, "width": width}
-    for name, value in asked.items():
+    sizes = {"families": families, "people": people - 1, "depth": depth, "width": width}
+    for name, value in sizes.items():
         if value < 1:
             shown = people if name == "people" else value
             raise UsageError(f"{name}={shown}; give {'2' if name == 'people' else '1'} or more")
@@ -289,8 +289,8 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matri
     for name in rule.chain[1:]:
         reached = reached @ known[name]
         reached.data[:] = 1  # that a chain exists counts, not how many
-    found = reached.tocoo()
-    keep = heads[found.row] & (found.row != found.col)
-    rows, columns = found.row[keep], found.col[keep]
+    cells = reached.tocoo()
+    keep = heads[cells.row] & (cells.row != cells.col)
+    rows, columns = cells.row[keep], cells.col[keep]
     data = np.ones(len(rows), dtype=np.int32)
     return type(reached)((data, (rows, columns)), shape=reached.shape)

@@ -138,8 +138,8 @@ def plain(table: ModelTable) -> str:
     for line in lines:
         first, *more = zip(line, widths, strict=True)
         text.append("  ".join([first[0].ljust(first[1]), *(c.rjust(w) for c, w in more)]).rstrip())
-    told = table.caption().replace("Best in bold, second best underlined.", "Best with a star.")
-    return "\n".join([*text, "", fill(told, 80, break_on_hyphens=False)]) + "\n"
+    caption = table.caption().replace("Best in bold, second best underlined.", "Best with a star.")
+    return "\n".join([*text, "", fill(caption, 80, break_on_hyphens=False)]) + "\n"
 
 
 FORMATS: dict[str, Callable[[ModelTable], str]] = {
