@@ -75,7 +75,7 @@ def command(**options: Any) -> None:
         _rank_shard(request, scoring, options)
         return
     if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--by, --memory and --plan are of use with --shard only; leave them out")
+        raise UsageError("--by, --memory and --plan require --shard; leave them out")
     _rank_whole(request, scoring, options)
 
 
@@ -104,8 +104,7 @@ def _check_source(options: dict[str, Any]) -> None:
     wrong = [f"--{name.replace('_', '-')}" for name in others if _on_command_line(name)]
     if wrong:
         raise UsageError(
-            f"{', '.join(wrong)}: of use with {'--scores' if lists else '--predictions'} only; "
-            "leave out"
+            f"{', '.join(wrong)}: requires {'--scores' if lists else '--predictions'}; leave out"
         )
     if lists and options["format"] is None:
         from kgtrec.predictions.formats import PREDICTIONS
