@@ -54,9 +54,9 @@ class Interval(float):
         """The value between the ends, whichever is the lower one; a plain float if they agree."""
         if one == other or one != one or other != other:
             return float(one)
-        found = cls(value)
-        found.low, found.high = min(one, other), max(one, other)
-        return found
+        interval = cls(value)
+        interval.low, interval.high = min(one, other), max(one, other)
+        return interval
 
     def __format__(self, spec: str) -> str:
         between = "-" if self.low >= 0 else " to "  # a minus sign is not a dash
@@ -168,13 +168,13 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value; a level for each column that names a row."""
-        found: dict[str, Any] = {}
+        tree: dict[str, Any] = {}
         for row in self.rows:
-            level = found
+            level = tree
             for name in row[: self.names]:
                 level = level.setdefault(str(name), {})
             level.update(zip(self.keys[self.names :], row[self.names :], strict=True))
-        return found
+        return tree
 
     def to_json(self) -> str:
         """`to_dict` as JSON; NaN becomes null."""

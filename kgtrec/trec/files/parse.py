@@ -92,17 +92,17 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     if text.start == len(text.data):
         raise text.empty()
     native = _core.TrecText(text.data, text.is_run)
-    found: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
+    scans: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
 
     def scan(start: int, stop: int) -> None:
-        found[start] = _scan_part(native, start, stop)
+        scans[start] = _scan_part(native, start, stop)
 
     parts = _text_parts(text, threads)
     share_rows(scan, parts, threads)
     begins, lines, line = [], [], 0
     faults: list[Fault] = []
     for start, _ in parts:
-        begin, number, n_lines, fault = found[start]
+        begin, number, n_lines, fault = scans[start]
         begins.append(begin)
         lines.append(number + line)
         if fault:
@@ -134,9 +134,9 @@ def _scan_part(native: _core.TrecText, at: int, stop: int) -> tuple[Ints, Ints, 
     line, query, room = 1, -1, _FEW_GROUPS
     while at < stop:
         begin, number = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-        found, at, line, query, fault = native.groups(at, stop, line, query, begin, number)
-        begins.append(begin[:found])
-        lines.append(number[:found])
+        n_groups, at, line, query, fault = native.groups(at, stop, line, query, begin, number)
+        begins.append(begin[:n_groups])
+        lines.append(number[:n_groups])
         if fault:
             faults.append(fault)
         room *= 2

@@ -117,10 +117,10 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
         return judgements("the qrels", packed.names, places, packed.values)
     groups = find_groups(read_text(qrels, is_run=False), threads)
     order = _byte_order(groups.names)
-    found = read_documents(groups, order, threads)
+    documents = read_documents(groups, order, threads)
     names = [groups.names[i] for i in order.tolist()]
-    places = groups.text.data, found.offsets, found.begin, found.size
-    return judgements(qrels, names, places, found.values)
+    places = groups.text.data, documents.offsets, documents.begin, documents.size
+    return judgements(qrels, names, places, documents.values)
 
 
 def judgements(
@@ -266,17 +266,17 @@ def _listed(
     counts = np.zeros((2, len(names)), dtype=np.int64)
     relevance, scores, fault = _filled(listing, work, room, counts, sparse, threads)
     length, retrieved = counts
-    kept = np.arange(len(qrels)) if absent else judged_query[shared]
+    queries = np.arange(len(qrels)) if absent else judged_query[shared]
     sizes = np.zeros((2, len(qrels)), dtype=np.int64)
     sizes[:, judged_query[shared]] = length[shared], retrieved[shared]
-    judged_offsets, judged = _some_judged(qrels, kept)
+    judged_offsets, judged = _some_judged(qrels, queries)
     n_shared = int(shared.sum())
     lists = Lists(
-        queries=[decoded(qrels.names[i]) for i in kept.tolist()],
-        offsets=np.concatenate(([0], np.cumsum(sizes[0, kept]))),
+        queries=[decoded(qrels.names[i]) for i in queries.tolist()],
+        offsets=np.concatenate(([0], np.cumsum(sizes[0, queries]))),
         relevance=relevance,
         scores=scores,
-        retrieved=sizes[1, kept],
+        retrieved=sizes[1, queries],
         judged_offsets=judged_offsets,
         judged=judged,
         tag=documents.tag,
@@ -325,12 +325,12 @@ def _filled(
     return relevance, scores, fault
 
 
-def _some_judged(qrels: Judgements, kept: Ints) -> tuple[Ints, Ints]:
+def _some_judged(qrels: Judgements, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries, ascending, as offsets and relevances."""
-    if len(kept) == len(qrels):
+    if len(queries) == len(qrels):
         return qrels.offsets, qrels.judged
     counts = np.diff(qrels.offsets)
     chosen = np.zeros(len(qrels), dtype=bool)
-    chosen[kept] = True
-    offsets = np.concatenate(([0], np.cumsum(counts[kept])))
+    chosen[queries] = True
+    offsets = np.concatenate(([0], np.cumsum(counts[queries])))
     return offsets, qrels.judged[np.repeat(chosen, counts)]
