@@ -57,8 +57,8 @@ def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
         return np.zeros(len(keys), dtype=bool)
     at = np.searchsorted(ordered, keys)
     at[at == len(ordered)] = 0
-    found: npt.NDArray[np.bool_] = ordered[at] == keys
-    return found
+    mask: npt.NDArray[np.bool_] = ordered[at] == keys
+    return mask
 
 
 def inverse(permutation: Int64) -> Int64:

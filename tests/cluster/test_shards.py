@@ -525,7 +525,7 @@ def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
     said = home.shard("2/2", "--plan")
     assert "kgtrec: shard 2/2 by questions: " in said
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
-    assert "--plan are of use with --shard only" in home.refuses(*call[:5], "-o", "o", "--plan")
+    assert "--plan require --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:

@@ -62,8 +62,8 @@ BYTES = {"product", "residual", "bound"}
 def tool(*names: str) -> str:
     """The first of these programs that there is."""
     for name in names:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     pytest.skip(f"no {' or '.join(names)} on this machine")
 
 
