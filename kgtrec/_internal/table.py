@@ -116,8 +116,8 @@ class Table:
         """Aligned columns; names are cut in their middle where the line would pass `width`."""
         lines = [list(self.titles), *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
-        room = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
-        widths[: self.names] = _fitted(widths[: self.names], room)
+        available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
+        widths[: self.names] = _fitted(widths[: self.names], available)
         gap = " " * GAP
         return "\n".join(
             gap.join(
@@ -219,10 +219,10 @@ def printed_cell(cell: Cell, digits: int) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def _fitted(widths: list[int], room: int) -> list[int]:
+def _fitted(widths: list[int], available: int) -> list[int]:
     """The widest are cut to one width, so that together they fit."""
     widest = max(widths)
-    while widest > NARROWEST and sum(min(width, widest) for width in widths) > room:
+    while widest > NARROWEST and sum(min(width, widest) for width in widths) > available:
         widest -= 1
     return [min(width, widest) for width in widths]
 

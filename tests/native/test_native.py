@@ -50,6 +50,7 @@ WRONGS = {
     "factors": "kgt_rank_factors",
     "files": "kgt_trec_lists",
     "lines": "kgt_trec_write_run",
+    "labels": "kgt_label_order",
     "product": "product",
     "residual": "quantise",
     "bound": "bound",

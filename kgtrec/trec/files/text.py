@@ -175,10 +175,10 @@ def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
     data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         data.madvise(mmap.MADV_HUGEPAGE)
-    with memoryview(data) as room:
+    with memoryview(data) as view:
 
         def fill(at: int, stop: int) -> None:
-            while at < stop and (got := os.preadv(raw.fileno(), [room[at:stop]], at)):
+            while at < stop and (got := os.preadv(raw.fileno(), [view[at:stop]], at)):
                 at += got
 
         cuts = [*range(0, status.st_size, _PART), status.st_size]

@@ -1,4 +1,4 @@
-"""The only room that speaks to pytrec_eval, and it hands over no more than is safe.
+"""The only module that calls pytrec_eval, and it hands over no more than is safe.
 
 pytrec_eval rounds scores to float32, copies every string of every call, drops queries silently,
 holds the GIL, and aborts or crashes on some inputs. So the order is settled before, and what it
