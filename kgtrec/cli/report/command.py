@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._options import on_command_line
 from kgtrec.cli._output import echo, of_files
 from kgtrec.errors import UsageError
 
@@ -158,7 +159,6 @@ def _check_options(
         from kgtrec.results.slices import parse_by
 
         parts = parse_by(by)
-    context = click.get_current_context()
     typed = [
         f"--{name}"
         for name in (
@@ -171,7 +171,7 @@ def _check_options(
             "digits",
             "replicates",
         )
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if on_command_line(name)
     ]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
     page = options["page"] is not None
