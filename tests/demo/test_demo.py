@@ -242,9 +242,9 @@ def test_svd_answers_questions_without_a_training_row(questions):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new" / "kgtrec-demo"
-    started = time.perf_counter()
+    started = time.process_time()  # what else the machine does has no part in it
     text = run_demo(folder)
-    return folder, text, time.perf_counter() - started
+    return folder, text, time.process_time() - started
 
 
 def test_demo_leaves_everything_and_no_half_files(demo):
