@@ -27,6 +27,19 @@ def test_a_run_is_written_by_score_then_by_name_descending(
     ]
 
 
+@pytest.mark.parametrize("sizes", [(1, 9000), (9000, 1), (1, 9000, 1, 20000)])
+def test_names_of_queries_may_differ_in_length_by_much(
+    sizes: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Room for lines is reckoned before they are written, by the name of each query."""
+    run = {str(i) * size: {f"d{j}": -float(j) for j in range(50)} for i, size in enumerate(sizes)}
+    trec.write_run(run, tmp_path / "run")
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    assert [(line[0], line[2]) for line in lines] == [
+        (query, document) for query, documents in run.items() for document in documents
+    ]
+
+
 @pytest.mark.parametrize("compat", [9, 10])
 @pytest.mark.parametrize(
     ("shown", "missed"),
