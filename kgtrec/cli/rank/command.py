@@ -82,8 +82,6 @@ def command(**options: Any) -> None:
         _rank_predictions(request, options, outputs)
         return
     if options["shard"] is not None:
-        if scoring.atol or scoring.rtol:
-            raise UsageError("--atol and --rtol need whole rows; leave them or --shard out")
         if len(names) > 1:
             raise UsageError("shards are of one filter; rank those of each --filter by themselves")
         _rank_shard(request, scoring, {**options, **outputs[names[0]]})
