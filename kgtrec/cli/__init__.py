@@ -61,6 +61,9 @@ COMMANDS = {
     "classify": _Entry(
         "Triple classification: true or false? Metrics and calibration.", "classification"
     ),
+    "semantics": _Entry(
+        "Sem@k: how many of the best candidates fit the relation at all.", "semantics"
+    ),
     "report": _Entry(
         "The published table of saved ranks.", "reading-the-report", "report.command"
     ),

@@ -28,6 +28,7 @@ ORDER = (
     "sparse-labels",
     "open-world",
     "classification",
+    "semantics",
     "clusters",
     "migrating",
 )
