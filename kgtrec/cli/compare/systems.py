@@ -187,11 +187,8 @@ def _by_parts(request: CompareOptions) -> Report:
 
 def _replicates(request: CompareOptions) -> Report:
     from kgtrec.ranking.parquet import system_name
-    from kgtrec.study.comparison.replicates import (
-        compare_replicates,
-        grouped_names,
-        multiplicity,
-    )
+    from kgtrec.study.comparison.multiplicity import multiplicity
+    from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
 
     runs, files = _load(request), list(request.systems.values())
     systems: dict[str, list[Ranks]] = {}

@@ -13,11 +13,8 @@ from compare_cases import N_ENTITIES, graph
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.replicates import (
-    compare_replicates,
-    grouped_names,
-    multiplicity,
-)
+from kgtrec.study.comparison.multiplicity import multiplicity
+from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
 
 
 def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> list[Ranks]:
