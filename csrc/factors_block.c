@@ -172,23 +172,23 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
     const int64_t n = factors->n_rows;
     const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
-    const size_t room = n_tiles * KGT_BYTE_QUERIES;
+    const size_t n_padded = n_tiles * KGT_BYTE_QUERIES;
     *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
     int8_t *codes = kgt_allocate(groups, 4);
-    queries->codes = kgt_allocate(room, groups * 4);
-    queries->norm = calloc(3 * room + 1, sizeof(double));
-    queries->judged_norm = calloc(2 * room + n_tiles + 1, sizeof(float));
-    queries->bounded = calloc(room + 1, sizeof(bool));
+    queries->codes = kgt_allocate(n_padded, groups * 4);
+    queries->norm = calloc(3 * n_padded + 1, sizeof(double));
+    queries->judged_norm = calloc(2 * n_padded + n_tiles + 1, sizeof(float));
+    queries->bounded = calloc(n_padded + 1, sizeof(bool));
     if (!codes || !queries->codes || !queries->norm || !queries->judged_norm || !queries->bounded) {
         free(codes);
         kgt_queries_close(queries);
         return KGT_NO_MEMORY;
     }
-    queries->inverse = queries->norm + room;
-    queries->chain = queries->inverse + room;
-    queries->factor = queries->judged_norm + room;
-    queries->relative = queries->factor + room;
-    memset(queries->codes, queries->bytes->query_zero, room * groups * 4);
+    queries->inverse = queries->norm + n_padded;
+    queries->chain = queries->inverse + n_padded;
+    queries->factor = queries->judged_norm + n_padded;
+    queries->relative = queries->factor + n_padded;
+    memset(queries->codes, queries->bytes->query_zero, n_padded * groups * 4);
     for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
     free(codes);
     return KGT_OK;

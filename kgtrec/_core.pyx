@@ -12,12 +12,14 @@ from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from kgtrec cimport _csrc as c
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
+LABEL_PAD = c.KGT_LABEL_PAD
 METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
 
 
@@ -792,6 +794,121 @@ def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
         for i in range(n):
             memcpy(&out[at], &text[begin[i]], <size_t> size[i])
             at += size[i]
+
+
+cdef class TripleLines:
+    """Labels of some lines ``head<TAB>relation<TAB>tail``, whose text it holds on to.
+
+    Parameters
+    ----------
+    capacity : int
+        Lines that it has space for.
+    """
+
+    cdef c.kgt_label *labels
+    cdef const unsigned char[::1] text
+    cdef readonly int64_t capacity, n
+
+    def __cinit__(self, int64_t capacity):
+        require(0 < capacity < 1 << 40, "lines: no such capacity")
+        self.capacity = capacity
+        self.labels = <c.kgt_label *> malloc(<size_t> capacity * 3 * sizeof(c.kgt_label))
+        if self.labels == NULL:
+            raise MemoryError("no memory for the labels of some lines")
+
+    def __dealloc__(self):
+        free(self.labels)
+
+    def read(self, const unsigned char[::1] text not None, int64_t size, int64_t at, bint blank):
+        """The lines of text[at:size], which ends with a newline, as far as there is space for.
+
+        Bytes behind, `LABEL_PAD` of them, are there but mean nothing. Returns where to go on,
+        whether blank lines were met (hand that to the next call), and whether the line there is
+        not as it must be.
+        """
+        cdef c.kgt_label_scan scan = c.kgt_label_scan(at, blank, False)
+        self.n = 0
+        require(0 <= at <= size <= text.shape[0] - c.KGT_LABEL_PAD
+                and size < (<int64_t> 1 << 32) - c.KGT_LABEL_PAD,
+                "lines: beyond the text")
+        require(at == size or text[size - 1] == 10, "lines: no newline at the end")
+        self.text = text
+        with nogil:
+            self.n = c.kgt_label_lines(<const char *> &text[0], size, self.capacity, &scan,
+                                       self.labels)
+        return scan.at, bool(scan.blank), bool(scan.faulty)
+
+
+cdef class LabelTable:
+    """Distinct labels, and their numbers."""
+
+    cdef c.kgt_label_table table
+
+    def __cinit__(self):
+        if not c.kgt_label_open(&self.table):
+            raise MemoryError("no memory for a table of labels")
+
+    def __dealloc__(self):
+        c.kgt_label_close(&self.table)
+
+    @property
+    def n(self):
+        """How many labels there are."""
+        return self.table.n
+
+    @property
+    def n_bytes(self):
+        """Their bytes in all."""
+        return self.table.n_bytes
+
+    def number(self, TripleLines lines not None, int column, int32_t[:, ::1] rows not None):
+        """Numbers of the labels in one column of the lines, into that column of rows, (n, 3)."""
+        cdef c.kgt_status status
+        require(rows.shape[0] == lines.n and rows.shape[1] == 3 and 0 <= column < 3,
+                "rows: wrong shape")
+        require(self.table.records != NULL, "the table is closed")
+        require(self.table.n + lines.n < <int64_t> 1 << 31, "more labels than int32 has numbers")
+        if lines.n == 0:
+            return
+        with nogil:
+            status = c.kgt_label_numbers(&self.table, <const char *> &lines.text[0], lines.n, 3,
+                                         lines.labels + column, &rows[0, column])
+        if status != c.KGT_OK:
+            c.kgt_label_close(&self.table)
+        raise_for(status)
+
+    def close(self, int64_t[::1] offsets not None, unsigned char[::1] text not None,
+              int32_t[::1] place not None):
+        """The labels in byte order, and the place of each number; the table is gone then.
+
+        Shapes (n + 1,), (n_bytes,) and (n,).
+        """
+        cdef c.kgt_status status
+        require(self.table.records != NULL, "the table is closed")
+        require(offsets.shape[0] == self.table.n + 1 and text.shape[0] == self.table.n_bytes
+                and place.shape[0] == self.table.n, "labels: wrong size")
+        with nogil:
+            status = c.kgt_label_order(&self.table, &offsets[0], <char *> &text[0], &place[0])
+            c.kgt_label_close(&self.table)
+        raise_for(status)
+
+
+def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities not None,
+                     const int32_t[::1] relations not None):
+    """Puts entities[x] and relations[x] for the numbers in rows, (n, 3)."""
+    cdef int64_t i, n = rows.shape[0]
+    cdef int32_t n_entities = <int32_t> entities.shape[0], n_relations = <int32_t> relations.shape[0]
+    cdef uint32_t head = 0, relation = 0, tail = 0
+    require(rows.shape[1] == 3, "rows: wrong shape")
+    with nogil:
+        for i in range(n):
+            head = max(head, <uint32_t> rows[i, 0])
+            relation = max(relation, <uint32_t> rows[i, 1])
+            tail = max(tail, <uint32_t> rows[i, 2])
+    require(n == 0 or (max(head, tail) < <uint32_t> n_entities
+                       and relation < <uint32_t> n_relations), "rows: a number out of range")
+    with nogil:
+        c.kgt_label_renumber(&rows[0, 0], n, &entities[0], &relations[0])
 
 
 def map_guard_begin():

@@ -124,19 +124,10 @@ def command(
     from kgtrec.study.pooling.pool_file import read_pool
     from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
     from kgtrec.study.pooling.triple_files import read_judgements
-    from kgtrec.study.pooling.unjudged import (
-        MEASURES,
-        WITHIN,
-        intervals,
-        open_candidates,
-        open_remarks,
-        verdicts,
-    )
+    from kgtrec.study.pooling.unjudged import MEASURES, WITHIN
 
-    if run_dir and not runs:
-        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
-    if (measures or within is not None) and not runs:
-        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
+    if not runs:
+        _refuse_options_of_runs(run_dir, measures, within)
     columns = [column.name for column in mean_columns(measures or MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, questions)
@@ -151,16 +142,33 @@ def command(
     if sample_qrels and done.drawn is None:
         raise UsageError("--sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE")
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    within = WITHIN if within is None else within
-    candidates = open_candidates(lists, done, within)
-    bounds = {one.name: intervals(one, done, columns, candidates=candidates) for one in lists}
+    bounds, notes = _open_intervals(lists, done, columns, WITHIN if within is None else within)
     echo_parts(_tables(pool, judged, used, done, lists, bounds), form)
     for doubt in doubts(lists, seeds, 20):
         warn(doubt)
     _write(done, lists, targets, reverse)
-    texts = open_remarks(bounds, candidates, within)
-    for text in (*texts, *verdicts(bounds), *remarks(done, judged)):
+    for text in (*notes, *remarks(done, judged)):
         note(text)
+
+
+def _refuse_options_of_runs(
+    run_dir: str | None, measures: tuple[str, ...], within: int | None
+) -> None:
+    if run_dir:
+        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
+    if measures or within is not None:
+        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
+
+
+def _open_intervals(
+    lists: list[RankedLists], done: Completion, columns: list[str], within: int
+) -> tuple[dict[str, dict[str, Interval]], list[str]]:
+    """Every system's measures while candidates are open, and what to say about them."""
+    from kgtrec.study.pooling.unjudged import intervals, open_candidates, open_remarks, verdicts
+
+    candidates = open_candidates(lists, done, within)
+    bounds = {one.name: intervals(one, done, columns, candidates=candidates) for one in lists}
+    return bounds, [*open_remarks(bounds, candidates, within), *verdicts(bounds)]
 
 
 def _targets(

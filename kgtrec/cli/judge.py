@@ -227,8 +227,7 @@ def _context(link: str | None, graph: str | None, facts: int, name_file: str | N
     from kgtrec.study.judging.context import Context, EntityFacts, check_link
     from kgtrec.study.judging.templates import Names, read_names
 
-    source = click.get_current_context().get_parameter_source("facts")
-    if graph is None and (name_file or source is click.core.ParameterSource.COMMANDLINE):
+    if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
     if link is not None:
         check_link(link)

@@ -117,25 +117,24 @@ def command(
         betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
         _save(_formula(figure, betas, answers, entities, metric), str(plot))
         note(f"wrote {plot}")
-        return
-    if study is not None:
+    elif study is not None:
         _refuse(
             files or values, "--study", "compares models of its own: leave files and values out"
         )
         _show_study(_run_study(study, seed), form, plot)
-        return
-    if not files and values is None:
-        raise UsageError(
-            "nothing to compare; name two ranks files, or give --values A B, or --study small"
-        )
-    if values is None:
-        result = _of_files(files, sparsities, densities, train_share, metric, level)
-    else:
+    elif values is not None:
         _refuse(files, "--values", "and files are two ways of saying the same: give one of them")
         result = _of_values(
             values, questions, answers, entities, sparsities, densities, train_share, metric, level
         )
-    _show(result, form, plot)
+        _show(result, form, plot)
+    elif files:
+        result = _of_files(files, sparsities, densities, train_share, metric, level)
+        _show(result, form, plot)
+    else:
+        raise UsageError(
+            "nothing to compare; name two ranks files, or give --values A B, or --study small"
+        )
 
 
 def _refuse(condition: object, option: str, text: str) -> None:

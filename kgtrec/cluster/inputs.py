@@ -22,7 +22,7 @@ from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking.rank import check_shape, wanted_rows
+from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
@@ -87,7 +87,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
             "leave higher_is_better as it is (no --lower-is-better)"
         )
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
-    chosen = wanted_rows(questions, rows, n_rows, files.n_rows, factors)
+    chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
     try:
         shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
         check_shape(questions, rows, n_rows, shape, factors)

@@ -145,7 +145,8 @@ class GraphData:
     def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
         """From tab-separated labels; None if the files turn out to be OpenKE's."""
         from kgtrec.graph.openke import is_numbered
-        from kgtrec.graph.tsv import find_split_files, load_triples
+        from kgtrec.graph.tsv import find_split_files
+        from kgtrec.graph.tsv_triples import load_triples
 
         files = find_split_files(folder)
         if not is_declared and is_numbered(files):

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_triples
 from kgtrec.graph.tsv_errors import damaged, open_packed
+from kgtrec.graph.tsv_triples import load_triples
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels

@@ -10,12 +10,12 @@ from typing import Any
 from kgtrec.errors import FileError
 from kgtrec.graph.triples import COLUMNS
 
-__all__ = ["CODECS", "WANTED", "damaged", "open_packed", "scan"]
+__all__ = ["BOM", "CODECS", "WANTED", "damaged", "open_packed", "scan"]
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 OPENKE_HINT = (
     "every split of a graph in OpenKE's format begins with one, and these do not: fix the others, "
     "or delete this line"
@@ -24,8 +24,6 @@ OPENKE_HINT = (
 
 def open_packed(path: Path) -> tuple[Any, Any]:
     """The file as it lies on disk, and the stream of its unpacked bytes."""
-    import pyarrow as pa
-
     try:
         raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
     except OSError as error:
@@ -36,6 +34,8 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     codec = CODECS.get(path.suffix)
     if codec is None:
         return raw, raw
+    import pyarrow as pa
+
     return raw, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
 
 
@@ -85,7 +85,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
     reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
     first = True
     for line in reader:
-        yield line.removeprefix(_BOM) if first else line
+        yield line.removeprefix(BOM) if first else line
         first = False
 
 

@@ -27,6 +27,7 @@ ORDER = (
     "runs-and-qrels",
     "sparse-labels",
     "open-world",
+    "classification",
     "clusters",
     "migrating",
 )

@@ -28,10 +28,10 @@ def show_config() -> str:
         last_computed,
     )
 
-    paths, path, asked = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
+    paths, path, isa = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
     why = f"the best of {', '.join(paths)} that this machine runs"
-    if asked:
-        why = f"KGTREC_ISA={asked}; there are {', '.join(paths)}"
+    if isa:
+        why = f"KGTREC_ISA={isa}; there are {', '.join(paths)}"
     elif path != paths[0]:
         why = f"forced by the program; there are {', '.join(paths)}"
     computed = last_computed()

@@ -45,7 +45,7 @@ def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
     """
     from kgtrec.graph.labels import Labels
     from kgtrec.graph.triples import drop_duplicates
-    from kgtrec.graph.tsv import load_triples
+    from kgtrec.graph.tsv_triples import load_triples
 
     if not Path(path).is_file():
         from kgtrec.errors import FileError

@@ -169,7 +169,7 @@ def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
     home.shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.graph.tsv.load_triples", None)
+        patch.setattr("kgtrec.graph.tsv_triples.load_triples", None)
         home.shards(2, "--run-depth", "30")
     shutil.rmtree("g")
     os.unlink("m.npz")
@@ -525,7 +525,7 @@ def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
     said = home.shard("2/2", "--plan")
     assert "kgtrec: shard 2/2 by questions: " in said
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
-    assert "--plan are of use with --shard only" in home.refuses(*call[:5], "-o", "o", "--plan")
+    assert "--plan require --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:

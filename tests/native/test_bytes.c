@@ -126,7 +126,7 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     size_t n = 0;
     const uint64_t *reach = bits, *known = but, *removed = but + n_words / 2;
     const size_t words = (n_words + 1) / 2, except = random_below(words * 64);
-    const size_t found =
+    const size_t n_open =
         bytes->undecided(n_words % 3 ? but : NULL, reach, known, removed, words, except, places);
     for (size_t i = 0; i < n_words * 64; i++) {
         const size_t at = i / 64;
@@ -134,10 +134,10 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
         due += (bits[at] & ~but[at] & bit) != 0;
         if (at >= words || i == except || !(reach[at] & bit)) continue;
         if ((n_words % 3 && (but[at] & bit)) || (known[at] & removed[at] & bit)) continue;
-        expect(n < found && places[n] == i, "undecided", "%zu words: place %zu", words, n);
+        expect(n < n_open && places[n] == i, "undecided", "%zu words: place %zu", words, n);
         n++;
     }
-    expect(n == found, "undecided", "%zu words: %zu, should be %zu", words, found, n);
+    expect(n == n_open, "undecided", "%zu words: %zu, should be %zu", words, n_open, n);
     const int64_t counted = bytes->count_bits(bits, but, n_words);
     expect(counted == due, "count_bits", "%zu words: %lld", n_words, (long long)counted);
     free(bits);

@@ -243,8 +243,8 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
         ([], "give the answers' scores (--scores PATH) or lists"),
         (["--predictions", "x", "--scores", "y"], "give the answers' scores"),
         (["--predictions", "x"], "--predictions needs --format: anyburl"),
-        (["--predictions", "x", "--format", "jsonl", "--nan", "worst"], "--nan: of use with"),
-        (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: of use with --predictions"),
+        (["--predictions", "x", "--format", "jsonl", "--nan", "worst"], "--nan: requires --scores"),
+        (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: requires --predictions"),
     ],
     ids=["neither", "two", "format", "nan", "unlinkable"],
 )

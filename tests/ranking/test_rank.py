@@ -291,14 +291,14 @@ CUTOFFS = (1, 3, 10)
 
 def metrics_of(ranks: list[Fraction], candidates: list[int] | None) -> dict[str, float]:
     """Metrics of exact ranks; those adjusted for chance need candidates."""
-    found = {f"hits@{k}": float(oracle.hits(ranks, k)) for k in CUTOFFS}
-    found |= {"mr": float(oracle.mean_rank(ranks)), "mrr": float(oracle.mrr(ranks))}
+    values = {f"hits@{k}": float(oracle.hits(ranks, k)) for k in CUTOFFS}
+    values |= {"mr": float(oracle.mean_rank(ranks)), "mrr": float(oracle.mrr(ranks))}
     if candidates is not None:
-        found |= {"gmr": oracle.gmr(ranks), "igmr": 1 / oracle.gmr(ranks)}
-        found["amr"] = float(oracle.amr(ranks, candidates))
+        values |= {"gmr": oracle.gmr(ranks), "igmr": 1 / oracle.gmr(ranks)}
+        values["amr"] = float(oracle.amr(ranks, candidates))
         if any(c > 1 for c in candidates):
-            found["amri"] = float(oracle.amri(ranks, candidates))
-    return found
+            values["amri"] = float(oracle.amri(ranks, candidates))
+    return values
 
 
 def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, float]:

@@ -12,6 +12,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli.compare.checks import check_options, figure_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def command(files: tuple[str, ...], form: str, **options: Any) -> None:
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
     """
     figures = {kind: options.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
-    _check_options(options, figures, len(files) < 3)
+    check_options(options, figures, len(files))
     _check_figures(files, options, figures)
     keep_blas_single()
     from kgtrec.cli.compare.report import CompareOptions
@@ -199,80 +200,7 @@ def _check_figures(
         check_plot(path)
     check_writable(*figures.values())
     inputs = [options[name] for name in ("qrels", "against", "reuse", "depths")]
-    keep_inputs((*files, *inputs), {_option(kind): path for kind, path in figures.items()})
-
-
-def _option(kind: str) -> str:
-    return f"--plot-{kind}" if kind else "--plot"
-
-
-def _check_options(options: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
-    """Refuse options that would have no effect, before any file is read."""
-    qrels = options["qrels"]
-    modes = (
-        "stability",
-        "discriminative",
-        "reuse",
-        "against",
-        "depths",
-        "reproduction",
-        "replicates",
-        "by",
-        "ratios",
-    )
-    chosen = [f"--{mode}" for mode in modes if options[mode]]
-    context = click.get_current_context()
-    source = click.core.ParameterSource.COMMANDLINE
-    repeats = context.get_parameter_source("repeats") is source
-    epsilon = context.get_parameter_source("epsilon") is source
-    permutations = context.get_parameter_source("permutations") is source
-    tested = options["test"] or ("t" if options["discriminative"] else "randomisation")
-    more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
-    pool = options["reuse"] or options["depths"]
-    of_answers = [key for key in options["keys"] if key.startswith("kg_")]
-    single = len(options["keys"]) == 1 and "," not in options["keys"][0]
-    wrong = [
-        (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
-        (options["stability"] and qrels,
-         "--stability needs files of ranks: in runs that were cut, answers have no rank"),
-        (options["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
-        (options["reproduction"] and not qrels,
-         "--reproduction needs runs, and --qrels with their judgements"),
-        (options["replicates"] and qrels, "--replicates needs files of ranks, not runs"),
-        (options["replicates"] and figures[""], "--replicates has no figure; leave --plot out"),
-        (options["replicates"] and options["cluster"],
-         "--replicates draws whole questions in any case; leave --cluster out"),
-        (epsilon and not options["replicates"], "--epsilon goes with --replicates"),
-        (options["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
-        (options["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
-        (pool and not options["graph"],
-         f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
-        (options["graph"] and not (pool or options["by"]),
-         "--graph goes with --reuse or --depths, or with --by"),
-        (qrels and (options["by"] or options["ratios"]),
-         "--by and --ratios need files of ranks, not runs"),
-        (figures[""] and (options["by"] or options["ratios"]),
-         "--by and --ratios have no figure; leave --plot out"),
-        (of_answers and not qrels,
-         f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr and "
-         "the like are the filtered ones"),
-        (of_answers and options["reuse"],
-         f"{', '.join(of_answers)} cannot be valued again without a system's pool"),
-        (options["entities"] and not of_answers, "--entities is for kg_ measures; ask for one"),
-        (more, f"{' and '.join(more)}: of the comparison itself only, not of "
-         f"{' and '.join(chosen)}; take --plot"),
-        (repeats and not options["stability"], "--repeats goes with --stability"),
-        (figures["rankings"] and (single or few),
-         "--plot-rankings holds rankings against each other: name two measures and three systems "
-         "at least"),
-        (options["test"] and chosen and not options["discriminative"],
-         "--test has no part in this report; leave it out"),
-        (permutations and tested != "randomisation",
-         f"--permutations are of the randomisation test, not of {tested}"),
-    ]  # fmt: skip
-    problems = [problem for applies, problem in wrong if applies]
-    if problems:
-        raise UsageError("; ".join(problems))
+    keep_inputs((*files, *inputs), {figure_option(kind): path for kind, path in figures.items()})
 
 
 def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:

@@ -75,7 +75,7 @@ def command(**options: Any) -> None:
         _rank_shard(request, scoring, options)
         return
     if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--by, --memory and --plan are of use with --shard only; leave them out")
+        raise UsageError("--by, --memory and --plan require --shard; leave them out")
     _rank_whole(request, scoring, options)
 
 
@@ -101,11 +101,10 @@ def _check_source(options: dict[str, Any]) -> None:
         if lists
         else ("format", "unlinkable")
     )
-    wrong = [f"--{name.replace('_', '-')}" for name in others if _on_command_line(name)]
+    wrong = [f"--{name.replace('_', '-')}" for name in others if shared.on_command_line(name)]
     if wrong:
         raise UsageError(
-            f"{', '.join(wrong)}: of use with {'--scores' if lists else '--predictions'} only; "
-            "leave out"
+            f"{', '.join(wrong)}: requires {'--scores' if lists else '--predictions'}; leave out"
         )
     if lists and options["format"] is None:
         from kgtrec.predictions.formats import PREDICTIONS
@@ -123,7 +122,7 @@ def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, A
     _refuse(run=options["run"], qrels=options["qrels"])
     rank_one(
         request, scoring, options["shard"], options["output"],
-        run_depth=options["run_depth"] if _on_command_line("run_depth") else 0,
+        run_depth=options["run_depth"] if shared.on_command_line("run_depth") else 0,
         by=options["by"] or "auto", memory=options["memory"] or "2GB",
         plan_only=options["plan"], show=False if options["quiet"] else None,
     )  # fmt: skip
@@ -189,12 +188,6 @@ def tell(result: Result, questions: Questions, written: list[str]) -> None:
     encoded = questions.graph.entities.n_encoded
     if encoded and len(written) > 1:
         note(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
-
-
-def _on_command_line(name: str) -> bool:
-    """Whether the user has given an option."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _refuse(**paths: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec._internal.atomic_file import check_writable
+from kgtrec.cli._options import on_command_line
 from kgtrec.cli._output import echo_or_write, of_files
 from kgtrec.cli._output_files import keep_inputs
 from kgtrec.errors import UsageError
@@ -167,7 +168,6 @@ def _check_options(
         from kgtrec.results.slices import parse_by
 
         parts = parse_by(by)
-    context = click.get_current_context()
     typed = [
         f"--{name}"
         for name in (
@@ -180,7 +180,7 @@ def _check_options(
             "digits",
             "replicates",
         )
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if on_command_line(name)
     ]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
     page = options["page"] is not None

@@ -236,10 +236,10 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> _Fam
                 f"people={people}, but a family with depth={depth} and width={width} ended at "
                 f"{len(family.layer)}; give fewer people, or more depth or width"
             )
-        person, room = int(rng.integers(len(family.layer))), people - len(family.layer)
+        person, missing = int(rng.integers(len(family.layer))), people - len(family.layer)
         rooted = family.mother[person] >= 0 or family.layer[person] == 0
         if not rooted and rng.random() < ANCESTRY:
-            if room >= 2:
+            if missing >= 2:
                 family.find_parents(person)
                 idle = 0
         elif family.spouse[person] < 0:

@@ -210,15 +210,15 @@ def _widen(widths: list[int], levels: Sequence[Sequence[tuple[str, int]]]) -> No
     for level in levels:
         first = 1
         for text, size in level:
-            room = sum(widths[first : first + size]) + 2 * (size - 1)
-            widths[first] += max(0, len(text) - room)
+            span = sum(widths[first : first + size]) + 2 * (size - 1)
+            widths[first] += max(0, len(text) - span)
             first += size
 
 
 def _level_line(spans: Sequence[tuple[str, int]], widths: list[int]) -> str:
     text, first = " " * widths[0], 1
     for heading, size in spans:
-        room = sum(widths[first : first + size]) + 2 * (size - 1)
-        text += "  " + heading.center(room)
+        span = sum(widths[first : first + size]) + 2 * (size - 1)
+        text += "  " + heading.center(span)
         first += size
     return text.rstrip()
