@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.study.alignment.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment.alignment import size_experiment as size_experiment
+    from kgtrec.study.changes import answer_changes as answer_changes
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
@@ -144,6 +145,7 @@ _HOMES = {
     "open_candidates": "kgtrec.study.pooling.unjudged",
     "intervals": "kgtrec.study.pooling.unjudged",
     # which system is better
+    "answer_changes": "kgtrec.study.changes",
     "compare": "kgtrec.study.comparison.report",
     "samples_of_ranks": "kgtrec.study.comparison.samples",
     "samples_of_runs": "kgtrec.study.comparison.run_samples",

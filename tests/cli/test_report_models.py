@@ -100,6 +100,17 @@ def test_wrong_calls(folder: Path, arguments: tuple[str, ...], said: str) -> Non
     assert said in str(caught.value)
 
 
+def test_a_table_goes_into_a_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "table.tex"
+    for more in (("--format", "latex"), ("--by", "relation"), ("--format", "json"), ()):
+        assert run(folder, *FILES, *more, "-o", str(out)) == ""
+        assert out.read_text("utf-8") == run(folder, *FILES, *more)
+    for wrong in (folder / FILES[0], tmp_path / "absent" / "table.tex", tmp_path):
+        with pytest.raises(KgtrecError, match=str(wrong)):
+            run(folder, *FILES, "-o", str(wrong))
+    assert kgtrec.Ranks.load(folder / FILES[0])
+
+
 def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     run(folder, *FILES, "--html", str(page), "--name", "A", "--name", "B", "--name", "C")
@@ -110,6 +121,7 @@ def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
 
 
 WRONG_PAGES = [
+    (("-o", "table.html"), "leave -o out"),
     (("--by", "side"), "--html is a page of its own"),
     (("--format", "latex"), "--html is a page of its own"),
     (("--run", "x.run"), "--run is given 1 times for 3 files"),
