@@ -45,7 +45,8 @@ class Csr:
 
 def distinct(parts: list[Int64]) -> Int64:
     """Sorted union of key arrays."""
-    keys = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+    keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    keys.sort()
     first = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     return keys[first]

@@ -25,8 +25,11 @@ ORDER = (
     "training-loop",
     "formats",
     "runs-and-qrels",
+    "changes",
     "sparse-labels",
     "open-world",
+    "classification",
+    "semantics",
     "clusters",
     "migrating",
 )

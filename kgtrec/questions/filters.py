@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -27,6 +28,8 @@ Int64 = npt.NDArray[np.int64]
 Path = str | PathLike[str]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
+_CHUNK = 1 << 18
+"""Triples of other splits that are looked up at a time."""
 _SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 PROTOCOLS: dict[str, tuple[str, ...] | None] = {
@@ -86,24 +89,18 @@ def build_questions(
     others = [*(graph.splits[name] for name in filters if name != split), *extra]
     rows = _evaluated_rows(graph, split, entities, relations, details)
     parts = [_ask(graph, split, rows, side, others, split in filters) for side in _SIDES[sides]]
-    instances = _instances(parts)
+    sizes = [len(part.entity) for part in parts]
+    fields = _joined(parts)
     if rows is not None:
-        instances["instance_triple"] = rows[instances["instance_triple"]]
+        fields["instance_triple"] = rows[fields["instance_triple"]]
     questions = kind(
         graph=graph,
         split=split,
         sides=sides,
         filter_splits=filters,
         n_extra_known=n_extra,
-        side=np.repeat(np.array(_SIDES[sides]), [len(part.entity) for part in parts]),
-        entity=np.concatenate([part.entity for part in parts]),
-        relation=np.concatenate([part.relation for part in parts]),
-        answers=stack([part.answers for part in parts]),
-        known=stack([part.known for part in parts]),
-        removed=stack([part.removed for part in parts]),
-        instance_question=instances["instance_question"],
-        instance_triple=instances["instance_triple"],
-        triple_rows=instances["triple_rows"],
+        side=np.repeat(np.array(_SIDES[sides]), sizes),
+        **fields,
         kept=rows,
         details=details,
         column_of=None if columns is None else column_of_entity(columns, graph.entities),
@@ -234,7 +231,8 @@ def _evaluated_rows(
     return rows
 
 
-class _Part(NamedTuple):
+@dataclass
+class _Part:
     """Questions of one side; instances and triples numbered within it."""
 
     entity: Int64
@@ -269,8 +267,10 @@ def _ask(
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
-    matches = [_look_up(pairs, rank, other, entity_column, graph) for other in others]
-    elsewhere = distinct(matches)
+    del keys
+    elsewhere = distinct(
+        [keys for other in others for keys in _look_up(pairs, rank, other, entity_column, graph)]
+    )
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
     removed = elsewhere[~contains(answers, elsewhere)]
     entity, relation = np.divmod(pairs[appearance], graph.n_relations)
@@ -286,28 +286,41 @@ def _ask(
 
 def _look_up(
     pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], entity_column: int, graph: GraphData
-) -> Int64:
+) -> Iterator[Int64]:
     """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
     touched = np.zeros(graph.n_entities, dtype=bool)
     touched[pairs // graph.n_relations] = True
-    rows = np.flatnonzero(touched[triples[:, entity_column]])
-    row_pairs = triples[rows, entity_column].astype(np.int64) * graph.n_relations + triples[rows, 1]
-    at = np.searchsorted(pairs, row_pairs)
-    at[at == len(pairs)] = 0
-    hit = pairs[at] == row_pairs
-    keys: Int64 = rank[at[hit]] * graph.n_entities + triples[rows[hit], 2 - entity_column]
-    return keys
+    for start in range(0, len(triples), _CHUNK):
+        rows = triples[start : start + _CHUNK]
+        rows = rows[touched[rows[:, entity_column]]]
+        row_pairs = rows[:, entity_column].astype(np.int64) * graph.n_relations + rows[:, 1]
+        at = np.searchsorted(pairs, row_pairs)
+        at[at == len(pairs)] = 0
+        hit = pairs[at] == row_pairs
+        yield rank[at[hit]] * graph.n_entities + rows[hit, 2 - entity_column]
 
 
-def _instances(parts: list[_Part]) -> dict[str, Int64]:
-    """How instances, questions and triples of all sides refer to one another."""
-    lengths = np.concatenate([part.answers.lengths for part in parts])
+def _joined(parts: list[_Part]) -> dict[str, Any]:
+    """Fields of the questions of all sides; those of the parts are let go one by one."""
     n_triples = len(parts[0].instance_triple)
-    rows = [inverse(part.instance_triple) + n_triples * i for i, part in enumerate(parts)]
-    return {
-        "instance_question": np.repeat(np.arange(len(lengths)), lengths),
-        "instance_triple": np.concatenate([part.instance_triple for part in parts]),
-        "triple_rows": np.concatenate(rows),
-    }
+    fields: dict[str, Any] = {}
+    for name in ("answers", "known", "removed"):
+        fields[name] = stack(_taken(parts, name))
+    for name in ("entity", "relation"):
+        fields[name] = np.concatenate(_taken(parts, name))
+    instance_triple = _taken(parts, "instance_triple")
+    fields["triple_rows"] = np.concatenate(
+        [inverse(triple) + n_triples * i for i, triple in enumerate(instance_triple)]
+    )
+    fields["instance_triple"] = np.concatenate(instance_triple)
+    del instance_triple
+    lengths = fields["answers"].lengths
+    fields["instance_question"] = np.repeat(np.arange(len(lengths)), lengths)
+    return fields
+
+
+def _taken(parts: list[_Part], name: str) -> list[Any]:
+    """A field of all parts, which have it no more."""
+    return [vars(part).pop(name) for part in parts]

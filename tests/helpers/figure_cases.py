@@ -21,6 +21,7 @@ from kgtrec.graph.statistics.popularity import entity_frequencies, relation_freq
 from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
 from kgtrec.study.alignment.alignment import SizeExperiment
+from kgtrec.study.classification.calibration import ReliabilityCurve
 from kgtrec.study.comparison.discriminative_power import discrimination_of
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
@@ -114,6 +115,14 @@ def study() -> Figure:
     return plots.sparse_full(made.panels[0])
 
 
+def classified() -> list[ReliabilityCurve]:
+    random = np.random.default_rng(2)
+    labels = random.random(300) < 0.5
+    triples = np.stack([np.arange(300), np.zeros(300, int), np.arange(300)], axis=1)
+    part = kgtrec.LabelledTriples(triples, labels, labels + random.normal(size=300))
+    return kgtrec.classify(part, part, resamples=100).curves
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(RANKS),
     "tie_widths": lambda: plots.tie_widths(RANKS),
@@ -122,6 +131,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "over_relations": lambda: plots.over_relations(
         {name: np.random.default_rng(1).random(9) for name in NAMES}, "MRR"
     ),
+    "reliability_curves": lambda: plots.reliability_curves(classified()),
     "alignment_sizes": alignment,
     "beta_curves": curves,
     "beta_heat_map": lambda: plots.beta_heat_map(beta_grid(RANKS["svd"], metrics=("mrr",))),
