@@ -61,6 +61,9 @@ COMMANDS = {
     "classify": _Entry(
         "Triple classification: true or false? Metrics and calibration.", "classification"
     ),
+    "semantics": _Entry(
+        "Sem@k: how many of the best candidates fit the relation at all.", "semantics"
+    ),
     "report": _Entry(
         "The published table of saved ranks.", "reading-the-report", "report.command"
     ),
@@ -68,6 +71,9 @@ COMMANDS = {
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
         "sparse-labels", "compare.command",
+    ),
+    "changes": _Entry(
+        "Which answers change from one model or seed to another.", "changes"
     ),
     "stratify": _Entry("Metrics by popularity: beta curves and grids of saved ranks.", "slices"),
     "openworld": _Entry(

@@ -154,7 +154,11 @@ class GraphData:
         triples, entities, relations = load_triples(
             files, sys.stderr.isatty() if progress is None else progress
         )
-        return cls._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+        return cls._build(
+            triples,
+            Labels.from_arrow(entities, ascending=True),
+            Labels.from_arrow(relations, ascending=True),
+        )
 
     @property
     def n_entities(self) -> int:

@@ -25,9 +25,11 @@ ORDER = (
     "training-loop",
     "formats",
     "runs-and-qrels",
+    "changes",
     "sparse-labels",
     "open-world",
     "classification",
+    "semantics",
     "clusters",
     "migrating",
 )

@@ -3,9 +3,9 @@
 In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Seven folders:
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
 `openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `reporting/` (what
-is published); and `stratified`, `relation_shift`, `relation_spread` and `sampled_candidates`. What
-is used most is here, loaded on first use: ``from kgtrec import study``, then
-``study.beta_curve(ranks)``.
+is published); and `stratified`, `semantics` (do answers make sense?), `relation_shift`,
+`relation_spread` and `sampled_candidates`. What is used most is here, loaded on first use: ``from
+kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.study.alignment.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment.alignment import size_experiment as size_experiment
+    from kgtrec.study.changes import answer_changes as answer_changes
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
     from kgtrec.study.comparison.discriminative_power import discriminate as discriminate
+    from kgtrec.study.comparison.multiplicity import multiplicity as multiplicity
     from kgtrec.study.comparison.rank_correlation import over_questions as over_questions
     from kgtrec.study.comparison.rank_correlation import over_systems as over_systems
     from kgtrec.study.comparison.rank_correlation import ranking_correlation as ranking_correlation
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
     from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
-    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
     from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
     from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
@@ -78,6 +79,10 @@ if TYPE_CHECKING:
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
     from kgtrec.study.sampled_candidates import full_bounds as full_bounds
     from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
+    from kgtrec.study.semantics import fitting_by_constraints as fitting_by_constraints
+    from kgtrec.study.semantics import fitting_by_types as fitting_by_types
+    from kgtrec.study.semantics import fitting_observed as fitting_observed
+    from kgtrec.study.semantics import semantic_shares as semantic_shares
     from kgtrec.study.stratified import beta_curve as beta_curve
     from kgtrec.study.stratified import beta_grid as beta_grid
     from kgtrec.study.stratified import recounted as recounted
@@ -112,6 +117,11 @@ _HOMES = {
     "align": "kgtrec.study.alignment.alignment",
     "alignment_questions": "kgtrec.study.alignment.alignment",
     "size_experiment": "kgtrec.study.alignment.alignment",
+    # do answers make sense?
+    "fitting_by_constraints": "kgtrec.study.semantics",
+    "fitting_by_types": "kgtrec.study.semantics",
+    "fitting_observed": "kgtrec.study.semantics",
+    "semantic_shares": "kgtrec.study.semantics",
     # true or false?
     "LabelledTriples": "kgtrec.study.classification.labelled_triples",
     "classify": "kgtrec.study.classification.classify",
@@ -135,12 +145,13 @@ _HOMES = {
     "open_candidates": "kgtrec.study.pooling.unjudged",
     "intervals": "kgtrec.study.pooling.unjudged",
     # which system is better
+    "answer_changes": "kgtrec.study.changes",
     "compare": "kgtrec.study.comparison.report",
     "samples_of_ranks": "kgtrec.study.comparison.samples",
     "samples_of_runs": "kgtrec.study.comparison.run_samples",
     "pairwise": "kgtrec.study.comparison.significance",
     "compare_replicates": "kgtrec.study.comparison.replicates",
-    "multiplicity": "kgtrec.study.comparison.replicates",
+    "multiplicity": "kgtrec.study.comparison.multiplicity",
     "over_questions": "kgtrec.study.comparison.rank_correlation",
     "over_systems": "kgtrec.study.comparison.rank_correlation",
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",

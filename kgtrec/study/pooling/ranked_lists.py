@@ -18,7 +18,7 @@ from kgtrec.graph.labels import Labels
 from kgtrec.study.pooling.seed_questions import SeedQuestions
 from kgtrec.trec.files.run import Run
 
-__all__ = ["RankedLists", "doubts", "is_scores", "run_lists", "system_names"]
+__all__ = ["RankedLists", "doubts", "is_scores", "run_entries", "run_lists", "system_names"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -161,7 +161,7 @@ def run_lists(
     graph = seeds.graph
     number = {text: i for i, text in enumerate(seeds.ids)}
     where = name if isinstance(run, Run) else run
-    queries, owner, entities, scores = _entries(run, number, graph.entities, where, threads)
+    queries, owner, entities, scores = run_entries(run, number, graph.entities, where, threads)
     present = np.unique(owner)
     if not len(present):
         raise InputError(
@@ -191,7 +191,7 @@ def run_lists(
     )
 
 
-def _entries(
+def run_entries(
     run: Run | str | PathLike[str],
     number: Mapping[str, int],
     labels: Labels,
