@@ -131,16 +131,30 @@ def test_counts_and_best_are_those_of_scores(questions, path, kind, metric):
         assert_same(ranked(path, factors, questions, depth, threads=2), expected)
 
 
+@pytest.mark.parametrize("n_candidates", [700, 1250])  # in one block, in two
+@pytest.mark.parametrize("depth", [0, 20])
 @pytest.mark.parametrize("path", PATHS)
-def test_restricted_candidates(questions, path):
+def test_restricted_candidates(path, depth, n_candidates):
+    """One list for all, since rows with lists of their own are too few for bounds."""
     rng = np.random.default_rng(12)
-    queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
-    own = [np.unique(np.append(rng.choice(N, 700, replace=False), answers))
-           for answers in (questions.answers.ids,)]  # fmt: skip
-    restricted = questions.restrict(candidates=own * len(questions))
+    candidates = np.sort(rng.choice(N, n_candidates, replace=False))
+    rows = np.arange(ROWS)
+    test = np.column_stack([rows, np.zeros(ROWS, int), rng.choice(candidates, ROWS)])
+    known = np.column_stack(
+        [np.repeat(rows, 40), np.zeros(40 * ROWS, int), rng.integers(0, N, 40 * ROWS)]
+    )
+    graph = kgtrec.Graph.from_arrays(known, None, test, n_entities=N)
+    questions = graph.questions("test", sides="tail").restrict(entities=candidates)
+    queries, entities = (np.asarray(table, np.float32) for table in normal(rng))
     factors = kgtrec.Factors(queries, entities)
-    expected = ranked("scalar", factors, restricted, 20)
-    assert_same(ranked(path, factors, restricted, 20), expected)
+    expected = ranked("scalar", factors, questions, depth)
+    assert_same(ranked(path, factors, questions, depth), expected)
+    assert last_computed() < 0.8
+    queries[:] = entities[test[:, 2]]  # nearly all is decided
+    factors = kgtrec.Factors(queries, entities)
+    expected = ranked("scalar", factors, questions, depth)
+    assert_same(ranked(path, factors, questions, depth), expected)
+    assert last_computed() < 0.5
 
 
 @pytest.mark.parametrize("path", PATHS)
