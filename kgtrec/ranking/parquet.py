@@ -24,6 +24,8 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 
 _KEY = b"kgtrec.ranks"
+_RANK = "rank"
+"""A column for others' eyes, which follows from those that are read."""
 _FEW_LABELS = 1 << 16
 
 
@@ -33,8 +35,10 @@ def write_ranks(
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
+    rank: Any = None,
 ) -> None:
-    """Columns, labels and manifest as one file; see `Ranks.save`."""
+    """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
+    wished for; see `Ranks.save`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -45,6 +49,8 @@ def write_ranks(
     if entity_labels is not None:
         for name in ("given", "answer"):
             table[f"{name}_label"] = _labels(columns[name], entity_labels)
+    if rank is not None:
+        table[_RANK] = pa.array(rank)
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file:
@@ -155,7 +161,7 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
         raise InputError("a column stands twice")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
-        if name.endswith("_label"):
+        if name.endswith("_label") or name == _RANK:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
     from kgtrec.study.comparison.discriminative_power import discriminate as discriminate
+    from kgtrec.study.comparison.multiplicity import multiplicity as multiplicity
     from kgtrec.study.comparison.rank_correlation import over_questions as over_questions
     from kgtrec.study.comparison.rank_correlation import over_systems as over_systems
     from kgtrec.study.comparison.rank_correlation import ranking_correlation as ranking_correlation
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
     from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
-    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
     from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
     from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
@@ -151,7 +151,7 @@ _HOMES = {
     "samples_of_runs": "kgtrec.study.comparison.run_samples",
     "pairwise": "kgtrec.study.comparison.significance",
     "compare_replicates": "kgtrec.study.comparison.replicates",
-    "multiplicity": "kgtrec.study.comparison.replicates",
+    "multiplicity": "kgtrec.study.comparison.multiplicity",
     "over_questions": "kgtrec.study.comparison.rank_correlation",
     "over_systems": "kgtrec.study.comparison.rank_correlation",
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",
