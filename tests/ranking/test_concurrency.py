@@ -27,6 +27,14 @@ CALLBACKS = ("_remove", "gc_callback")
 COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A job in the background inherits that SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def questions() -> kgtrec.Questions:
     rng = np.random.default_rng(3)
