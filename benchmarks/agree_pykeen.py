@@ -81,9 +81,9 @@ def queries_of(name: str, questions: kgtrec.Questions) -> tuple[Array, Array, st
         return e * w, entity, "dot"
     if name == "transe":
         return e + w, entity, "l2"
-    given = e[:, :half] + 1j * e[:, half:]
+    points = e[:, :half] + 1j * e[:, half:]
     turn = w[:, :half] + 1j * w[:, half:] if name == "complex" else np.exp(10j * w[:, :half])
-    turned = given * turn
+    turned = points * turn
     queries = np.concatenate([turned.real, turned.imag], axis=1).astype(np.float32)
     return queries, entity, "dot" if name == "complex" else "l2"
 
@@ -110,20 +110,20 @@ def compared(ranks: kgtrec.Ranks) -> Iterator[Compared]:
                 if weight is not None and cls.__name__ in NO_WEIGHTS:
                     continue
                 for kind in ("realistic", "pessimistic"):
-                    asked = f"both.{kind}.{averaging}.{key}"
+                    measure = f"both.{kind}.{averaging}.{key}"
                     theirs = metric(
                         ranks=ranks.rank(kind), num_candidates=ranks.candidates, weights=weight
                     )
-                    yield Compared(asked, float(theirs), result[asked])
+                    yield Compared(measure, float(theirs), result[measure])
 
 
-def scale_of_mad(found: Compared) -> Compared:
+def scale_of_mad(pair: Compared) -> Compared:
     """PyKEEN's weighted MAD on the scale of its unweighted one."""
-    if "question.median_absolute" not in found.key:
-        return found
+    if "question.median_absolute" not in pair.key:
+        return pair
     from kgtrec.measures.dispersion import TO_DEVIATION
 
-    return found._replace(key=found.key + " * 1.4826", pykeen=found.pykeen * TO_DEVIATION)
+    return pair._replace(key=pair.key + " * 1.4826", pykeen=pair.pykeen * TO_DEVIATION)
 
 
 def precise_z_gmr(ranks: kgtrec.Ranks) -> float:

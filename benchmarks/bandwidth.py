@@ -69,17 +69,17 @@ class StreamingRead:
 @cache
 def streaming_read() -> StreamingRead:
     """Compile every variant, try each on an array beyond the caches' reach, keep the best."""
-    found = [variant for flags in FLAGS for variant in _compiled(flags)]
-    if not found:
+    variants = [variant for flags in FLAGS for variant in _compiled(flags)]
+    if not variants:
         raise NoCompiler("no C compiler (looked for $CC, cc, gcc, clang)")
     trial = np.ones(TRIAL_BYTES // 4, dtype=np.float32)
     place = trial.ctypes.data
     contestants = {
-        name: Contestant(lambda _, read=read: read(place, trial.nbytes)) for name, read in found
+        name: Contestant(lambda _, read=read: read(place, trial.nbytes)) for name, read in variants
     }
     timings = compete(contestants, rounds=3)
     best = min(contestants, key=lambda name: min(timings.wall[name]))
-    return StreamingRead(best, dict(found)[best])
+    return StreamingRead(best, dict(variants)[best])
 
 
 COMPILERS = {
@@ -90,8 +90,8 @@ COMPILERS = {
 
 def _compiler(suffix: str) -> str | None:
     variable, names = COMPILERS[suffix]
-    wanted = [os.environ.get(variable, ""), sysconfig.get_config_var(variable) or "", *names]
-    first_words = [words.split()[0] for words in wanted if words.split()]
+    commands = [os.environ.get(variable, ""), sysconfig.get_config_var(variable) or "", *names]
+    first_words = [words.split()[0] for words in commands if words.split()]
     return next((name for name in first_words if shutil.which(name)), None)
 
 

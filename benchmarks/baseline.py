@@ -195,9 +195,9 @@ def main() -> None:
     if options.record:
         options.record.write_text(json.dumps(hashes, indent=1, sort_keys=True) + "\n")
         return
-    found = sorted(differences(json.loads(options.check.read_text()), hashes))
-    print("\n".join(found) or f"{len(hashes)} hashes, all as before")
-    sys.exit(bool(found))
+    lines = sorted(differences(json.loads(options.check.read_text()), hashes))
+    print("\n".join(lines) or f"{len(hashes)} hashes, all as before")
+    sys.exit(bool(lines))
 
 
 if __name__ == "__main__":

@@ -50,20 +50,20 @@ def _model(name: str) -> tuple[kgtrec.Questions, kgtrec.Factors]:
     inverse = np.where(
         questions.side == 0, questions.relation + graph.n_relations, questions.relation
     )
-    given, asked = entity[questions.entity], relation[inverse]
+    point, operator = entity[questions.entity], relation[inverse]
     half = entity.shape[1] // 2
     if name == "distmult":
-        queries = given * asked
+        queries = point * operator
     elif name == "transe":
-        queries = given + asked
+        queries = point + operator
     else:  # complex numbers: their product, or a turn
-        phase = 10 * asked[:, :half]
+        phase = 10 * operator[:, :half]
         real, imaginary = (
             (np.cos(phase), np.sin(phase))
             if name == "rotate"
-            else (asked[:, :half], asked[:, half:])
+            else (operator[:, :half], operator[:, half:])
         )
-        first, second = given[:, :half], given[:, half:]
+        first, second = point[:, :half], point[:, half:]
         queries = np.concatenate(
             [first * real - second * imaginary, first * imaginary + second * real], axis=1
         )
@@ -81,12 +81,13 @@ def _ranking(
 
 
 def _check(path: str, factors: kgtrec.Factors, questions: kgtrec.Questions) -> tuple[float, float]:
-    """Shares of scores computed and left to 16 bits; ranks and best must be those of the path that computes them all."""
-    found = []
+    """Shares of scores that were computed and that 16 bits decided on; ranks and best must be those
+    of the path that computes every score."""
+    results = []
     for name in (WITHOUT[path], path):
         _core.force_path(name)
-        found.append(kgtrec.rank(factors, questions, 20, progress=False))
-    (due, due_run), (ranks, run) = found
+        results.append(kgtrec.rank(factors, questions, 20, progress=False))
+    (due, due_run), (ranks, run) = results
     for column in ("greater", "equal", "macro_greater", "macro_equal", "tied_ahead"):
         require(np.array_equal(getattr(ranks, column), getattr(due, column)), f"{path}: {column}")
     require(np.array_equal(run.documents, due_run.documents), f"{path}: the best 20")

@@ -59,15 +59,15 @@ def _c1(settings: Settings) -> list[Row]:
         Client(cluster) as client,
     ):
         client.wait_for_workers(WORKERS)
-        path, asked = _job(Path(name), entities, questions)
+        path, question_set = _job(Path(name), entities, questions)
 
         def on_dask() -> tuple[kgtrec.Ranks, kgtrec.Run]:
             return kgtrec.cluster.rank(
-                str(path), asked, client, run_depth=RUN_DEPTH, progress=False
+                str(path), question_set, client, run_depth=RUN_DEPTH, progress=False
             )
 
         def alone() -> tuple[kgtrec.Ranks, kgtrec.Run]:
-            return kgtrec.rank(str(path), asked, RUN_DEPTH, threads=1, progress=False)
+            return kgtrec.rank(str(path), question_set, RUN_DEPTH, threads=1, progress=False)
 
         _check(Path(name), on_dask, alone)
         critical = _critical_cpu(client, on_dask, alone)
@@ -110,13 +110,13 @@ def _check(
     theirs: Callable[[], tuple[kgtrec.Ranks, kgtrec.Run]],
 ) -> None:
     """The same bytes in the ranks file, and the same run."""
-    (ranks, run), (wanted, wanted_run) = ours(), theirs()
-    for name, found in (("ours", ranks), ("wanted", wanted)):
-        found.save(folder / f"{name}.parquet")
-    same = (folder / "ours.parquet").read_bytes() == (folder / "wanted.parquet").read_bytes()
+    (ranks, run), (due, due_run) = ours(), theirs()
+    for name, one in (("ours", ranks), ("due", due)):
+        one.save(folder / f"{name}.parquet")
+    same = (folder / "ours.parquet").read_bytes() == (folder / "due.parquet").read_bytes()
     require(same, "the ranks of the cluster are not those of the local run")
-    require(np.array_equal(run.documents, wanted_run.documents), "the run differs")
-    require(np.array_equal(run.scores, wanted_run.scores), "scores of the run differ")
+    require(np.array_equal(run.documents, due_run.documents), "the run differs")
+    require(np.array_equal(run.scores, due_run.scores), "scores of the run differ")
 
 
 BARS = {"C1": _c1}

@@ -191,14 +191,14 @@ def fb15k_237() -> Benchmark:
 def _stand_in() -> Benchmark:
     """Random triples with popular and rare entities, and random weights."""
     rng = np.random.default_rng(SEED)
-    wanted = sum(SIZES.values())
+    total = sum(SIZES.values())
     columns = []
     for size in (N_ENTITIES, N_RELATIONS, N_ENTITIES):
         popularity = np.arange(1, size + 1) ** -0.8
-        columns.append(rng.choice(size, 2 * wanted, p=popularity / popularity.sum()))
+        columns.append(rng.choice(size, 2 * total, p=popularity / popularity.sum()))
     keys = (columns[0] * N_RELATIONS + columns[1]) * N_ENTITIES + columns[2]
-    kept = np.sort(np.unique(keys, return_index=True)[1])[:wanted]
-    triples = np.column_stack(columns)[kept]
+    rows = np.sort(np.unique(keys, return_index=True)[1])[:total]
+    triples = np.column_stack(columns)[rows]
     ends = np.cumsum(list(SIZES.values()))[:-1]
     splits = dict(zip(SIZES, np.split(triples, ends), strict=True))
     graph = kgtrec.Graph.from_arrays(

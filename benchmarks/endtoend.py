@@ -88,14 +88,14 @@ class _PyKEEN:
                     ranks.extend(self.ranks[side, "realistic"])
                 return super().finalize()
 
-        found = Keeping(filtered=True).evaluate(
+        result = Keeping(filtered=True).evaluate(
             self.model,
             self.splits["test"],
             batch_size=PYKEEN_BATCH,
             additional_filter_triples=[self.splits["train"], self.splits["valid"]],
             use_tqdm=False,
         )
-        values = found.to_flat_dict()
+        values = result.to_flat_dict()
         answers = {ours: values[f"both.realistic.{name}"] for ours, name in PYKEEN_NAMES.items()}
         return answers, np.concatenate(ranks).astype(np.float64)
 
@@ -156,7 +156,7 @@ def _e1(settings: Settings) -> list[Row]:
 # ---- E2 ----
 
 
-def _asked(graph: kgtrec.Graph) -> tuple[list[Any], dict[Any, list[int]]]:
+def _instances_and_known(graph: kgtrec.Graph) -> tuple[list[Any], dict[Any, list[int]]]:
     """(question, answer) of every row, heads first; every entity known to answer a question."""
     known: dict[tuple[int, int, int], list[int]] = {}
     for rows in graph.splits.values():
@@ -167,10 +167,10 @@ def _asked(graph: kgtrec.Graph) -> tuple[list[Any], dict[Any, list[int]]]:
     return [((0, t, r), h) for h, r, t in triples] + [((1, h, r), t) for h, r, t in triples], known
 
 
-def _argsort_ranks(asked: list[Any], known: dict[Any, list[int]], scores: Array) -> Array:
+def _argsort_ranks(instances: list[Any], known: dict[Any, list[int]], scores: Array) -> Array:
     """Filtered ranks as evaluation code of papers has them: per triple, mask and argsort."""
-    ranks = np.empty(len(asked), dtype=np.int64)
-    for row, (question, answer) in enumerate(asked):
+    ranks = np.empty(len(instances), dtype=np.int64)
+    for row, (question, answer) in enumerate(instances):
         values = scores[row].copy()
         own = values[answer]
         values[known[question]] = -np.inf
@@ -185,15 +185,15 @@ def _e2(settings: Settings) -> list[Row]:
     bench = fb15k_237()
     graph = bench.cut(100 if settings.quick else 3_000)
     questions = graph.questions("test")
-    asked = questions.instance_question[questions.triple_rows]
-    scores = kgtrec.Factors(bench.queries(questions)[asked], bench.entity).scores()
+    rows = questions.instance_question[questions.triple_rows]
+    scores = kgtrec.Factors(bench.queries(questions)[rows], bench.entity).scores()
     chunks = [scores[i : i + 512] for i in range(0, len(scores), 512)]
-    filters = _asked(graph)  # both contestants get their filters ready-made
+    filters = _instances_and_known(graph)  # both contestants get their filters ready-made
     answers: dict[str, Any] = {}
 
     def ours(_: None) -> None:
-        found = kgtrec.rank(iter(chunks), questions, threads=settings.threads, rows="instances")
-        answers["ours"] = found[0]
+        results = kgtrec.rank(iter(chunks), questions, threads=settings.threads, rows="instances")
+        answers["ours"] = results[0]
 
     contestants = {
         "ours": Contestant(ours),

@@ -63,8 +63,8 @@ def _check(questions: kgtrec.Questions, factors: kgtrec.Factors, threads: int) -
         rows = np.flatnonzero(ranks.question == question)
         ours = list(zip(ranks.greater[rows], ranks.equal[rows], strict=True))
         require(ours == counts, f"question {question}: counts {ours}, numpy says {counts}")
-        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
-        require(np.array_equal(kept, best), f"question {question}: the best {RUN_DEPTH} differ")
+        listed = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        require(np.array_equal(listed, best), f"question {question}: the best {RUN_DEPTH} differ")
 
 
 def _f1(settings: Settings) -> list[Row]:

@@ -71,8 +71,8 @@ def _check(block: Block, scores: Array, depth: int) -> None:
         rows = np.flatnonzero(ranks.question == question)
         ours = list(zip(ranks.greater[rows], ranks.equal[rows], strict=True))
         require(ours == counts, f"question {question}: counts {ours}, numpy says {counts}")
-        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
-        require(np.array_equal(kept, best), f"question {question}: the best {depth} differ")
+        listed = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        require(np.array_equal(listed, best), f"question {question}: the best {depth} differ")
 
 
 # ---- time ----

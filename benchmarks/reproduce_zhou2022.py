@@ -67,8 +67,8 @@ def format_rows(rows: Sequence[Row]) -> str:
     lines += [(r.key, _shown(r.published), _shown(r.ours), _verdict(r), r.note) for r in rows]
     widths = [min(max(len(line[i]) for line in lines), most) for i, most in enumerate((46, 26, 46))]
     return "\n".join(
-        f"{key:{widths[0]}}  {told:>{widths[1]}}  {ours:>{widths[2]}}  {match:5}  {note}".rstrip()
-        for key, told, ours, match, note in lines
+        f"{key:{widths[0]}}  {paper:>{widths[1]}}  {ours:>{widths[2]}}  {match:5}  {note}".rstrip()
+        for key, paper, ours, match, note in lines
     )
 
 
@@ -93,8 +93,8 @@ def summary(rows: Sequence[Row]) -> str:
     judged = [one for one in rows if one.match is not None]
     text = f"{sum(bool(r.match) for r in judged)} of {len(judged)} published figures come out"
     missed = [one.key for one in judged if not one.match]
-    told = "; ".join(f"{key}: {DIFFER.get(key, 'not explained')}" for key in missed)
-    return f"{text}; * {told}" if missed else text
+    reasons = "; ".join(f"{key}: {DIFFER.get(key, 'not explained')}" for key in missed)
+    return f"{text}; * {reasons}" if missed else text
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -61,11 +61,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _bar_ids(text: str) -> list[str]:
-    asked = [name.strip().upper() for name in text.split(",") if name.strip()]
-    unknown = [name for name in asked if name not in BARS]
-    if unknown or not asked:
+    names = [name.strip().upper() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in BARS]
+    if unknown or not names:
         raise argparse.ArgumentTypeError(f"{unknown or text!r}: choose from {', '.join(BARS)}")
-    return [name for name in BARS if name in asked]
+    return [name for name in BARS if name in names]
 
 
 def _measure(bar_id: str, settings: Settings) -> list[Row]:

@@ -79,19 +79,19 @@ def main() -> None:
         print(json.dumps(asdict(measure(*options.case, options.workers, options.memory))))
         return
     cases = {}
-    for sizes in wanted(100 if options.quick else 1):
+    for sizes in case_sizes(100 if options.quick else 1):
         cases[sizes] = in_child(sizes, options.workers, options.memory)
         print(f"{sizes}: {cases[sizes].seconds:.1f} s", file=sys.stderr, flush=True)
     print(report(cases, options.workers, options.memory))
     if options.json:
-        told = [
+        rows = [
             asdict(case) | {"rate": case.rate, "core_rate": case.core_rate}
             for case in cases.values()
         ]
-        options.json.write_text(json.dumps(told, indent=1) + "\n")
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def wanted(divisor: int) -> Iterator[tuple[int, int, int]]:
+def case_sizes(divisor: int) -> Iterator[tuple[int, int, int]]:
     """The whole, then 1/4 and 1/2 of each size in turn."""
     whole = (ENTITIES // divisor, QUESTIONS // divisor, DIMENSIONS)
     yield whole
@@ -119,12 +119,12 @@ def measure(entities: int, questions: int, dimensions: int, workers: int, memory
     import kgtrec.cluster
 
     rng = np.random.default_rng(SEED)
-    asked = make_questions(rng, entities, questions)
+    question_set = make_questions(rng, entities, questions)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"
         np.savez(
             path,
-            queries=rng.standard_normal((len(asked), dimensions), dtype=np.float32),
+            queries=rng.standard_normal((len(question_set), dimensions), dtype=np.float32),
             entities=rng.standard_normal((entities, dimensions), dtype=np.float32),
         )
         with (
@@ -141,17 +141,17 @@ def measure(entities: int, questions: int, dimensions: int, workers: int, memory
             before = client.run(time.process_time)
             started = time.perf_counter()
             ranks, run = kgtrec.cluster.rank(
-                str(path), asked, client, memory, run_depth=RUN_DEPTH, progress=False
+                str(path), question_set, client, memory, run_depth=RUN_DEPTH, progress=False
             )
             seconds = time.perf_counter() - started
             after, peaks = client.run(time.process_time), client.run(peak_bytes)
-        assert len(ranks) == asked.n_instances
-        assert len(run.documents) == RUN_DEPTH * len(asked)
-        check(path, asked, ranks)
+        assert len(ranks) == question_set.n_instances
+        assert len(run.documents) == RUN_DEPTH * len(question_set)
+        check(path, question_set, ranks)
     cpu = sum(after[worker] - before[worker] for worker in after)
     return Case(
         entities,
-        len(asked),
+        len(question_set),
         dimensions,
         seconds,
         cpu,
@@ -184,7 +184,7 @@ def make_questions(rng, entities: int, questions: int):
     return graph.questions("test")
 
 
-def check(path: Path, asked, ranks) -> None:
+def check(path: Path, questions, ranks) -> None:
     """Some ranks, against plain numpy in double precision; near ties may go either way."""
     import numpy as np
 
@@ -193,7 +193,7 @@ def check(path: Path, asked, ranks) -> None:
     for row in np.linspace(0, len(ranks) - 1, 5).astype(int).tolist():
         question, answer = int(ranks.question[row]), int(ranks.answer[row])
         scores = table @ queries[question].astype(np.float64)
-        scores[np.setdiff1d(asked.known[question], [answer])] = -np.inf
+        scores[np.setdiff1d(questions.known[question], [answer])] = -np.inf
         above = int((scores > scores[answer]).sum())
         assert abs(above - int(ranks.greater[row])) <= 1 + len(scores) // 100_000, (row, above)
 
@@ -272,14 +272,14 @@ def report(cases: dict[tuple[int, int, int], Case], workers: int, memory: str) -
 
 def growth(cases: dict[tuple[int, int, int], Case]) -> str:
     """Time for 4 times the size, by which size."""
-    whole, found = next(iter(cases)), []
+    whole, parts = next(iter(cases)), []
     for place, name in enumerate(("entities", "questions", "d")):
         small = list(whole)
         small[place] //= 4
         before, after = cases[tuple(small)], cases[whole]
         ratios = [after.seconds / before.seconds, after.cpu_seconds / before.cpu_seconds]
-        found.append(f"{name} {ratios[0]:.2f} ({ratios[1]:.2f})")
-    return f"Seconds (CPU seconds) for 4 x the size; 4 is linear: {', '.join(found)}."
+        parts.append(f"{name} {ratios[0]:.2f} ({ratios[1]:.2f})")
+    return f"Seconds (CPU seconds) for 4 x the size; 4 is linear: {', '.join(parts)}."
 
 
 def paper(rate: float) -> list[str]:

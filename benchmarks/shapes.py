@@ -57,8 +57,10 @@ def _check(questions: kgtrec.Questions, scores: Array, depth: int) -> None:
         ours = list(zip(ranks.greater[chosen], ranks.equal[chosen], strict=True))
         due = [count for count, number in zip(counts, numbers[answers], strict=True) if number]
         require(ours == due, f"question {question}: counts {ours}, numpy says {due}")
-        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
-        require(np.array_equal(kept, best[numbers[best]]), f"question {question}: the best differ")
+        listed = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        require(
+            np.array_equal(listed, best[numbers[best]]), f"question {question}: the best differ"
+        )
 
 
 def _row(

@@ -172,10 +172,10 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
             reason = "install .[bench]" if missing else "too slow to start for --quick"
             rows.append(not_run("T1", what + name, reason))
             continue
-        found = list(_values(outputs[name]).values())
-        require(np.allclose(sorted(found), sorted(ours.values()), atol=1e-4), f"{name}: {found}")
-        found_row = row(what + name, name, bar)
-        rows.append(found_row if bar else replace(found_row, bar="none", met=None))
+        values = list(_values(outputs[name]).values())
+        require(np.allclose(sorted(values), sorted(ours.values()), atol=1e-4), f"{name}: {values}")
+        library_row = row(what + name, name, bar)
+        rows.append(library_row if bar else replace(library_row, bar="none", met=None))
     return rows
 
 

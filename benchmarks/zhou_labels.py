@@ -65,12 +65,12 @@ def _published_pool(files: Files, graph: kgtrec.Graph, seeds: SeedQuestions) -> 
     triples = triple_ids(path, graph, list(enumerate(lines, start=1)))
     depth = np.array([int(cells[3]) for cells in lines])
     keys = set(seeds.keys)
-    asked = np.array([[question_key(t, side) in keys for side in (0, 1)] for t in triples.tolist()])
+    sides = np.array([[question_key(t, side) in keys for side in (0, 1)] for t in triples.tolist()])
     names = [
         ",".join(seeds.names[question_key(t, side)] for side in (0, 1) if own[side])
-        for t, own in zip(triples.tolist(), asked.tolist(), strict=True)
+        for t, own in zip(triples.tolist(), sides.tolist(), strict=True)
     ]
-    return Pool(graph, ("published",), int(depth.max()), triples, depth[:, None], asked, names)
+    return Pool(graph, ("published",), int(depth.max()), triples, depth[:, None], sides, names)
 
 
 def label_rows(files: Files, labels: Labels) -> Iterator[Row]:
@@ -117,8 +117,8 @@ def _pool(files: Files, labels: Labels) -> Iterator[Row]:
     yield row("pooled triples that a split knows", leaked, published=0)
     raised = [labels.at(depth).counts() for depth in range(11)]
     for depth, counts in enumerate(raised):
-        told = f"{counts['added']:,} true, {counts['false']:,} false"
-        yield Row(f"pooled up to depth {depth}", None, told, None)
+        text = f"{counts['added']:,} true, {counts['false']:,} false"
+        yield Row(f"pooled up to depth {depth}", None, text, None)
 
 
 def _rules(files: Files, labels: Labels) -> Iterator[Row]:
@@ -135,23 +135,25 @@ def _rules(files: Files, labels: Labels) -> Iterator[Row]:
     path = files.data("FB-Test-O/type_information/relation_specific.txt")
     types = read_relation_types(path, graph)
     wrong = np.array(trivial_rules(pool, types=types)) != ""
-    told = f"fire on {int(wrong.sum()):,}, of {int((wrong & (said >= 0)).sum()):,} judged ones "
-    told += f"{int((said[wrong] == 1).sum())} are true"
-    yield Row("type rules, types looked up in all splits", None, None, None, told)
+    remark = f"fire on {int(wrong.sum()):,}, of {int((wrong & (said >= 0)).sum()):,} judged ones "
+    remark += f"{int((said[wrong] == 1).sum())} are true"
+    yield Row("type rules, types looked up in all splits", None, None, None, remark)
 
 
 def _questions(files: Files, labels: Labels) -> Iterator[Row]:
     whole = labels.at(10)
     printed = read_triples(files.labels("test.txt"), labels.graph)
-    asked = replaced_split(labels.graph, printed, "test").questions("test")
-    ours = dict(zip(zip(asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist(),
-                        strict=True), asked.ids, strict=True))  # fmt: skip
+    questions = replaced_split(labels.graph, printed, "test").questions("test")
+    keys = zip(
+        questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(), strict=True
+    )
+    ours = dict(zip(keys, questions.ids, strict=True))
     theirs = read_question_ids(files.labels("trec_queries.txt"), labels.graph)
     yield row("questions of FB-Test-S-C, names included", ours == theirs, published=True)
     own = read_question_ids(files.data("FB-Test-O/trec_queries.txt"), labels.graph)
     yield row("questions of FB-Test-O, names included", own == labels.seeds.names, published=True)
-    told = f"{len(whole.reverse):,} of {len(asked):,}"
-    yield Row("reverse questions, never pooled", None, told, None, "not mentioned in the paper")
+    text = f"{len(whole.reverse):,} of {len(questions):,}"
+    yield Row("reverse questions, never pooled", None, text, None, "not mentioned in the paper")
 
 
 def _distributions(labels: Labels) -> Iterator[Row]:
@@ -166,10 +168,10 @@ def _distributions(labels: Labels) -> Iterator[Row]:
 
 
 def _categories(files: Files, graph: kgtrec.Graph) -> Iterator[Row]:
-    found = relation_categories(graph)
+    categories = relation_categories(graph)
     for name, stem in CATEGORY_FILES.items():
         text = files.data(f"FB-Test-O/type_information/{stem}.txt").read_text("utf-8")
         theirs = {line.strip() for line in text.splitlines() if line.strip()}
-        ours = {graph.relations[relation] for relation in found.members(name).tolist()}
+        ours = {graph.relations[relation] for relation in categories.members(name).tolist()}
         yield row(f"relations {name}", len(ours), "the same names" if ours == theirs else
                   f"differ in {sorted(ours ^ theirs)[:3]}", len(theirs))  # fmt: skip

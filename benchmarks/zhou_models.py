@@ -48,18 +48,18 @@ def factors(files: Files, model: str, questions: kgtrec.Questions) -> kgtrec.Fac
     with np.load(path, allow_pickle=False) as weights:
         entity, relation = weights["entity"], weights["relation"]
     inverse = questions.relation + questions.graph.n_relations
-    given = entity[questions.entity]
-    asked = relation[np.where(questions.side == 0, inverse, questions.relation)]
+    entities = entity[questions.entity]
+    operator = relation[np.where(questions.side == 0, inverse, questions.relation)]
     half = entity.shape[1] // 2
     if model == "distmult":
-        return kgtrec.Factors(given * asked, entity)
+        return kgtrec.Factors(entities * operator, entity)
     if model == "transe":
-        return kgtrec.Factors(given + asked, entity, metric="l2")
-    point = given[:, :half] + 1j * given[:, half:]
+        return kgtrec.Factors(entities + operator, entity, metric="l2")
+    point = entities[:, :half] + 1j * entities[:, half:]
     if model == "complex":
-        turned = point * (asked[:, :half] + 1j * asked[:, half:])
+        turned = point * (operator[:, :half] + 1j * operator[:, half:])
     else:
-        turned = point * np.exp(10j * asked[:, :half])
+        turned = point * np.exp(10j * operator[:, :half])
     queries = np.concatenate([turned.real, turned.imag], axis=1).astype(entity.dtype)
     return kgtrec.Factors(queries, entity, metric="dot" if model == "complex" else "l2")
 
@@ -120,7 +120,7 @@ class Curves:
         same = [name for name, line in zip(measures, tau, strict=True) if line.min() == 1]
         low = self.ranked.interval[0, :, -1]
         least = int(low.argmin())
-        asked = len(self.ranked.measures) * pairs
+        n_tests = len(self.ranked.measures) * pairs
         return (
             f"tau = 1 at every depth: {', '.join(same) or 'none'}.\n"
             f"Below 1 somewhere: {', '.join(moved) or 'none'}.\n"
@@ -128,15 +128,15 @@ class Curves:
             f"({self.ranked.measures[least]}) and {low.max():.3f}.\n"
             f"{n} models have {pairs} pairs, so that one exchange takes {2 / pairs:.3f} from tau, "
             f"and random rankings agree in full with a chance of 1 in {factorial(n)}; "
-            f"{self.settled[0]} of {asked} pairs (all metrics of ranks) differ significantly at "
+            f"{self.settled[0]} of {n_tests} pairs (all metrics of ranks) differ significantly at "
             f"depth 0, {self.settled[-1]} at depth {DEPTHS[-1]} (paired t-test over questions, "
             "Holm)."
         )
 
 
 def _settled(samples: Samples) -> int:
-    found = pairwise(samples.by_cluster(), "t", "holm")
-    return int((found.corrected < 0.05).sum())
+    tests = pairwise(samples.by_cluster(), "t", "holm")
+    return int((tests.corrected < 0.05).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +170,10 @@ class Study:
         """
         questions = self.labels.graph.questions("test", filter=filtered)
         places = "raw" if filtered == "raw" else "filtered"
-        found = self.results(questions, RUN_DEPTH[filtered])
+        results = self.results(questions, RUN_DEPTH[filtered])
         return [
             run_lists(result.run, self.labels.seeds, model, places=places)
-            for model, result in found.items()
+            for model, result in results.items()
         ]
 
     @cached_property
@@ -194,16 +194,16 @@ class Study:
 
     def samples(self, completion: Completion) -> list[Samples]:
         """Metrics of the models on a complete split, item by item."""
-        found = self.results(self.questions_of(completion))
-        ranks = {model: result.ranks for model, result in found.items()}
-        kept = samples_of_ranks(ranks, list(MEASURES.values()))
-        return [replace(one, name=name) for one, name in zip(kept, MEASURES, strict=True)]
+        results = self.results(self.questions_of(completion))
+        ranks = {model: result.ranks for model, result in results.items()}
+        samples = samples_of_ranks(ranks, list(MEASURES.values()))
+        return [replace(one, name=name) for one, name in zip(samples, MEASURES, strict=True)]
 
     def judged(self, completion: Completion) -> dict[str, list[float]]:
         """Measures of the models' lists with the qrels of a completion."""
         columns = mean_columns(JUDGED)
-        found = [judged_values(one, completion, columns) for one in self.filtered]
-        return {name: [own[name] for own in found] for name in JUDGED}
+        by_model = [judged_values(one, completion, columns) for one in self.filtered]
+        return {name: [own[name] for own in by_model] for name in JUDGED}
 
     def curves(self, pool: Pool) -> Curves:
         """Rankings of the models by every metric at every depth of a pool."""
@@ -240,8 +240,8 @@ def report(files: Files, labels: Labels) -> Iterator[str]:
     yield "## How much of our runs the published labels judge"
     yield share_table(study.filtered, last).to_text(120)
     candidates = open_candidates(study.filtered, last)
-    found = {one.name: intervals(one, last, candidates=candidates) for one in study.filtered}
-    yield interval_table(found).to_text(120)
+    by_model = {one.name: intervals(one, last, candidates=candidates) for one in study.filtered}
+    yield interval_table(by_model).to_text(120)
     yield "## Our models and the published systems of the same names, micro MRR"
     yield _beside(study, files).to_text(120)
     yield "## A pool without one of our systems: what its own labels are worth to it"
@@ -304,10 +304,10 @@ def _left_out(study: Study, pool: Pool) -> Table:
     rows = []
     for model in study.models:
         less = complete(labels.seeds, pool.without(model), labels.judgements)
-        found = study.results(study.questions_of(less))
-        moved = _ranking({name: float(result[key]) for name, result in found.items()})
+        results = study.results(study.questions_of(less))
+        moved = _ranking({name: float(result[key]) for name, result in results.items()})
         lost = whole.counts()["added"] - less.counts()["added"]
-        cells = float(every[model][key]), float(found[model][key]), place[model], moved[model]
+        cells = float(every[model][key]), float(results[model][key]), place[model], moved[model]
         rows.append((model, lost, *cells))
     heads = ("model", "true ones lost", "MRR, all", "MRR, without", "rank, all", "rank, without")
     return Table(heads, heads, (0, 0, 4, 4, 0, 0), rows)

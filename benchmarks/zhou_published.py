@@ -92,12 +92,12 @@ class Row:
 
 def row(key: str, ours: Any, note: str = "", published: Value | None = None) -> Row:
     """A line, judged against what is published under its key."""
-    told = PUBLISHED.get(key) if published is None else published
+    value = PUBLISHED.get(key) if published is None else published
     digits = 4 if key.startswith(("000.t3", "000.t4", "000.kld", "000.fig3")) else 0
-    match = matches(told, ours, digits)
-    if match and isinstance(told, float) and not _rounds_to(told, float(ours), digits):
+    match = matches(value, ours, digits)
+    if match and isinstance(value, float) and not _rounds_to(value, float(ours), digits):
         note = f"printed digits are cut off, not rounded{'; ' if note else ''}{note}"
-    return Row(key, told, ours, match, note)
+    return Row(key, value, ours, match, note)
 
 
 def matches(published: Value, ours: Any, digits: int = 0) -> bool | None:

@@ -29,12 +29,12 @@ def table_rows(files: Files) -> Iterator[Row]:
     yield Row("fig7", "curves", None, None, "needs ranks, which are not published; see part 2")
 
 
-def column(files: Files, table: str, metric: str, **wanted: str) -> dict[str, float]:
+def column(files: Files, table: str, metric: str, **filters: str) -> dict[str, float]:
     """A metric by system, in the order of the names."""
     lines = files.table(table)
-    chosen = [line for line in lines if all(line[k] == v for k, v in wanted.items())]
-    found = {line["System"]: float(line[metric]) for line in chosen}
-    return dict(sorted(found.items()))
+    chosen = [line for line in lines if all(line[k] == v for k, v in filters.items())]
+    values = {line["System"]: float(line[metric]) for line in chosen}
+    return dict(sorted(values.items()))
 
 
 def correlation(one: dict[str, float], other: dict[str, float]) -> float:
@@ -43,16 +43,16 @@ def correlation(one: dict[str, float], other: dict[str, float]) -> float:
     return float(tau_b(list(one.values()), list(other.values())))
 
 
-def _between(files: Files, one: str, other: str, metric: str, **wanted: str) -> float:
-    name = "lp_per_rel_type.csv" if wanted else "evaluation.csv"
-    first, second = (column(files, f"{split}/{name}", metric, **wanted) for split in (one, other))
+def _between(files: Files, one: str, other: str, metric: str, **filters: str) -> float:
+    name = "lp_per_rel_type.csv" if filters else "evaluation.csv"
+    first, second = (column(files, f"{split}/{name}", metric, **filters) for split in (one, other))
     return correlation(first, second)
 
 
 def codes(files: Files) -> dict[str, str]:
     """The letters A to M: systems by falling micro MRR on FB-Test-O."""
-    found = column(files, f"{WHOLE}/evaluation.csv", "micro_mrr")
-    order = sorted(found, key=lambda name: -found[name])
+    values = column(files, f"{WHOLE}/evaluation.csv", "micro_mrr")
+    order = sorted(values, key=lambda name: -values[name])
     return dict(zip("ABCDEFGHIJKLM", order, strict=True))
 
 
@@ -66,9 +66,9 @@ def _figure3(files: Files) -> Iterator[Row]:
         yield row(f"000.fig3.rank_SC.{code}", order.index(named[code]) + 1, named[code])
     precision = column(files, f"{COMPLETE}/evaluation.csv", "P_10")
     for code in "LAD":
-        told = f"{TOP10[code]} % of {named[code]}'s first ten"
+        text = f"{TOP10[code]} % of {named[code]}'s first ten"
         note = f"needs their runs; P_10 in their table is {100 * precision[named[code]]:.1f} %"
-        yield Row(f"section 4.2: true, model {code}", told, None, None, note)
+        yield Row(f"section 4.2: true, model {code}", text, None, None, note)
 
 
 def _depths(files: Files) -> Iterator[Row]:
@@ -95,17 +95,17 @@ def _depths(files: Files) -> Iterator[Row]:
     note += f"Hits@10: {tau['macro_hits@10'][1]:.4f}, {tau['micro_hits@10'][1]:.4f}"
     yield row("fig5: macro above micro at any depth", bool(above[1:].all()), note)
     for name in names:
-        told = " ".join(f"{value:.3f}" for value in tau[name])
-        yield Row(f"fig4, 5: tau of {name} by depth", None, None, None, told)
+        text = " ".join(f"{value:.3f}" for value in tau[name])
+        yield Row(f"fig4, 5: tau of {name} by depth", None, None, None, text)
 
 
 def _table3(files: Files) -> Iterator[Row]:
     for key, cells in TABLE3.items():
         side, kind = key.split(".")
-        for name, told in zip(("mrr", "hits@1", "hits@3", "hits@10"), cells, strict=True):
+        for name, value in zip(("mrr", "hits@1", "hits@3", "hits@10"), cells, strict=True):
             metric = METRICS[name]
             ours = _between(files, SEEDS, COMPLETE, metric, QuestionType=side, RelationType=kind)
-            note = "" if told is not None else "not legible in the scan at hand"
+            note = "" if value is not None else "not legible in the scan at hand"
             yield row(f"000.t3.{key}.{metric}", ours, note)
 
 
@@ -146,8 +146,8 @@ def _difficulty(files: Files) -> Iterator[Row]:
     yield row("000.fig6.median_hitter", ", ".join(medians), "median over relations of micro MRR")
     means = []
     for split in (WHOLE, SEEDS, COMPLETE, "WN18RR"):
-        found = column(files, f"{split}/evaluation.csv", "micro_mr")
-        means.append(f"{split} {np.mean(list(found.values())):.1f}")
+        ranks = column(files, f"{split}/evaluation.csv", "micro_mr")
+        means.append(f"{split} {np.mean(list(ranks.values())):.1f}")
     yield Row("000.mean_MR", PUBLISHED["000.mean_MR"], None, None, ", ".join(means))
 
 
@@ -158,10 +158,10 @@ def _figure8(files: Files) -> Iterator[Row]:
     for split in (WHOLE, COMPLETE, "WN18RR"):
         lines = files.table(f"{split}/discriminative_power.csv")
         once = [x for x in lines if x["SystemA"] < x["SystemB"]]
-        found = discrimination_of({name: [float(x[name]) for x in once] for name in names})
-        areas |= {(split, name): float(area) for name, area in zip(names, found.area, strict=True)}
-        told = ", ".join(f"{name} {areas[split, name]:.4f}" for name in names)
-        yield Row(f"fig8: mean p, {len(once)} pairs, {split}", None, None, None, told)
+        power = discrimination_of({name: [float(x[name]) for x in once] for name in names})
+        areas |= {(split, name): float(area) for name, area in zip(names, power.area, strict=True)}
+        text = ", ".join(f"{name} {areas[split, name]:.4f}" for name in names)
+        yield Row(f"fig8: mean p, {len(once)} pairs, {split}", None, None, None, text)
     for key, name in (("MRR", "mrr"), ("Hits@10", "hits@10")):
         sharper = areas[WHOLE, f"macro_{name}"] < areas[WHOLE, f"micro_{name}"]
         yield row(f"fig8: macro {key} sharper on {WHOLE}", bool(sharper), "has the smaller area")

@@ -213,29 +213,29 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
     const int64_t n = factors->n_rows;
     const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
-    const size_t padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
+    const size_t n_padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
     *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
     queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
     int8_t *codes = kgt_allocate(groups, 4);
-    queries->codes = kgt_allocate(padded, groups * 4);
-    queries->inverse = calloc(3 * padded, sizeof(double));
-    queries->judged_norm = calloc(4 * padded + n_tiles, sizeof(float));
-    queries->bounded = calloc(padded, sizeof(bool));
-    queries->fine = kgt_allocate(padded * queries->fine_stride, sizeof(int16_t));
+    queries->codes = kgt_allocate(n_padded, groups * 4);
+    queries->inverse = calloc(3 * n_padded, sizeof(double));
+    queries->judged_norm = calloc(4 * n_padded + n_tiles, sizeof(float));
+    queries->bounded = calloc(n_padded, sizeof(bool));
+    queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
     if (!codes || !queries->codes || !queries->inverse || !queries->judged_norm ||
         !queries->bounded || !queries->fine) {
         free(codes);
         kgt_queries_close(queries);
         return KGT_NO_MEMORY;
     }
-    queries->chain = queries->inverse + padded;
-    queries->fine_inverse = queries->chain + padded;
-    queries->factor = queries->judged_norm + padded;
-    queries->fine_norm = queries->factor + padded;
-    queries->fine_factor = queries->fine_norm + padded;
-    queries->relative = queries->fine_factor + padded;
-    memset(queries->codes, queries->bytes->query_zero, padded * groups * 4);
-    memset(queries->fine, 0, padded * queries->fine_stride * sizeof(int16_t));
+    queries->chain = queries->inverse + n_padded;
+    queries->fine_inverse = queries->chain + n_padded;
+    queries->factor = queries->judged_norm + n_padded;
+    queries->fine_norm = queries->factor + n_padded;
+    queries->fine_factor = queries->fine_norm + n_padded;
+    queries->relative = queries->fine_factor + n_padded;
+    memset(queries->codes, queries->bytes->query_zero, n_padded * groups * 4);
+    memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
     for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
     free(codes);
     return KGT_OK;

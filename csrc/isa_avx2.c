@@ -53,9 +53,9 @@ KGT_INLINE int64_t sum_epi64(__m256i counter) {
 
 /* The indices first + i of the set bits i of mask; their number. */
 KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
-    size_t kept = 0;
-    for (; mask != 0; mask &= mask - 1) out[kept++] = first + (int32_t)_tzcnt_u32(mask);
-    return kept;
+    size_t n_out = 0;
+    for (; mask != 0; mask &= mask - 1) out[n_out++] = first + (int32_t)_tzcnt_u32(mask);
+    return n_out;
 }
 
 /* ---- transposing, in place ---- */
@@ -128,7 +128,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
                               int32_t *out) {
     const VEC threshold = SET1(t);
-    size_t kept = 0;
+    size_t n_out = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
         const VEC hit = _mm256_cmp_ps(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_ps(hit) == 0) continue;
@@ -136,10 +136,10 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
         for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
             const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
             const VEC keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
-            kept += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + kept);
+            n_out += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + n_out);
         }
     }
-    return kept;
+    return n_out;
 }
 
 #include "isa_undef_load.h"
@@ -202,7 +202,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
                               int32_t *out) {
     const VEC threshold = SET1(t);
-    size_t kept = 0;
+    size_t n_out = 0;
     for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
         const VEC hit = _mm256_cmp_pd(LOAD(maxima + group), threshold, _CMP_GE_OQ);
         if (_mm256_movemask_pd(hit) == 0) continue;
@@ -210,10 +210,10 @@ static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, d
         for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
             const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
             const VEC keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
-            kept += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + kept);
+            n_out += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + n_out);
         }
     }
-    return kept;
+    return n_out;
 }
 
 #include "isa_undef.h"

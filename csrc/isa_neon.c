@@ -38,10 +38,10 @@ KGT_INLINE uint64_t marks_f64(const uint64x2_t keep[4]) {
 
 /* The indices first + lane of the marked lanes, whose marks lie `bits` apart; their number. */
 KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *out) {
-    size_t kept = 0;
+    size_t n_out = 0;
     for (; marks != 0; marks &= marks - 1)
-        out[kept++] = (int32_t)first + __builtin_ctzll(marks) / bits;
-    return kept;
+        out[n_out++] = (int32_t)first + __builtin_ctzll(marks) / bits;
+    return n_out;
 }
 
 /* ---- transposing, in place ---- */
@@ -101,17 +101,17 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
                               int32_t *out) {
     const VEC threshold = SET1(t);
-    size_t kept = 0, i = 0;
+    size_t n_out = 0, i = 0;
     for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
         uint32x4_t keep[KGT_GROUP];
         if (vmaxvq_f32(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
         for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f32(LOAD(x + i + j * LANES), threshold);
-        kept += put_indices(marks_f32(keep), 4, i, out + kept);
+        n_out += put_indices(marks_f32(keep), 4, i, out + n_out);
     }
     for (; i < n; i++)
-        if (x[i] >= t) out[kept++] = (int32_t)i;
-    return kept;
+        if (x[i] >= t) out[n_out++] = (int32_t)i;
+    return n_out;
 }
 
 #include "isa_undef_load.h"
@@ -188,17 +188,17 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
                               int32_t *out) {
     const VEC threshold = SET1(t);
-    size_t kept = 0, i = 0;
+    size_t n_out = 0, i = 0;
     for (; i + KGT_GROUP * LANES <= n; i += KGT_GROUP * LANES) {
         uint64x2_t keep[KGT_GROUP];
         if (vmaxvq_f64(LOAD(maxima + i / KGT_GROUP)) < t) continue; /* maxima are numbers */
         KGT_UNROLL
         for (int j = 0; j < KGT_GROUP; j++) keep[j] = vcgeq_f64(LOAD(x + i + j * LANES), threshold);
-        kept += put_indices(marks_f64(keep), 8, i, out + kept);
+        n_out += put_indices(marks_f64(keep), 8, i, out + n_out);
     }
     for (; i < n; i++)
-        if (x[i] >= t) out[kept++] = (int32_t)i;
-    return kept;
+        if (x[i] >= t) out[n_out++] = (int32_t)i;
+    return n_out;
 }
 
 #include "isa_undef.h"

@@ -23,15 +23,15 @@ static bool FN(count)(const T *x, size_t n, const T *t, size_t m, int64_t *great
 }
 
 static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
-    size_t kept = 0;
+    size_t n_out = 0;
     for (size_t group = 0; group * KGT_GROUP < n; group++) {
         if (maxima[group] < t) continue;
         for (size_t i = group * KGT_GROUP; i < n && i < (group + 1) * KGT_GROUP; i++) {
-            out[kept] = (int32_t)i;
-            kept += x[i] >= t;
+            out[n_out] = (int32_t)i;
+            n_out += x[i] >= t;
         }
     }
-    return kept;
+    return n_out;
 }
 
 static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {

@@ -8,7 +8,7 @@
 static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     const VEC threshold = SET1(t);
     KEEP nans = 0;
-    size_t kept = 0, i = 0;
+    size_t n_out = 0, i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
         VEC values[4];
         KEEP keep[4];
@@ -22,8 +22,8 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
         nans |= COMPARE(values[2], values[3], _CMP_UNORD_Q);
         KGT_UNROLL
         for (int j = 0; j < 4; j++) {
-            STORE(out + kept, COMPRESS(keep[j], values[j]));
-            kept += (size_t)_mm_popcnt_u32(keep[j]);
+            STORE(out + n_out, COMPRESS(keep[j], values[j]));
+            n_out += (size_t)_mm_popcnt_u32(keep[j]);
         }
     }
     for (; i < n; i += LANES) {
@@ -31,11 +31,11 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
         const VEC values = LOAD_TAIL(x + i, left, -INFINITY);
         const KEEP keep = MASK(left) & COMPARE(values, threshold, _CMP_GE_OQ);
         nans |= COMPARE(values, values, _CMP_UNORD_Q);
-        STORE(out + kept, COMPRESS(keep, values));
-        kept += (size_t)_mm_popcnt_u32(keep);
+        STORE(out + n_out, COMPRESS(keep, values));
+        n_out += (size_t)_mm_popcnt_u32(keep);
     }
     *nan |= nans != 0;
-    return kept;
+    return n_out;
 }
 
 /* Vectors of maxima that select looks at before it looks at what they stand for. */
@@ -44,7 +44,7 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
 static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
     const VEC threshold = SET1(t);
     const size_t whole = KGT_GROUP * LANES;
-    size_t kept = 0;
+    size_t n_out = 0;
     for (size_t start = 0; start < n; start += PIECE * whole) {
         const size_t end = n - start < PIECE * whole ? n : start + PIECE * whole;
         /* First which groups hold any, then what they hold: neither depends on a branch that is
@@ -60,17 +60,17 @@ static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *ou
             if (n - at < whole) { /* the row's last group */
                 for (size_t i = at; i < n; i += LANES) {
                     const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
-                    kept += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + kept);
+                    n_out += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + n_out);
                 }
                 break;
             }
             KGT_UNROLL
             for (size_t i = 0; i < whole; i += LANES)
-                kept +=
-                    FN(put)(COMPARE(LOAD(x + at + i), threshold, _CMP_GE_OQ), at + i, out + kept);
+                n_out +=
+                    FN(put)(COMPARE(LOAD(x + at + i), threshold, _CMP_GE_OQ), at + i, out + n_out);
         }
     }
-    return kept;
+    return n_out;
 }
 
 #undef PIECE

@@ -12,6 +12,7 @@
 
 #include "factors.h"
 #include "isa.h"
+#include "label.h"
 #include "map.h"
 #include "rank.h"
 #include "stat.h"

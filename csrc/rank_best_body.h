@@ -43,25 +43,25 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t star
         }
         return (size_t)(to - from);
     }
-    size_t found = 0;
+    size_t n_gathered = 0;
     for (int64_t i = from; i < to; i++) {
         const int64_t place = kgt_row_place(row, removed.ids[i]);
         if (place < 0) continue;
-        held[found] = removed.ids[i];
-        gathered[found++] = x[place - start];
+        held[n_gathered] = removed.ids[i];
+        gathered[n_gathered++] = x[place - start];
     }
-    return found;
+    return n_gathered;
 }
 
 /* Of those, the ones that reach the bound: most rows have few, and then a survivor is held against
  * few. Their number. */
 static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bound) {
-    size_t kept = 0;
+    size_t n_reaching = 0;
     for (size_t i = 0; i < n_removed; i++) {
-        worker->held[kept] = worker->held[i];
-        kept += worker->gathered[i] >= bound;
+        worker->held[n_reaching] = worker->held[i];
+        n_reaching += worker->gathered[i] >= bound;
     }
-    return kept;
+    return n_reaching;
 }
 
 /* The least and the largest of a sample of maxima; those of empty groups are passed over. */
@@ -91,14 +91,14 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         FN(range)(top, ops->fold(maxima, n_maxima, 1 + n_maxima / KGT_FOLD, top), &low, &high);
     int64_t reached = (int64_t)n_maxima;
     for (int pass = 0; pass < 8 && reached > depth + depth / 8 + 4; pass++) {
-        const bool found = bound > -INFINITY; /* that is `low` then */
+        const bool bounded = bound > -INFINITY; /* that is `low` then */
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
-            step[j] = low + (high - low) * (T)(found ? 0.2 * (j + 1) : stride * j);
-        if (!found) step[3] = high;
+            step[j] = low + (high - low) * (T)(bounded ? 0.2 * (j + 1) : stride * j);
+        if (!bounded) step[3] = high;
         /* No number between, or none at all; at first they may all be the same. */
-        if (!(step[3] >= low && step[3] < INFINITY) || (found && step[3] == low)) break;
+        if (!(step[3] >= low && step[3] < INFINITY) || (bounded && step[3] == low)) break;
         ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
         ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
         int j = 3;
@@ -107,7 +107,7 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         if (j >= 0) {
             bound = low = step[j];
             reached = at_least[j] - removed[j];
-        } else if (!found) {
+        } else if (!bounded) {
             T largest;
             FN(range)(maxima, n_maxima, &low, &largest);
             if (!(low < high)) break; /* even the least is too high */
@@ -120,21 +120,21 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
 static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, int64_t id) {
     const uint32_t order = (uint32_t)(position ? position[id] : id);
     top->keys[top->used] = FN(kgt_make_key)(value, order);
-    top->used += top->keys[top->used] >= top->floor;
+    top->used += top->keys[top->used] >= top->worst;
     if (top->used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
 }
 
 /* A stretch in which very many tie with the bound, ids in the order of names: of the ties only the
  * last can be among the best, the depth of them that stand furthest behind. */
 static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n,
-                           int64_t found) {
+                           int64_t n_selected) {
     FN(kgt_top) *top = offer->top;
     const T bound = top->bound;
     int32_t *selected = offer->worker->selected;
-    int64_t wanted = top->depth + offer->removed.n, i = found - 1;
-    for (; i >= 0 && wanted > 0; i--) {
+    int64_t remaining = top->depth + offer->removed.n, i = n_selected - 1;
+    for (; i >= 0 && remaining > 0; i--) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
-        wanted -= x[place] == bound;
+        remaining -= x[place] == bound;
         if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
             FN(keep_value)(top, NULL, x[place], id);
     }
@@ -143,9 +143,9 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     const int64_t last = selected[i];
     const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
                                                    : nextafter((double)bound, INFINITY));
-    found = (int64_t)offer->worker->kernel->OPS.select(x, (size_t)n, offer->worker->maxima, above,
-                                                       selected);
-    for (i = 0; i < found && selected[i] <= last; i++) {
+    n_selected = (int64_t)offer->worker->kernel->OPS.select(x, (size_t)n, offer->worker->maxima,
+                                                            above, selected);
+    for (i = 0; i < n_selected && selected[i] <= last; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
             FN(keep_value)(top, NULL, x[place], id);
@@ -184,22 +184,22 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
     FN(fetch_next)(offer, 0);
     const size_t n_removed = FN(gather_removed)(offer, x, start, n);
     FN(fetch_next)(offer, 1);
-    int64_t found = top->bound > -INFINITY ? FN(reach_bound)(offer, x, n) : n;
+    int64_t n_selected = top->bound > -INFINITY ? FN(reach_bound)(offer, x, n) : n;
     /* No bound yet, or one that most of a rising row passes. */
-    if (found > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
+    if (n_selected > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
         const T bound = FN(stretch_bound)(offer, n_removed, n);
         if (bound > top->bound) top->bound = bound;
         FN(fetch_next)(offer, 2);
-        found = FN(reach_bound)(offer, x, n);
+        n_selected = FN(reach_bound)(offer, x, n);
     }
     FN(fetch_next)(offer, 3);
-    if (found > kgt_top_capacity(top->depth) && top->bound > -INFINITY && position == NULL) {
-        FN(offer_ties)(offer, x, start, n, found);
+    if (n_selected > kgt_top_capacity(top->depth) && top->bound > -INFINITY && position == NULL) {
+        FN(offer_ties)(offer, x, start, n, n_selected);
         return;
     }
     const size_t n_held = FN(reaching)(worker, n_removed, top->bound);
     size_t cursor = 0; /* into those: the first that is not behind us */
-    for (int64_t i = 0; i < found; i++) {
+    for (int64_t i = 0; i < n_selected; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         while (cursor < n_held && worker->held[cursor] < id) cursor++;
         if (cursor < n_held && worker->held[cursor] == id) continue;
@@ -221,5 +221,5 @@ void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t 
     best->length[slot] = (int32_t)top->used;
     top->used = 0;
     top->bound = -INFINITY;
-    top->floor = 0;
+    top->worst = 0;
 }

@@ -90,36 +90,36 @@ static bool FN(in_place)(const kgt_row *row) { return row->plain && row->dtype =
 
 /* n scores that lie `step` apart, copied; negated, if lower is better. Loops that the compiler
  * knows more of are several times as fast. */
-static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *room) {
+static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *copy) {
     if (step == 1 && negate)
-        for (int64_t i = 0; i < n; i++) room[i] = -x[i];
+        for (int64_t i = 0; i < n; i++) copy[i] = -x[i];
     else if (step == 1)
-        memcpy(room, x, (size_t)n * sizeof(T));
+        memcpy(copy, x, (size_t)n * sizeof(T));
     else if (step == -1)
-        for (int64_t i = 0; i < n; i++) room[i] = x[-i];
+        for (int64_t i = 0; i < n; i++) copy[i] = x[-i];
     else
-        for (int64_t i = 0; i < n; i++) room[i] = x[i * step];
-    for (int64_t i = 0; step != 1 && negate && i < n; i++) room[i] = -room[i];
+        for (int64_t i = 0; i < n; i++) copy[i] = x[i * step];
+    for (int64_t i = 0; step != 1 && negate && i < n; i++) copy[i] = -copy[i];
 }
 
-/* Scores start .. start + n - 1 where they are, or copied to `room`. */
+/* Scores start .. start + n - 1 where they are, or copied to `copy`. */
 static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
-                          int64_t n, T *room) {
+                          int64_t n, T *copy) {
     const char *place = row->data + start * row->stride;
     if (FN(in_place)(row)) return (const T *)(const void *)place;
     if (row->plain && row->dtype == KGT_F16) {
         worker->kernel->widen_f16((const uint16_t *)(const void *)place, (size_t)n,
-                                  (float *)(void *)room);
-        return room;
+                                  (float *)(void *)copy);
+        return copy;
     }
     const int64_t size = sizeof(T);
     if (row->dtype == OWN_DTYPE && row->gather == NULL && row->stride % size == 0 &&
         (uintptr_t)row->data % (uintptr_t)size == 0) {
-        FN(copy_steps)((const T *)(const void *)place, row->stride / size, n, row->negate, room);
-        return room;
+        FN(copy_steps)((const T *)(const void *)place, row->stride / size, n, row->negate, copy);
+        return copy;
     }
-    for (int64_t i = 0; i < n; i++) room[i] = FN(value)(worker, row, start + i);
-    return room;
+    for (int64_t i = 0; i < n; i++) copy[i] = FN(value)(worker, row, start + i);
+    return copy;
 }
 
 void FN(kgt_row_target_scores)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
@@ -153,21 +153,21 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
                             T *maxima) {
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
     const bool compressing = worker->sparse && n_targets > 2 && ops->compress != NULL;
-    size_t kept = (size_t)n;
+    size_t n_values = (size_t)n;
     bool nan = false;
     if (!compressing && !worker->by_levels)
-        return ops->count(x, kept, worker->thresholds, (size_t)n_targets, worker->greater,
+        return ops->count(x, n_values, worker->thresholds, (size_t)n_targets, worker->greater,
                           worker->at_least, maxima);
-    if (!compressing || maxima != NULL) nan = ops->count(x, kept, NULL, 0, NULL, NULL, maxima);
+    if (!compressing || maxima != NULL) nan = ops->count(x, n_values, NULL, 0, NULL, NULL, maxima);
     if (compressing) {
-        kept = ops->compress(x, kept, worker->lowest, worker->survivors, &nan);
+        n_values = ops->compress(x, n_values, worker->lowest, worker->survivors, &nan);
         x = worker->survivors;
-        worker->sparse = kept < (size_t)n / 2;
+        worker->sparse = n_values < (size_t)n / 2;
     }
     if (worker->by_levels)
-        FN(levels_count)(worker, x, kept);
+        FN(levels_count)(worker, x, n_values);
     else
-        ops->count(x, kept, worker->thresholds, (size_t)n_targets, worker->greater,
+        ops->count(x, n_values, worker->thresholds, (size_t)n_targets, worker->greater,
                    worker->at_least, NULL);
     return nan;
 }

@@ -48,12 +48,12 @@ KGT_INLINE double kgt_key_score_f64(kgt_key_f64 key) {
 /* Spare places of a buffer beyond depth: the more, the rarer a selection. */
 KGT_INLINE int64_t kgt_top_capacity(int64_t depth) { return 2 * depth + 64; }
 
-/* bound: the lowest score that can still enter; nothing is kept of what scores below it. floor: the
+/* bound: the lowest score that can still enter; nothing is kept of what scores below it. worst: the
  * depth-th best key when some had to leave, 0 before; keys below it need not be kept. spare: as
  * many places as keys has. */
 #define KGT_TOP(suffix, T)                              \
     typedef struct {                                    \
-        kgt_key_##suffix *keys, *spare, floor;          \
+        kgt_key_##suffix *keys, *spare, worst;          \
         int64_t used, depth;                            \
         T bound;                                        \
     } kgt_top_##suffix;                                 \

@@ -86,13 +86,13 @@ void FN(kgt_top_prune)(FN(kgt_top) * top) {
     FN(select_largest)(spare, top->used, top->depth);
     KEY worst = spare[0];
     for (int64_t i = 1; i < top->depth; i++) worst = spare[i] < worst ? spare[i] : worst;
-    int64_t kept = 0;
+    int64_t used = 0;
     for (int64_t i = 0; i < top->used; i++) {
         const KEY key = top->keys[i];
-        top->keys[kept] = key;
-        kept += key >= worst;
+        top->keys[used] = key;
+        used += key >= worst;
     }
-    top->used = kept;
-    top->floor = worst;
+    top->used = used;
+    top->worst = worst;
     top->bound = FN(kgt_key_score)(worst);
 }

@@ -103,12 +103,12 @@ static double first_reciprocal(int64_t greater, int64_t size, int64_t answers) {
 static double first_inside(int64_t inside, int64_t size, int64_t answers) {
     int64_t steps = smaller(inside, answers), other = inside + answers - steps;
     /* No branch: whether an answer can be inside at all is a coin toss to the predictor. */
-    double found = (double)(smaller(steps, 1) * other) / (double)size;
-    for (int64_t step = 1; step < steps && found < 1; step++) {
+    double chance = (double)(smaller(steps, 1) * other) / (double)size;
+    for (int64_t step = 1; step < steps && chance < 1; step++) {
         double left = (double)(size - step);
-        found += (double)other >= left ? 1 - found : (1 - found) * ((double)other / left);
+        chance += (double)other >= left ? 1 - chance : (1 - chance) * ((double)other / left);
     }
-    return found;
+    return chance;
 }
 
 void kgt_expected_reciprocal(const kgt_ties *ties, double *out) {

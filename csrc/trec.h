@@ -134,7 +134,7 @@ typedef struct {
 } kgt_run_block;
 
 /* Bytes that kgt_trec_write_run may touch. */
-int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block);
+int64_t kgt_trec_run_capacity(const kgt_run_lines *run, const kgt_run_block *block);
 
 /* Writes the lines "query Q0 document rank score tag", with ranks from 1 and the shortest decimals
  * of the scores (trec_decimal.h). Returns their size. */

@@ -110,8 +110,8 @@ KGT_INLINE int kgt_compare_bytes(const char *a, size_t n_a, const char *b, size_
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
-/* Multiplicative; reads no byte beyond the n. */
-KGT_INLINE uint32_t kgt_hash_bytes(const char *at, size_t n) {
+/* Multiplicative, so its upper bits are the better ones; reads no byte beyond the n. */
+KGT_INLINE uint64_t kgt_hash64_bytes(const char *at, size_t n) {
     const uint64_t odd = 0x9e3779b97f4a7c15u;
     uint64_t hash = n * odd, word = 0;
     const char *last = at + n;
@@ -129,7 +129,11 @@ KGT_INLINE uint32_t kgt_hash_bytes(const char *at, size_t n) {
     }
     hash = (hash ^ word) * odd;
     hash ^= hash >> 32;
-    return (uint32_t)((hash * odd) >> 32);
+    return hash * odd;
+}
+
+KGT_INLINE uint32_t kgt_hash_bytes(const char *at, size_t n) {
+    return (uint32_t)(kgt_hash64_bytes(at, n) >> 32);
 }
 
 #endif

@@ -37,7 +37,7 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
                         int64_t *begin, int64_t *line) {
     const char *end = text->bytes + text->size, *at = text->bytes + scan->at;
     kgt_field query = {NULL, NULL};
-    int64_t found = 0;
+    int64_t n_groups = 0;
     if (scan->query >= 0) query = field_at(text->bytes + scan->query);
     for (; at < text->bytes + stop; scan->line++) {
         const char *start = at;
@@ -48,18 +48,18 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
             if (text->kind == KGT_QRELS)
                 kgt_note_fault(&scan->fault, KGT_BLANK_LINE, scan->line, start - text->bytes);
         } else if (*at != '#' && (query.begin == NULL || !same_query(at, end - at, query))) {
-            if (found == capacity) {
+            if (n_groups == capacity) {
                 at = start;
                 break;
             }
             query = field_at(at);
-            scan->query = begin[found] = start - text->bytes;
-            line[found++] = scan->line;
+            scan->query = begin[n_groups] = start - text->bytes;
+            line[n_groups++] = scan->line;
         }
         at = kgt_line_end(at, end) + 1;
     }
     scan->at = at - text->bytes;
-    return found;
+    return n_groups;
 }
 
 kgt_status kgt_trec_queries(const kgt_text *text, int64_t n, const int64_t *begin,

@@ -83,17 +83,17 @@ static void sort(worker *at, int64_t n) {
     }
 }
 
-/* Puts at least the `wanted` best of n places in order, and all that score as the last of them;
+/* Puts at least the `depth` best of n places in order, and all that score as the last of them;
  * returns how many. */
-static int64_t arrange(worker *at, int64_t n, int64_t wanted) {
+static int64_t arrange(worker *at, int64_t n, int64_t depth) {
     if (in_order(&at->table, at->order, n)) return n;
-    if (wanted <= 0) return 0;
-    if (wanted < n / 2) {
-        double bound = bound_of(at->heap, at->order, n, wanted);
-        int64_t kept = 0;
+    if (depth <= 0) return 0;
+    if (depth < n / 2) {
+        double bound = bound_of(at->heap, at->order, n, depth);
+        int64_t n_best = 0;
         for (int64_t i = 0; i < n; i++)
-            if (at->order[i].score >= bound) at->order[kept++] = at->order[i];
-        n = kept;
+            if (at->order[i].score >= bound) at->order[n_best++] = at->order[i];
+        n = n_best;
     }
     sort(at, n);
     return n;
@@ -114,10 +114,11 @@ static void judge(const kgt_listing *listing, int64_t query, kgt_table *table) {
 
 /* Of the first n places, those of documents with a relevance from 0 up. */
 static int64_t drop_unjudged(worker *at, int64_t n) {
-    int64_t kept = 0;
+    int64_t n_judged = 0;
     for (int64_t i = 0; i < n; i++)
-        if (at->table.entries[at->order[i].entry].relevance >= 0) at->order[kept++] = at->order[i];
-    return kept;
+        if (at->table.entries[at->order[i].entry].relevance >= 0)
+            at->order[n_judged++] = at->order[i];
+    return n_judged;
 }
 
 /* ---- lists ---- */

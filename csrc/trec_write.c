@@ -34,16 +34,16 @@ static int64_t query_of(const kgt_run_lines *run, int64_t line) {
     return low;
 }
 
-int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block) {
-    int64_t room = block->n * (BETWEEN + run->tag_size + 2 * KGT_LONGEST_DECIMAL);
+int64_t kgt_trec_run_capacity(const kgt_run_lines *run, const kgt_run_block *block) {
+    int64_t capacity = block->n * (BETWEEN + run->tag_size + 2 * KGT_LONGEST_DECIMAL);
     int64_t query = block->n > 0 ? query_of(run, block->first) : 0;
     for (int64_t at = block->first, end = at + block->n; at < end; query++) {
         int64_t stop = run->offsets[query + 1] < end ? run->offsets[query + 1] : end;
-        room += (stop - at) * size_of(&run->queries, query);
+        capacity += (stop - at) * size_of(&run->queries, query);
         at = stop;
     }
-    for (int64_t i = 0; i < block->n; i++) room += size_of(&run->documents, block->document[i]);
-    return room + KGT_BEHIND_DECIMAL;
+    for (int64_t i = 0; i < block->n; i++) capacity += size_of(&run->documents, block->document[i]);
+    return capacity + KGT_BEHIND_DECIMAL;
 }
 
 int64_t kgt_trec_write_run(const kgt_run_lines *run, const kgt_run_block *block, char *out) {

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from kgtrec.results.result import Result as Result
     from kgtrec.scores.factors import Factors as Factors
     from kgtrec.study.alignment.alignment import align as align
+    from kgtrec.study.classification.classify import classify as classify
+    from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.trec.files.run import Run as Run
     from kgtrec.trec.files.write import write_qrels as write_qrels
     from kgtrec.trec.files.write import write_questions as write_questions
@@ -93,6 +95,8 @@ _HOMES = {
     "evaluate": "kgtrec.results.evaluate",
     "comparable": "kgtrec.results.comparability",
     "align": "kgtrec.study.alignment.alignment",
+    "LabelledTriples": "kgtrec.study.classification.labelled_triples",
+    "classify": "kgtrec.study.classification.classify",
     # TREC files
     "Run": "kgtrec.trec.files.run",
     "write_qrels": "kgtrec.trec.files.write",

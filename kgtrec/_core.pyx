@@ -12,12 +12,14 @@ from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from kgtrec cimport _csrc as c
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
+LABEL_PAD = c.KGT_LABEL_PAD
 METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
 
 
@@ -259,14 +261,14 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
               int64_t first_entity=0, const double[::1] target_scores=None):
     """Rank a block of score rows (rows, entities of the range) as rows first_row... of the task."""
     cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
-    cdef const double *given = target_scores_of(task, target_scores)
+    cdef const double *targets = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
     task.check_width(first_entity, block.scores.n_entities)
-    require(given != NULL or task.task.row_list != NULL or task.n_targets == 0
+    require(targets != NULL or task.task.row_list != NULL or task.n_targets == 0
             or block.scores.n_entities == task.n_entities, "a range of entities needs target_scores")
     with nogil:
-        status = c.kgt_rank_rows(&block.scores, &task.task, first_row, given, &task.counts,
+        status = c.kgt_rank_rows(&block.scores, &task.task, first_row, targets, &task.counts,
                                  &task.best, &task.nans)
     raise_for(status)
 
@@ -350,14 +352,14 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     """
     cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
-    cdef const double *given = target_scores_of(task, target_scores)
+    cdef const double *targets = target_scores_of(task, target_scores)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
     require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
-    require(given != NULL or task.n_targets == 0, "target_scores are needed")
+    require(targets != NULL or task.n_targets == 0, "target_scores are needed")
     with nogil:
-        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, given, &task.counts,
+        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, &task.counts,
                                     &task.best, &task.nans, &tally)
     raise_for(status)
     return tally.pairs, tally.tiled, tally.open, tally.close
@@ -495,7 +497,7 @@ FAULTS = {c.KGT_BLANK_LINE: "blank", c.KGT_COLUMNS: "columns", c.KGT_SCORE: "sco
           c.KGT_RELEVANCE: "relevance", c.KGT_DUPLICATE: "duplicate", c.KGT_LONG_NAME: "long"}
 
 
-cdef object told(c.kgt_fault fault):
+cdef object fault_tuple(c.kgt_fault fault):
     """A fault as (line, kind, where the line begins), which sort by line; None if there is none."""
     return (fault.line, FAULTS[fault.kind], fault.begin) if fault.line else None
 
@@ -518,7 +520,7 @@ cdef class TrecText:
 
         Returns how many, then at, line and query for the next call, and a fault or None.
         """
-        cdef int64_t found, capacity = begin.shape[0]
+        cdef int64_t n_groups, capacity = begin.shape[0]
         cdef c.kgt_scan scan
         scan.at, scan.line, scan.query = at, line, query
         scan.fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
@@ -526,8 +528,8 @@ cdef class TrecText:
                 "groups: beyond the text")
         require(lines.shape[0] == capacity, "groups: lengths differ")
         with nogil:
-            found = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
-        return found, scan.at, scan.line, scan.query, told(scan.fault)
+            n_groups = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
+        return n_groups, scan.at, scan.line, scan.query, fault_tuple(scan.fault)
 
     def queries(self, const int64_t[::1] begin, int64_t[::1] query_of, int64_t[::1] name_begin,
                 int64_t[::1] name_size):
@@ -567,14 +569,14 @@ cdef class TrecLines:
         self.lines = c.kgt_lines(&text.text, &first[0], &group[0], &begin[0], &line[0])
         self.owners = (text, first, group, begin, line)
 
-    cdef int check_room(self, int64_t first, int64_t stop, int64_t room) except -1:
+    cdef int check_capacity(self, int64_t first, int64_t stop, int64_t capacity) except -1:
         """Room for one document a line, query after query."""
         cdef int64_t query, i, group
         require(0 <= first <= stop <= self.n_queries, "queries: out of range")
         for i in range(self.lines.first[first], self.lines.first[stop]):
             group = self.lines.group[i]
-            room -= self.lines.line[group + 1] - self.lines.line[group]
-        return require(room >= 0, "documents: too little room")
+            capacity -= self.lines.line[group + 1] - self.lines.line[group]
+        return require(capacity >= 0, "documents: too little room")
 
     def documents(self, int64_t first, int64_t stop, int64_t[::1] begin, int32_t[::1] size,
                   values, int64_t[::1] count):
@@ -588,7 +590,7 @@ cdef class TrecLines:
         cdef int64_t *to_relevance = NULL
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_status status
-        self.check_room(first, stop, begin.shape[0])
+        self.check_capacity(first, stop, begin.shape[0])
         require(begin.shape[0] == size.shape[0] == len(values), "documents: lengths differ")
         require(count.shape[0] == stop - first, "count: wrong length")
         if self.is_run:
@@ -601,7 +603,7 @@ cdef class TrecLines:
             status = c.kgt_trec_documents(&self.lines, first, stop - first, &begin[0], &size[0],
                                           to_scores, to_relevance, &count[0], &fault)
         raise_for(status)
-        return told(fault)
+        return fault_tuple(fault)
 
 
 cdef class TrecDocuments:
@@ -676,21 +678,21 @@ cdef class TrecListing:
     def lists(self, int64_t first, int64_t stop, int64_t[::1] relevance, double[::1] scores,
               int64_t[::1] length, int64_t[::1] retrieved):
         """Lists of queries first .. stop - 1, one after the other; returns a fault or None."""
-        cdef int64_t query, i, size, kept, room = relevance.shape[0]
+        cdef int64_t query, capacity = relevance.shape[0]
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_status status
         require(0 <= first <= stop <= self.owners[2].shape[0], "queries: out of range")
         for query in range(first, stop):
             if self.listing.judged_query[query] >= 0:
-                room -= self.most(query)
-        require(room >= 0, "lists: too little room")
+                capacity -= self.most(query)
+        require(capacity >= 0, "lists: too little room")
         require(scores.shape[0] == relevance.shape[0], "lists: lengths differ")
         require(length.shape[0] == stop - first == retrieved.shape[0], "length: wrong length")
         with nogil:
             status = c.kgt_trec_lists(&self.listing, first, stop - first, &relevance[0],
                                       &scores[0], &length[0], &retrieved[0], &fault)
         raise_for(status)
-        return told(fault)
+        return fault_tuple(fault)
 
     cdef int64_t most(self, int64_t query):
         """Most documents that a query's list can have."""
@@ -709,8 +711,8 @@ def trec_score(const unsigned char[::1] text not None):
     """The number that a field, ended by a newline, is; None if it is none."""
     cdef double score = 0
     require(text.shape[0] > 0 and text[text.shape[0] - 1] == 10, "text: no newline at its end")
-    found = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
-    return score if found else None
+    is_number = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
+    return score if is_number else None
 
 
 cdef int64_t count_spans(const int64_t[::1] offsets, int64_t most, str name) except -1:
@@ -750,7 +752,7 @@ cdef class RunLines:
         cdef const float[::1] singles
         cdef const double[::1] doubles
         cdef c.kgt_run_block block
-        cdef int64_t i, room, size, n = documents.shape[0]
+        cdef int64_t i, capacity, size, n = documents.shape[0]
         cdef bint sound = True
         cdef bytearray out
         cdef char *start
@@ -768,9 +770,9 @@ cdef class RunLines:
         with nogil:
             for i in range(n):
                 sound = sound and 0 <= documents[i] < self.n_documents
-            room = c.kgt_trec_run_room(&self.lines, &block) if sound else 0
+            capacity = c.kgt_trec_run_capacity(&self.lines, &block) if sound else 0
         require(sound, "documents: out of range")
-        out = PyByteArray_FromStringAndSize(NULL, room)
+        out = PyByteArray_FromStringAndSize(NULL, capacity)
         start = PyByteArray_AS_STRING(out)
         with nogil:
             size = c.kgt_trec_write_run(&self.lines, &block, start)
@@ -792,6 +794,121 @@ def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
         for i in range(n):
             memcpy(&out[at], &text[begin[i]], <size_t> size[i])
             at += size[i]
+
+
+cdef class TripleLines:
+    """Labels of some lines ``head<TAB>relation<TAB>tail``, whose text it holds on to.
+
+    Parameters
+    ----------
+    capacity : int
+        Lines that it has space for.
+    """
+
+    cdef c.kgt_label *labels
+    cdef const unsigned char[::1] text
+    cdef readonly int64_t capacity, n
+
+    def __cinit__(self, int64_t capacity):
+        require(0 < capacity < 1 << 40, "lines: no such capacity")
+        self.capacity = capacity
+        self.labels = <c.kgt_label *> malloc(<size_t> capacity * 3 * sizeof(c.kgt_label))
+        if self.labels == NULL:
+            raise MemoryError("no memory for the labels of some lines")
+
+    def __dealloc__(self):
+        free(self.labels)
+
+    def read(self, const unsigned char[::1] text not None, int64_t size, int64_t at, bint blank):
+        """The lines of text[at:size], which ends with a newline, as far as there is space for.
+
+        Bytes behind, `LABEL_PAD` of them, are there but mean nothing. Returns where to go on,
+        whether blank lines were met (hand that to the next call), and whether the line there is
+        not as it must be.
+        """
+        cdef c.kgt_label_scan scan = c.kgt_label_scan(at, blank, False)
+        self.n = 0
+        require(0 <= at <= size <= text.shape[0] - c.KGT_LABEL_PAD
+                and size < (<int64_t> 1 << 32) - c.KGT_LABEL_PAD,
+                "lines: beyond the text")
+        require(at == size or text[size - 1] == 10, "lines: no newline at the end")
+        self.text = text
+        with nogil:
+            self.n = c.kgt_label_lines(<const char *> &text[0], size, self.capacity, &scan,
+                                       self.labels)
+        return scan.at, bool(scan.blank), bool(scan.faulty)
+
+
+cdef class LabelTable:
+    """Distinct labels, and their numbers."""
+
+    cdef c.kgt_label_table table
+
+    def __cinit__(self):
+        if not c.kgt_label_open(&self.table):
+            raise MemoryError("no memory for a table of labels")
+
+    def __dealloc__(self):
+        c.kgt_label_close(&self.table)
+
+    @property
+    def n(self):
+        """How many labels there are."""
+        return self.table.n
+
+    @property
+    def n_bytes(self):
+        """Their bytes in all."""
+        return self.table.n_bytes
+
+    def number(self, TripleLines lines not None, int column, int32_t[:, ::1] rows not None):
+        """Numbers of the labels in one column of the lines, into that column of rows, (n, 3)."""
+        cdef c.kgt_status status
+        require(rows.shape[0] == lines.n and rows.shape[1] == 3 and 0 <= column < 3,
+                "rows: wrong shape")
+        require(self.table.records != NULL, "the table is closed")
+        require(self.table.n + lines.n < <int64_t> 1 << 31, "more labels than int32 has numbers")
+        if lines.n == 0:
+            return
+        with nogil:
+            status = c.kgt_label_numbers(&self.table, <const char *> &lines.text[0], lines.n, 3,
+                                         lines.labels + column, &rows[0, column])
+        if status != c.KGT_OK:
+            c.kgt_label_close(&self.table)
+        raise_for(status)
+
+    def close(self, int64_t[::1] offsets not None, unsigned char[::1] text not None,
+              int32_t[::1] place not None):
+        """The labels in byte order, and the place of each number; the table is gone then.
+
+        Shapes (n + 1,), (n_bytes,) and (n,).
+        """
+        cdef c.kgt_status status
+        require(self.table.records != NULL, "the table is closed")
+        require(offsets.shape[0] == self.table.n + 1 and text.shape[0] == self.table.n_bytes
+                and place.shape[0] == self.table.n, "labels: wrong size")
+        with nogil:
+            status = c.kgt_label_order(&self.table, &offsets[0], <char *> &text[0], &place[0])
+            c.kgt_label_close(&self.table)
+        raise_for(status)
+
+
+def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities not None,
+                     const int32_t[::1] relations not None):
+    """Puts entities[x] and relations[x] for the numbers in rows, (n, 3)."""
+    cdef int64_t i, n = rows.shape[0]
+    cdef int32_t n_entities = <int32_t> entities.shape[0], n_relations = <int32_t> relations.shape[0]
+    cdef uint32_t head = 0, relation = 0, tail = 0
+    require(rows.shape[1] == 3, "rows: wrong shape")
+    with nogil:
+        for i in range(n):
+            head = max(head, <uint32_t> rows[i, 0])
+            relation = max(relation, <uint32_t> rows[i, 1])
+            tail = max(tail, <uint32_t> rows[i, 2])
+    require(n == 0 or (max(head, tail) < <uint32_t> n_entities
+                       and relation < <uint32_t> n_relations), "rows: a number out of range")
+    with nogil:
+        c.kgt_label_renumber(&rows[0, 0], n, &entities[0], &relations[0])
 
 
 def map_guard_begin():

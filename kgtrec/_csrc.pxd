@@ -1,5 +1,5 @@
 # Mirror of csrc/kgtrec.h and the header a family behind it, and nothing else.
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 
 cdef extern from "<stdbool.h>":
@@ -240,7 +240,7 @@ cdef extern from "trec.h" nogil:
         const float *singles
         const double *doubles
 
-    int64_t kgt_trec_run_room(const kgt_run_lines *run, const kgt_run_block *block)
+    int64_t kgt_trec_run_capacity(const kgt_run_lines *run, const kgt_run_block *block)
     int64_t kgt_trec_write_run(const kgt_run_lines *run, const kgt_run_block *block, char *out)
 
 
@@ -254,3 +254,35 @@ cdef extern from "isa.h" nogil:
     const char *kgt_path_name(int index)
     const char *kgt_path_active()
     c_bool kgt_path_force(const char *name)
+
+
+cdef extern from "label.h" nogil:
+    ctypedef struct kgt_label:
+        uint32_t begin
+        uint32_t size
+        uint64_t hash
+
+    ctypedef struct kgt_label_scan:
+        int64_t at
+        c_bool blank
+        c_bool faulty
+
+    enum:
+        KGT_LABEL_PAD
+
+    int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity,
+                            kgt_label_scan *scan, kgt_label *labels)
+
+    ctypedef struct kgt_label_table:
+        char *records
+        int64_t n
+        int64_t n_bytes
+
+    c_bool kgt_label_open(kgt_label_table *table)
+    void kgt_label_close(kgt_label_table *table)
+    kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n,
+                                 int64_t stride, const kgt_label *labels, int32_t *numbers)
+    kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes,
+                               int32_t *place)
+    void kgt_label_renumber(int32_t *triples, int64_t n, const int32_t *entities,
+                            const int32_t *relations)

@@ -159,13 +159,13 @@ def _is_about(error: OSError, temporary: Path) -> bool:
 
 def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> FileError:
     if not target.parent.is_dir():
-        found, hint = f"there is no folder {str(target.parent)!r}", "make it first"
+        problem, hint = f"there is no folder {str(target.parent)!r}", "make it first"
     elif isinstance(error, IsADirectoryError):
-        found, hint = "this is a folder", "give the name of a file to write"
+        problem, hint = "this is a folder", "give the name of a file to write"
     elif isinstance(error, PermissionError):
-        found, hint = "no permission to write here", "choose another place or change its mode"
+        problem, hint = "no permission to write here", "choose another place or change its mode"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        found, hint = "the disk is full", "make room or choose another place"
+        problem, hint = "the disk is full", "make room or choose another place"
     else:
-        found, hint = f"cannot be written ({error.strerror})", "choose another place"
-    return FileError(os.fspath(path), found=found, hint=hint)
+        problem, hint = f"cannot be written ({error.strerror})", "choose another place"
+    return FileError(os.fspath(path), found=problem, hint=hint)

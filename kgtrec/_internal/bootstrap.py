@@ -15,7 +15,7 @@ clusters is one subtraction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ __all__ = [
     "Resampling",
     "bca_interval",
     "cluster_sums",
+    "drawn_clusters",
+    "percentile_interval",
     "ratio_intervals",
     "resampled_means",
 ]
@@ -40,6 +42,7 @@ Ints = NDArray[np.int64]
 
 DRAWS = 5_000
 _BLOCK = 50  # draws whose weights are in memory together
+_WEIGHTS_AT_A_TIME = 1 << 22
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order
 
 
@@ -166,6 +169,47 @@ def _whole_multiples(columns: Floats) -> tuple[Floats, Floats]:
     _, bits = np.frexp(float(len(columns)))
     scale = np.ldexp(1.0, _EXACT_BITS - exponent - int(bits))
     return np.rint(columns * scale), scale
+
+
+# -- Values that are not means ---------------------------------------------------------------------
+
+
+def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Floats]:
+    """How often each draw takes each cluster, some draws at a time.
+
+    Parameters
+    ----------
+    n_clusters : int
+    how : Resampling
+    items : int
+        Numbers a draw that the caller has in memory at once: with many, fewer draws at a time.
+
+    Yields
+    ------
+    ndarray of float64, shape (draws, n_clusters)
+        `how.resamples` rows in all; one seed gives the same.
+    """
+    random = np.random.default_rng(how.seed)
+    step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
+    for first in range(0, how.resamples, step):
+        times = np.empty((min(step, how.resamples - first), n_clusters))
+        for row in times:
+            row[:] = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
+        yield times
+
+
+def percentile_interval(draws: Floats, how: Resampling) -> Floats:
+    """Low and high end of each column of draws (B, k), float64 (k, 2).
+
+    NaN where fewer than half of the draws have a value.
+    """
+    tail = (100 - how.percent) / 200
+    ends = np.full((draws.shape[1], 2), np.nan)
+    for column, values in enumerate(draws.T):
+        known = values[~np.isnan(values)]
+        if 2 * len(known) >= len(values):
+            ends[column] = np.quantile(known, (tail, 1 - tail))
+    return ends
 
 
 # -- Means of systems over clustered items ---------------------------------------------------------

@@ -45,7 +45,8 @@ class Csr:
 
 def distinct(parts: list[Int64]) -> Int64:
     """Sorted union of key arrays."""
-    keys = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+    keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    keys.sort()
     first = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     return keys[first]
@@ -57,8 +58,8 @@ def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
         return np.zeros(len(keys), dtype=bool)
     at = np.searchsorted(ordered, keys)
     at[at == len(ordered)] = 0
-    found: npt.NDArray[np.bool_] = ordered[at] == keys
-    return found
+    mask: npt.NDArray[np.bool_] = ordered[at] == keys
+    return mask
 
 
 def inverse(permutation: Int64) -> Int64:

@@ -43,8 +43,8 @@ class Format:
     def load(self) -> Callable[..., Any]:
         """The function that reads it."""
         module, _, function = self.reader.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module), function)
-        return found
+        loaded: Callable[..., Any] = getattr(import_module(module), function)
+        return loaded
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,19 @@ class Formats:
             There is none; the message lists those that are there.
         """
         own = {row.name: row for row in self.rows}
-        found = own.get(name) or self.all().get(name)
-        if found is None:
+        match = own.get(name) or self.all().get(name)
+        if match is None:
             raise UsageError(
                 f"{name!r} is not a format of {self.what}; choose one of "
                 f"{', '.join(self.all())} (`kgtrec formats` explains them)"
             )
-        return found
+        return match
 
     def all(self) -> Mapping[str, Format]:
         """Every row by its name, those of other packages last; a name of ours stays ours."""
         from importlib.metadata import entry_points
 
-        found = {row.name: row for row in self.rows}
+        by_name = {row.name: row for row in self.rows}
         for point in entry_points(group=self.group):
             row = point.load()
             if not isinstance(row, Format):
@@ -94,5 +94,5 @@ class Formats:
                     f"the entry point {point.name!r} of {self.group} is {row!r}, not a Format; "
                     "remove or update the package that brings it"
                 )
-            found.setdefault(row.name, row)
-        return found
+            by_name.setdefault(row.name, row)
+        return by_name

@@ -54,9 +54,9 @@ class Interval(float):
         """The value between the ends, whichever is the lower one; a plain float if they agree."""
         if one == other or one != one or other != other:
             return float(one)
-        found = cls(value)
-        found.low, found.high = min(one, other), max(one, other)
-        return found
+        interval = cls(value)
+        interval.low, interval.high = min(one, other), max(one, other)
+        return interval
 
     def __format__(self, spec: str) -> str:
         between = "-" if self.low >= 0 else " to "  # a minus sign is not a dash
@@ -116,8 +116,8 @@ class Table:
         """Aligned columns; names are cut in their middle where the line would pass `width`."""
         lines = [list(self.titles), *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
-        room = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
-        widths[: self.names] = _fitted(widths[: self.names], room)
+        available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
+        widths[: self.names] = _fitted(widths[: self.names], available)
         gap = " " * GAP
         return "\n".join(
             gap.join(
@@ -168,13 +168,13 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value; a level for each column that names a row."""
-        found: dict[str, Any] = {}
+        tree: dict[str, Any] = {}
         for row in self.rows:
-            level = found
+            level = tree
             for name in row[: self.names]:
                 level = level.setdefault(str(name), {})
             level.update(zip(self.keys[self.names :], row[self.names :], strict=True))
-        return found
+        return tree
 
     def to_json(self) -> str:
         """`to_dict` as JSON; NaN becomes null."""
@@ -219,10 +219,10 @@ def printed_cell(cell: Cell, digits: int) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def _fitted(widths: list[int], room: int) -> list[int]:
+def _fitted(widths: list[int], available: int) -> list[int]:
     """The widest are cut to one width, so that together they fit."""
     widest = max(widths)
-    while widest > NARROWEST and sum(min(width, widest) for width in widths) > room:
+    while widest > NARROWEST and sum(min(width, widest) for width in widths) > available:
         widest -= 1
     return [min(width, widest) for width in widths]
 

@@ -58,6 +58,12 @@ COMMANDS = {
     "align": _Entry(
         "Entity alignment: embeddings or similarities to ranks and metrics.", "adjusted-metrics"
     ),
+    "classify": _Entry(
+        "Triple classification: true or false? Metrics and calibration.", "classification"
+    ),
+    "semantics": _Entry(
+        "Sem@k: how many of the best candidates fit the relation at all.", "semantics"
+    ),
     "report": _Entry(
         "The published table of saved ranks.", "reading-the-report", "report.command"
     ),

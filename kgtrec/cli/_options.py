@@ -11,6 +11,12 @@ Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
 
+def on_command_line(name: str) -> bool:
+    """Whether the user has typed an option, even if with its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def all_of(*options: Decorator) -> Decorator:
     """One decorator of several, listed by --help in this order."""
 

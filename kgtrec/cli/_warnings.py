@@ -48,12 +48,12 @@ def bounds_block(result: Result) -> str:
     from kgtrec.study.sampled_candidates import full_bounds
 
     table = full_bounds(result.ranks)
-    told = (
+    text = (
         "Among all candidates, with 95 % confidence, if the sampled ones were drawn evenly, "
         "without replacement and for each question by itself "
         f"(micro, {result.sides[-1]}; nan: no estimate)"
     )
-    return f"\n\n{textwrap.fill(told, 80)}\n{table.to_text()}"
+    return f"\n\n{textwrap.fill(text, 80)}\n{table.to_text()}"
 
 
 def bounds_by_key(result: Result) -> dict[str, float]:
@@ -62,8 +62,8 @@ def bounds_by_key(result: Result) -> dict[str, float]:
         return {}
     from kgtrec.study.sampled_candidates import full_bounds
 
-    side, found = result.sides[-1], {}
+    side, bounds = result.sides[-1], {}
     for name, _, *values in full_bounds(result.ranks).rows:
         for kind, value in zip(("estimate", "low", "high"), values, strict=True):
-            found[f"full.{kind}.{side}.realistic.micro.{str(name).lower()}"] = float(value)
-    return found
+            bounds[f"full.{kind}.{side}.realistic.micro.{str(name).lower()}"] = float(value)
+    return bounds

@@ -59,7 +59,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 @shared.THREADS
 @shared.QUIET
 @style_option
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Rank test alignments in both directions, among the entities of the test alignments.
 
     The candidates are as many as the test alignments have entities, and MR and Hits@k move with
@@ -76,64 +76,64 @@ def command(**given: Any) -> None:
     from kgtrec.cli._output_files import keep_inputs
     from kgtrec.trec.files.run import check_tag
 
-    check_tag(given["tag"])
-    arrays = (given["left"], given["right"], given["matrix"])
-    labels = (given["left_labels"], given["right_labels"])
-    outputs = {f"--{name}": given[name] for name in ("output", "run", "qrels", "plot")}
-    _check(arrays, given["output"], given["run"], given["qrels"], given["sizes"], given["plot"])
+    check_tag(options["tag"])
+    arrays = (options["left"], options["right"], options["matrix"])
+    labels = (options["left_labels"], options["right_labels"])
+    outputs = {f"--{name}": options[name] for name in ("output", "run", "qrels", "plot")}
+    _check(arrays, *(options[name] for name in ("output", "run", "qrels", "sizes", "plot")))
     check_writable(*outputs.values())
-    keep_inputs((*arrays, given["pairs"], *labels), outputs)
-    loaded = _load(arrays, labels, given["pairs"])
+    keep_inputs((*arrays, options["pairs"], *labels), outputs)
+    loaded = _load(arrays, labels, options["pairs"])
     matrix = loaded["matrix"]
     model: dict[str, Any] = {
-        "left": loaded["left"], "right": loaded["right"], "csls": given["csls"],
-        "sides": given["sides"], "threads": given["threads"],
-        "similarity": given["similarity"] if matrix is None else matrix,
+        "left": loaded["left"], "right": loaded["right"], "csls": options["csls"],
+        "sides": options["sides"], "threads": options["threads"],
+        "similarity": options["similarity"] if matrix is None else matrix,
     }  # fmt: skip
     try:
-        (_align if given["sizes"] is None else _experiment)(loaded, model, given)
+        (_align if options["sizes"] is None else _experiment)(loaded, model, options)
     except InputError as error:
         if isinstance(error, FileError):
             raise
         raise InputError(f"{', '.join(path for path in arrays if path)}: {error}") from None
 
 
-def _experiment(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
+def _experiment(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> None:
     """What --sizes asks for."""
     from kgtrec.study.alignment.alignment import size_experiment
 
-    found = size_experiment(
-        loaded["pairs"], sizes=_sizes(given["sizes"], len(loaded["pairs"])),
-        repeats=given["repeats"], seed=given["seed"], **model,
+    experiment = size_experiment(
+        loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
+        repeats=options["repeats"], seed=options["seed"], **model,
     )  # fmt: skip
-    if given["plot"] is not None:
+    if options["plot"] is not None:
         from kgtrec.plots.ranks import alignment_sizes
         from kgtrec.plots.style import save
 
-        save(alignment_sizes(found), given["plot"])
-    _print(found.table(), given["form"])
+        save(alignment_sizes(experiment), options["plot"])
+    _print(experiment.table(), options["form"])
 
 
-def _align(loaded: dict[str, Any], model: dict[str, Any], given: dict[str, Any]) -> None:
+def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> None:
     from kgtrec.study.alignment.alignment import align
 
-    run, depth = given["run"], given["run_depth"]
+    run, depth = options["run"], options["run_depth"]
     result = align(
         loaded["pairs"], **model, left_labels=loaded["left_labels"],
         right_labels=loaded["right_labels"], run_depth=depth if run else 20,
-        progress=False if given["quiet"] else None,
+        progress=False if options["quiet"] else None,
     )  # fmt: skip
-    written = [given["output"]]
-    result.ranks.save(given["output"])
+    written = [options["output"]]
+    result.ranks.save(options["output"])
     if run:
         assert result.run is not None
-        result.run.cut(depth).write(run, given["tag"])
+        result.run.cut(depth).write(run, options["tag"])
         written.append(run)
-    if given["qrels"]:
-        _write_qrels(loaded, given["sides"], given["qrels"])
-        written.append(given["qrels"])
-    if not given["quiet"]:
-        _print(result, given["form"])
+    if options["qrels"]:
+        _write_qrels(loaded, options["sides"], options["qrels"])
+        written.append(options["qrels"])
+    if not options["quiet"]:
+        _print(result, options["form"])
         note(f"wrote {', '.join(written)}")
 
 
@@ -178,19 +178,19 @@ def _load(
     from kgtrec.graph.labels import Labels
     from kgtrec.scores.files import load_matrix
 
-    found: dict[str, Any] = {
+    loaded: dict[str, Any] = {
         name: None if path is None else load_matrix(path)
         for name, path in zip(("left", "right", "matrix"), arrays, strict=True)
     }
-    matrix = found["matrix"]
-    sizes = matrix.shape if matrix is not None else (len(found["left"]), len(found["right"]))
-    found["sizes"] = sizes
+    matrix = loaded["matrix"]
+    sizes = matrix.shape if matrix is not None else (len(loaded["left"]), len(loaded["right"]))
+    loaded["sizes"] = sizes
     names: list[Labels] = []
     for side, path, size in zip(("left", "right"), label_files, sizes, strict=True):
         names.append(Labels.decimal(size) if path is None else read_names(path, size))
-        found[f"{side}_labels"] = None if path is None else names[-1]
-    found["pairs"] = read_pairs(pairs, *names)
-    return found
+        loaded[f"{side}_labels"] = None if path is None else names[-1]
+    loaded["pairs"] = read_pairs(pairs, *names)
+    return loaded
 
 
 def _sizes(text: str, n_pairs: int) -> list[int] | None:
@@ -205,6 +205,6 @@ def _sizes(text: str, n_pairs: int) -> list[int] | None:
     return chosen
 
 
-def _print(found: Any, form: str) -> None:
-    text = {"table": lambda: str(found), "csv": found.to_csv, "json": found.to_json}[form]()
+def _print(result: Any, form: str) -> None:
+    text = {"table": lambda: str(result), "csv": result.to_csv, "json": result.to_json}[form]()
     echo(text)

@@ -130,5 +130,5 @@ def _report(batch: Batch, outcomes: list[Outcome]) -> None:
 
 
 def _line(outcome: Outcome) -> str:
-    told = f": {outcome.told}" if outcome.told else ""
-    return f"{outcome.job.name}: {outcome.state}{told}"
+    detail = f": {outcome.detail}" if outcome.detail else ""
+    return f"{outcome.job.name}: {outcome.state}{detail}"

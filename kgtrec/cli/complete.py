@@ -124,20 +124,11 @@ def command(
     from kgtrec.study.pooling.pool_file import read_pool
     from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
     from kgtrec.study.pooling.triple_files import read_judgements
-    from kgtrec.study.pooling.unjudged import (
-        MEASURES,
-        WITHIN,
-        intervals,
-        open_candidates,
-        open_remarks,
-        verdicts,
-    )
+    from kgtrec.study.pooling.unjudged import MEASURES, WITHIN
 
-    if run_dir and not runs:
-        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
-    if (measures or within is not None) and not runs:
-        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
-    asked = [column.name for column in mean_columns(measures or MEASURES)]
+    if not runs:
+        _refuse_options_of_runs(run_dir, measures, within)
+    columns = [column.name for column in mean_columns(measures or MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, questions)
     single = {"--qrels": qrels, "--sample-qrels": sample_qrels, "--test": split_file}
@@ -151,16 +142,33 @@ def command(
     if sample_qrels and done.drawn is None:
         raise UsageError("--sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE")
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    within = WITHIN if within is None else within
-    candidates = open_candidates(lists, done, within)
-    found = {one.name: intervals(one, done, asked, candidates=candidates) for one in lists}
-    echo_parts(_tables(pool, judged, used, done, lists, found), form)
+    bounds, notes = _open_intervals(lists, done, columns, WITHIN if within is None else within)
+    echo_parts(_tables(pool, judged, used, done, lists, bounds), form)
     for doubt in doubts(lists, seeds, 20):
         warn(doubt)
     _write(done, lists, targets, reverse)
-    told = open_remarks(found, candidates, within)
-    for text in (*told, *verdicts(found), *remarks(done, judged)):
+    for text in (*notes, *remarks(done, judged)):
         note(text)
+
+
+def _refuse_options_of_runs(
+    run_dir: str | None, measures: tuple[str, ...], within: int | None
+) -> None:
+    if run_dir:
+        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
+    if measures or within is not None:
+        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
+
+
+def _open_intervals(
+    lists: list[RankedLists], done: Completion, columns: list[str], within: int
+) -> tuple[dict[str, dict[str, Interval]], list[str]]:
+    """Every system's measures while candidates are open, and what to say about them."""
+    from kgtrec.study.pooling.unjudged import intervals, open_candidates, open_remarks, verdicts
+
+    candidates = open_candidates(lists, done, within)
+    bounds = {one.name: intervals(one, done, columns, candidates=candidates) for one in lists}
+    return bounds, [*open_remarks(bounds, candidates, within), *verdicts(bounds)]
 
 
 def _targets(
@@ -190,7 +198,7 @@ def _tables(
     rules: list[str] | None,
     done: Completion,
     lists: list[RankedLists],
-    found: dict[str, dict[str, Interval]],
+    bounds: dict[str, dict[str, Interval]],
 ) -> dict[str, Table]:
     from kgtrec.study.pooling.automatic_labels import rule_table
     from kgtrec.study.pooling.completion import complete, depth_table
@@ -203,7 +211,7 @@ def _tables(
         tables["rules"] = rule_table(pool, rules, judged)
     if lists:
         tables["shares"] = share_table(lists, done)
-        tables["intervals"] = interval_table(found)
+        tables["intervals"] = interval_table(bounds)
     return tables
 
 

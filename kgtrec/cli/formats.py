@@ -36,9 +36,9 @@ def _listed(formats: Formats) -> str:
     lines = [f"{formats.what.capitalize()} (entry points: {formats.group})", ""]
     for name, row in formats.all().items():
         lines.append(f"{name:<11} {row.title}")
-        told = [row.files, f"to be said: {row.declared}" if row.declared else ""]
+        texts = [row.files, f"to be said: {row.declared}" if row.declared else ""]
         lines += [
             textwrap.fill(text, 80, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
-            for text in filter(None, told)
+            for text in filter(None, texts)
         ]
     return "\n".join(lines) + "\n"

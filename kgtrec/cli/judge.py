@@ -130,25 +130,25 @@ def sheets(
 
     pooled = read_pooled(pool)
     known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
-    asked = to_judge(pooled, depth, known, by_rule)
-    if not asked:
+    triples = to_judge(pooled, depth, known, by_rule)
+    if not triples:
         raise UsageError(f"{pool}: of {len(pooled):,} triples none is left to judge")
     names = read_names(name_file) if name_file else Names()
-    relations = sorted({one.relation for one in asked})
+    relations = sorted({one.relation for one in triples})
     questions = read_templates(template_file) if template_file else generated_templates(relations)
     people = [name.strip() for name in annotators.split(",")]
     made = make_batches(
-        asked, questions, names, annotators=people, overlap=overlap, size=batch, seed=seed,
+        triples, questions, names, annotators=people, overlap=overlap, size=batch, seed=seed,
         by_relation=by_relation,
     )  # fmt: skip
     for path in write_new_sheets(output, {one.file_name: one.items for one in made}):
         echo(str(path))
-    left = len(pooled) - len(asked)
+    left = len(pooled) - len(triples)
     note(
-        f"{len(asked):,} triples to judge, {left:,} left out (rule, sample, depth, judged before); "
-        f"{len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
+        f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
+        f"before); {len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
     )
-    nameless = names.missing(one for triple in asked for one in (triple.head, triple.tail))
+    nameless = names.missing(one for triple in triples for one in (triple.head, triple.tail))
     if name_file and nameless:
         warn(f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}")
 
@@ -227,8 +227,7 @@ def _context(link: str | None, graph: str | None, facts: int, name_file: str | N
     from kgtrec.study.judging.context import Context, EntityFacts, check_link
     from kgtrec.study.judging.templates import Names, read_names
 
-    source = click.get_current_context().get_parameter_source("facts")
-    if graph is None and (name_file or source is click.core.ParameterSource.COMMANDLINE):
+    if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
     if link is not None:
         check_link(link)
@@ -278,9 +277,9 @@ def export(sheet: str, output: str | None) -> None:
 
     target = output or str(judged_path(sheet))
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
-    found = judged_sheet(sheet)
-    write_sheet(target, found.items)
-    note(f"wrote {target}: {_counted(found)}")
+    judged = judged_sheet(sheet)
+    write_sheet(target, judged.items)
+    note(f"wrote {target}: {_counted(judged)}")
 
 
 # --- After judging --------------------------------------------------------------------------------
@@ -370,14 +369,14 @@ def merge(
     inputs = [*files, adjudicated] + [str(journal_path(file)) for file in files]
     keep_inputs(inputs, {"--output": output, "--conflicts": conflicts})
     decided = judged_sheet(adjudicated) if adjudicated else None
-    found = merge_sheets(by_annotator(files, _blank(blank)), decided, seed)
-    if conflicts and found.conflicts:
-        write_new_sheet(conflicts, found.conflicts)
-    write_sheet(output, found.final)
-    echo(found.table().to_text())
-    note(f"wrote {output}" + (f", {conflicts}" if conflicts and found.conflicts else ""))
-    if found.conflicts and not conflicts:
-        left = f"{len(found.conflicts):,} conflicts are left out"
+    merged = merge_sheets(by_annotator(files, _blank(blank)), decided, seed)
+    if conflicts and merged.conflicts:
+        write_new_sheet(conflicts, merged.conflicts)
+    write_sheet(output, merged.final)
+    echo(merged.table().to_text())
+    note(f"wrote {output}" + (f", {conflicts}" if conflicts and merged.conflicts else ""))
+    if merged.conflicts and not conflicts:
+        left = f"{len(merged.conflicts):,} conflicts are left out"
         warn(f"{left}; --conflicts FILE makes a sheet of them")
 
 

@@ -31,15 +31,15 @@ def command(names: tuple[str, ...], form: str) -> None:
     if not names:
         echo(dump_json(overview()) if form == "json" else listed())
         return
-    found, problems = [], []
+    entries, problems = [], []
     for name in names:
         try:
-            found.append(describe(name) if form == "json" else explained(name))
+            entries.append(describe(name) if form == "json" else explained(name))
         except UsageError as error:
             problems.append(str(error))
     if problems:
         raise UsageError("; ".join(problems))
     if form == "json":
-        echo(dump_json(found[0] if len(found) == 1 else found))
+        echo(dump_json(entries[0] if len(entries) == 1 else entries))
     else:
-        echo("\n\n".join(map(str, found)))
+        echo("\n\n".join(map(str, entries)))

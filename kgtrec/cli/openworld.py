@@ -117,29 +117,28 @@ def command(
         betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
         _save(_formula(figure, betas, answers, entities, metric), str(plot))
         note(f"wrote {plot}")
-        return
-    if study is not None:
+    elif study is not None:
         _refuse(
             files or values, "--study", "compares models of its own: leave files and values out"
         )
         _show_study(_run_study(study, seed), form, plot)
-        return
-    if not files and values is None:
+    elif values is not None:
+        _refuse(files, "--values", "and files are two ways of saying the same: give one of them")
+        result = _of_values(
+            values, questions, answers, entities, sparsities, densities, train_share, metric, level
+        )
+        _show(result, form, plot)
+    elif files:
+        result = _of_files(files, sparsities, densities, train_share, metric, level)
+        _show(result, form, plot)
+    else:
         raise UsageError(
             "nothing to compare; name two ranks files, or give --values A B, or --study small"
         )
-    if values is None:
-        found = _of_files(files, sparsities, densities, train_share, metric, level)
-    else:
-        _refuse(files, "--values", "and files are two ways of saying the same: give one of them")
-        found = _of_values(
-            values, questions, answers, entities, sparsities, densities, train_share, metric, level
-        )
-    _show(found, form, plot)
 
 
-def _refuse(given: object, option: str, text: str) -> None:
-    if given:
+def _refuse(condition: object, option: str, text: str) -> None:
+    if condition:
         raise UsageError(f"{option} {text}")
 
 
@@ -211,28 +210,28 @@ def _run_study(size: str, seed: int) -> FamilyStudy:
     return family_study(seed)
 
 
-def _show_study(found: FamilyStudy, form: str, plot: str | None) -> None:
+def _show_study(study: FamilyStudy, form: str, plot: str | None) -> None:
     if plot is not None:
         from kgtrec.plots.openworld import sparse_full
 
-        _save(sparse_full(found.panels), plot)
-    table = found.points() if form == "csv" else found.table()
-    texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(found)}
+        _save(sparse_full(study.panels), plot)
+    table = study.points() if form == "csv" else study.table()
+    texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(study)}
     echo(texts[form]())
 
 
-def _show(found: Comparison, form: str, plot: str | None) -> None:
+def _show(result: Comparison, form: str, plot: str | None) -> None:
     from kgtrec._internal.table import dump_json
     from kgtrec.study.openworld.report import outlook_table
 
     if plot is not None:
         from kgtrec.plots.openworld import comparison
 
-        _save(comparison(found), plot)
+        _save(comparison(result), plot)
     texts = {
-        "csv": lambda: outlook_table(found).to_csv(),
-        "json": lambda: dump_json(found.to_dict()),
-        "text": lambda: str(found),
+        "csv": lambda: outlook_table(result).to_csv(),
+        "json": lambda: dump_json(result.to_dict()),
+        "text": lambda: str(result),
     }
     echo(texts[form]())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
+    from kgtrec.study.pooling.judged_sample import Draw
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.study.pooling.ranked_lists import RankedLists
     from kgtrec.study.pooling.seed_questions import SeedQuestions
@@ -105,37 +106,54 @@ def command(
     """
     from kgtrec.cli._output_files import check_outputs, keep_inputs
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.judged_sample import Draw
     from kgtrec.study.pooling.pool import make_pool
     from kgtrec.study.pooling.pool_file import write_pool
-    from kgtrec.study.pooling.ranked_lists import is_scores, run_lists, system_names
-    from kgtrec.study.pooling.score_lists import score_lists
+    from kgtrec.study.pooling.ranked_lists import is_scores, system_names
 
-    names = system_names(systems)
-    if seed is not None and sample is None:
-        raise UsageError("--seed is that of a sample; give --sample, or leave it out")
-    draw = None if sample is None else Draw(sample, seed or 0)
-    scored = [path for path in systems if is_scores(path)]
-    if not scored and (rows != "questions" or lower_is_better or nan != "error"):
+    paths = dict(zip(system_names(systems), systems, strict=True))
+    draw = _draw(sample, seed)
+    of_scores = rows != "questions" or lower_is_better or nan != "error"
+    if of_scores and not any(map(is_scores, systems)):
         raise UsageError("--rows, --lower-is-better and --nan are about scores; these are all runs")
     outputs = {"--output": output}
     check_outputs(outputs, graph)
     keep_inputs((*systems, seed_triples, questions, types), outputs)
     loaded = read_graph(graph)
     seeds = read_seeds(loaded, seed_triples, split, questions)
-    lists = [
-        score_lists(
-            path, seeds, name, depth, places=places, rows=rows, nan=nan, threads=threads,
-            higher_is_better=not lower_is_better,
-        ) if path in scored else run_lists(path, seeds, name, places=places, threads=threads)
-        for path, name in zip(systems, names, strict=True)
-    ]  # fmt: skip
+    lists = _lists(
+        paths, seeds, depth, places=places, threads=threads,
+        rows=rows, nan=nan, higher_is_better=not lower_is_better,
+    )  # fmt: skip
     pool = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _rules(pool, types, by_category)
     write_pool(output, pool, rules)
     _say(pool, lists, seeds, rules, form)
     marked = "" if draw is None else f", {int(pool.drawn.sum()):,} of them in the sample"
     note(f"{len(pool):,} pooled triples{marked}, written to {output}")
+
+
+def _draw(share: float | None, seed: int | None) -> Draw | None:
+    """How the sample is drawn, if there is one."""
+    from kgtrec.study.pooling.judged_sample import Draw
+
+    if seed is not None and share is None:
+        raise UsageError("--seed is that of a sample; give --sample, or leave it out")
+    return None if share is None else Draw(share, seed or 0)
+
+
+def _lists(
+    paths: dict[str, str], seeds: SeedQuestions, depth: int, *, places: str, threads: int | None,
+    **scoring: Any,
+) -> list[RankedLists]:  # fmt: skip
+    """Every system's candidates for the seeds' questions, from its run or its scores."""
+    from kgtrec.study.pooling.ranked_lists import is_scores, run_lists
+    from kgtrec.study.pooling.score_lists import score_lists
+
+    return [
+        score_lists(path, seeds, name, depth, places=places, threads=threads, **scoring)
+        if is_scores(path) else run_lists(path, seeds, name, places=places, threads=threads)
+        for name, path in paths.items()
+    ]  # fmt: skip
 
 
 def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:

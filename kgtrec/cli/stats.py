@@ -44,10 +44,10 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
 
         check_plot(plot)
     loaded = read_graph(graph)
-    found = overview(loaded, percentile)
+    result = overview(loaded, percentile)
     if plot is not None:
         _draw(loaded, plot)
-    text = str(found) if form == "table" else found.to_json()
+    text = str(result) if form == "table" else result.to_json()
     echo(text)
 
 
@@ -56,5 +56,5 @@ def _draw(graph: Graph, path: str) -> None:
     from kgtrec.plots.stratified import popularity
     from kgtrec.plots.style import save
 
-    found = {"entities": entity_frequencies(graph), "relations": relation_frequencies(graph)}
-    save(popularity(found), path)
+    frequencies = {"entities": entity_frequencies(graph), "relations": relation_frequencies(graph)}
+    save(popularity(frequencies), path)

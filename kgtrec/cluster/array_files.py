@@ -100,19 +100,19 @@ class ScoreFiles:
             low = int(rows[0] - self._starts[owner[0]])
             return self.parts[owner[0]].open()[low : low + len(rows), columns]
         width = len(range(*columns.indices(self.n_columns)))
-        found = np.empty((len(rows), width), dtype=self.parts[0].dtype)
+        block = np.empty((len(rows), width), dtype=self.parts[0].dtype)
         for number in np.unique(owner).tolist():
             mine = np.flatnonzero(owner == number)
             matrix, start = self.parts[number].open(), self._starts[number]
             for row in mine.tolist():
-                found[row] = matrix[rows[row] - start, columns]
-        return found
+                block[row] = matrix[rows[row] - start, columns]
+        return block
 
     def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
         """Single scores, one per (row of the ranking, column)."""
-        found = np.empty(len(rows), dtype=self.parts[0].dtype)
+        values = np.empty(len(rows), dtype=self.parts[0].dtype)
         if not len(rows):
-            return found
+            return values
         first = int(rows.min())
         rows = self.rows(first, int(rows.max()) + 1)[rows - first]
         owner = np.searchsorted(self._starts, rows, side="right") - 1
@@ -120,11 +120,11 @@ class ScoreFiles:
             mine = np.flatnonzero(owner == number)
             part, row = self.parts[number], rows[mine] - self._starts[number]
             if part.fortran or 0 in part.shape:
-                found[mine] = part.open()[row, columns[mine]]
+                values[mine] = part.open()[row, columns[mine]]
                 continue
             flat = replace(part, shape=(part.shape[0] * part.shape[1],))
-            found[mine] = gather(flat.open(), row * part.shape[1] + columns[mine])
-        return found
+            values[mine] = gather(flat.open(), row * part.shape[1] + columns[mine])
+        return values
 
     @property
     def _starts(self) -> Int64:
@@ -151,8 +151,8 @@ class HeldScores(ScoreFiles):
 
     def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
         """As that of `ScoreFiles`."""
-        found: Array = self.held[rows - self.first, columns]
-        return found
+        values: Array = self.held[rows - self.first, columns]
+        return values
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ class FactorFiles:
         return Factors(queries, table, bias, self.metric)
 
 
-def _some(array: ArrayFile, wanted: slice | npt.NDArray[Any]) -> Array:
-    return array.open()[wanted] if isinstance(wanted, slice) else gather(array.open(), wanted)
+def _some(array: ArrayFile, rows: slice | npt.NDArray[Any]) -> Array:
+    return array.open()[rows] if isinstance(rows, slice) else gather(array.open(), rows)
 
 
 Files = ScoreFiles | FactorFiles

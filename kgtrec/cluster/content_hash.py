@@ -84,14 +84,18 @@ def identify_scores(files: Files) -> dict[str, Any]:
     FileError
         A file cannot be read, or an archive is damaged.
     """
-    found: dict[str, Any] = {"rows": files.n_rows, "columns": files.n_columns, "dtype": files.dtype}
+    content: dict[str, Any] = {
+        "rows": files.n_rows,
+        "columns": files.n_columns,
+        "dtype": files.dtype,
+    }
     paths = _paths(files)
     if isinstance(files, FactorFiles):
-        return found | {"metric": files.metric, "hash": [_hash(path) for path in paths]}
+        return content | {"metric": files.metric, "hash": [_hash(path) for path in paths]}
     total = sum(_stat(path).st_size for path in paths)
     if total <= WHOLE:
-        return found | {"hash": [_hash(path) for path in paths]}
-    return found | {
+        return content | {"hash": [_hash(path) for path in paths]}
+    return content | {
         "sampled_hash": [_hash_sample(path) for path in paths],
         "modified": [_stat(path).st_mtime_ns for path in paths],
     }

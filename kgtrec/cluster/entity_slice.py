@@ -120,11 +120,11 @@ def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:
 def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
     """Lists of some questions, renumbered, without what the part does not meet."""
     offsets, at = _cut(store, name, numbers)
-    found = np.array(store.array(f"{name}_ids")[at])
+    ids = np.array(store.array(f"{name}_ids")[at])
     if met is None:
-        return Csr(offsets, found)
-    local, kept = met.local(found)
-    return Csr(np.append(0, np.cumsum(kept))[offsets].astype(np.int64), local[kept])
+        return Csr(offsets, ids)
+    local, mask = met.local(ids)
+    return Csr(np.append(0, np.cumsum(mask))[offsets].astype(np.int64), local[mask])
 
 
 def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:

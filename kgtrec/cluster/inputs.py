@@ -22,7 +22,7 @@ from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking.rank import check_shape, wanted_rows
+from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
@@ -87,7 +87,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
             "leave higher_is_better as it is (no --lower-is-better)"
         )
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
-    chosen = wanted_rows(questions, rows, n_rows, files.n_rows, factors)
+    chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
     try:
         shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
         check_shape(questions, rows, n_rows, shape, factors)
@@ -159,13 +159,13 @@ def _files(source: Any, questions: Questions, folder: Path) -> Files:
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        asked = ("head", "tail") if questions.sides == "both" else (questions.sides,)
-        if set(source) != set(asked):
+        sides = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+        if set(source) != set(sides):
             raise InputError(
                 f"a mapping of scores has the keys {list(source)}; "
-                f"these questions need {list(asked)}"
+                f"these questions need {list(sides)}"
             )
-        parts = [_saved(as_array(source[side]), folder) for side in asked]
+        parts = [_saved(as_array(source[side]), folder) for side in sides]
         matrices = [part for part in parts if isinstance(part, ScoreFiles)]
         first = matrices[0]
         for part in matrices:
@@ -188,8 +188,8 @@ def _files(source: Any, questions: Questions, folder: Path) -> Files:
 def _saved(source: npt.NDArray[Any] | Factors, folder: Path) -> Files:
     """Files named after their content, so that one call does not write over those of another."""
     if isinstance(source, Factors):
-        given = (source.queries, source.entities, source.bias)
-        arrays = [array for array in given if array is not None]
+        members = (source.queries, source.entities, source.bias)
+        arrays = [array for array in members if array is not None]
     else:
         arrays = [source]
     hasher = hashlib.blake2b(digest_size=16)

@@ -100,11 +100,11 @@ def answer_scores(
     answer = plan.targets[filled]
     if block is None:
         assert isinstance(inputs.files, ScoreFiles)
-        found = inputs.files.elements(task.first_row + row, answer)
+        scores = inputs.files.elements(task.first_row + row, answer)
     else:
-        found = block[row, answer - task.first_entity]
-    dtype = score_dtype(found)
-    values[filled] = directed(comparable(found, dtype), dtype, inputs.higher_is_better)
+        scores = block[row, answer - task.first_entity]
+    dtype = score_dtype(scores)
+    values[filled] = directed(comparable(scores, dtype), dtype, inputs.higher_is_better)
     return values, filled
 
 

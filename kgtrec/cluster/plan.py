@@ -110,10 +110,10 @@ class Plan:
 
 def memory_bytes(text: str | int) -> int:
     """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError if it is none."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
-    if not found:
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
+    if not match:
         raise UsageError(f"memory {text!r} is not a size; write for example 2GB or 512MB")
-    number, unit, binary = found.groups()
+    number, unit, binary = match.groups()
     factor = _UNITS[unit.upper()]
     if binary:
         factor = 1024 ** round(math.log10(factor) / 3)
@@ -193,17 +193,17 @@ def make_plan(
 
 def _width(inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int) -> int:
     """Entities of a part: all, or as many as half of the memory holds with a row."""
-    wanted = entities[1] - entities[0]
+    width = entities[1] - entities[0]
     per_entity = _entity_bytes(inputs, store) + _score_bytes(inputs)
     fitting = budget // 2 // max(1, per_entity)
-    if fitting < wanted and (store.restricted or fitting < 1024):
-        least = fixed + 2 * per_entity * (wanted if store.restricted else min(wanted, 1024))
+    if fitting < width and (store.restricted or fitting < 1024):
+        least = fixed + 2 * per_entity * (width if store.restricted else min(width, 1024))
         why = "restricted candidates are ranked with all entities at hand" * store.restricted
         raise UsageError(
             f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
             f"about {format_bytes(least)}; grant more (--memory {math.ceil(least / 1e6)}MB)"
         )
-    return min(wanted, fitting)
+    return min(width, fitting)
 
 
 def _entity_bytes(inputs: Inputs, store: Store) -> int:

@@ -67,7 +67,7 @@ def gather(array: Array, ids: Array) -> Array:
     ordered = np.asarray(ids, dtype=np.int64)[order]
     if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
         return np.array(array[np.asarray(ids, dtype=np.int64)])
-    found = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
+    gathered = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
     size = max(1, array.itemsize * int(np.prod(array.shape[1:])))
     breaks = np.append(np.flatnonzero(np.diff(ordered) * size > _GAP) + 1, len(ordered))
     start = 0
@@ -80,13 +80,13 @@ def gather(array: Array, ids: Array) -> Array:
                 file.seek(array.offset + first * size)
                 rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
                 if len(rows) * array.itemsize != n * size:
-                    found_bytes = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
-                    raise FileError(str(array.filename), found=f"it was cut short: {found_bytes}",
+                    there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
+                    raise FileError(str(array.filename), found=f"it was cut short: {there}",
                                     hint="rank again when it stays as it is")  # fmt: skip
                 rows = rows.reshape(-1, *array.shape[1:])
-                found[order[start:stop]] = rows[ordered[start:stop] - first]
+                gathered[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
-    return found
+    return gathered
 
 
 def save_questions(
@@ -165,22 +165,22 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
 
 
 def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
-    found: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
+    arrays: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
     for name in _OPTIONAL:
         if (value := getattr(questions, name)) is not None:
-            found[name] = value
+            arrays[name] = value
     for name in _LISTS:
         csr: Csr = getattr(questions, name)
-        found |= {f"{name}_offsets": csr.offsets, f"{name}_ids": csr.ids}
+        arrays |= {f"{name}_offsets": csr.offsets, f"{name}_ids": csr.ids}
     if (candidate_lists := questions.candidate_lists) is not None:
-        found |= {"lists_of": candidate_lists.of, "lists_offsets": candidate_lists.lists.offsets}
-        found["lists_ids"] = candidate_lists.lists.ids
+        arrays |= {"lists_of": candidate_lists.of, "lists_offsets": candidate_lists.lists.offsets}
+        arrays["lists_ids"] = candidate_lists.lists.ids
         if candidate_lists.columns is not None:
-            found["lists_columns"] = candidate_lists.columns
-    found |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
-    found |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
+            arrays["lists_columns"] = candidate_lists.columns
+    arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
+    arrays |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
     position = questions.graph.entities.trec_order
-    return found if position is None else found | {"position": position}
+    return arrays if position is None else arrays | {"position": position}
 
 
 def _write_labels(labels: Labels, path: Path) -> None:
@@ -224,19 +224,19 @@ class Store:
         if not sound:
             raise FileError(path, found="a damaged description of questions", hint=_HINT)
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
-            found = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
-            raise FileError(path, found=found, hint=_HINT)
+            problem = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
+            raise FileError(path, found=problem, hint=_HINT)
         if verify:
             self._verify()
 
     def _verify(self) -> None:
-        for name, wanted in self.body["files"].items():
+        for name, expected in self.body["files"].items():
             path = self.folder / name
             try:
-                found = hash_file(path)
+                actual = hash_file(path)
             except OSError as error:
                 raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
-            if found != wanted:
+            if actual != expected:
                 raise FileError(path, found="damaged: its hash is another", hint=_HINT)
 
     @property
@@ -284,10 +284,10 @@ class Store:
         """An array, mapped anew."""
         path = self.folder / f"{name}.npy"
         try:
-            found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
-        return found
+        return array
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""
@@ -319,8 +319,8 @@ class Store:
             return None
         lists = Csr(self.array("lists_offsets"), self.array("lists_ids"))
         columns = self.array("lists_columns") if self.has("lists_columns") else None
-        found = self.body["candidate_lists"]
-        return CandidateLists(found["kind"], lists, self.array("lists_of"), columns, found["width"])
+        facts = self.body["candidate_lists"]
+        return CandidateLists(facts["kind"], lists, self.array("lists_of"), columns, facts["width"])
 
     def _graph(self) -> Graph:
         splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}

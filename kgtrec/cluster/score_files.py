@@ -73,13 +73,13 @@ def save_scores(source: Any, folder: str | os.PathLike[str]) -> Files:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(source, Factors):
-        given = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
-        found: dict[str, Any] = {
+        arrays = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
+        files: dict[str, Any] = {
             name: _save(array, folder / f"{name}.npy")
-            for name, array in given.items()
+            for name, array in arrays.items()
             if array is not None
         }
-        return FactorFiles(**found, metric=source.metric)
+        return FactorFiles(**files, metric=source.metric)
     if not isinstance(source, np.ndarray) or source.ndim != 2:
         raise UsageError(
             f"scores of type {type(source).__name__} have no file that workers could open; "
@@ -111,12 +111,12 @@ def _factor_files(path: Path, work: Path) -> FactorFiles:
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
             metric = _metric(archive) if "metric" in members else "dot"
             unpacked = work / f"factors-{_archive_hash(archive)}" if packed else None
-            found: dict[str, Any] = {
+            arrays: dict[str, Any] = {
                 name: _member(archive, info, path, unpacked)
                 for name, info in members.items()
                 if name != "metric"
             }
-        files = FactorFiles(**found, metric=metric, place=str(path))
+        files = FactorFiles(**arrays, metric=metric, place=str(path))
         _check_factors(files, path)
     except (FileError, MemoryError):
         raise
@@ -207,7 +207,7 @@ def _npy_at(path: Path, start: int, size: int) -> ArrayFile:
             raise ValueError("Python objects")
         if not all(type(length) is int and length >= 0 for length in shape):
             raise ValueError(f"an array of shape {shape}")
-        wanted, there = math.prod(shape) * dtype.itemsize, start + size - file.tell()
-        if wanted > there:
-            raise ValueError(f"an array of {wanted:,} bytes, of which {there:,} are there")
+        needed, there = math.prod(shape) * dtype.itemsize, start + size - file.tell()
+        if needed > there:
+            raise ValueError(f"an array of {needed:,} bytes, of which {there:,} are there")
         return ArrayFile(os.path.realpath(path), file.tell(), shape, dtype.str, fortran)

@@ -88,10 +88,10 @@ def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factor
     queries = _fold_in(questions, matrix, vectors)
     prior = _answer_counts(questions)
     prior /= np.maximum(prior.max(axis=1, keepdims=True), 1.0)
-    wanted = np.zeros((len(questions), len(prior)))
-    wanted[np.arange(len(questions)), _slot(questions.relation, questions.side)] = PRIOR_WEIGHT
+    weights = np.zeros((len(questions), len(prior)))
+    weights[np.arange(len(questions)), _slot(questions.relation, questions.side)] = PRIOR_WEIGHT
     return Factors(
-        np.hstack([queries, wanted]).astype(np.float32),
+        np.hstack([queries, weights]).astype(np.float32),
         np.hstack([vectors, prior.T]).astype(np.float32),
     )
 
@@ -125,10 +125,10 @@ def _training_matrix(questions: Questions) -> csr_matrix:
     """Row slot * entities + given entity, column answer; cells damped by the counts of both."""
     from scipy.sparse import csr_matrix, diags
 
-    given, slot, answer = _training_cells(questions)
+    entity, slot, answer = _training_cells(questions)
     n = questions.n_entities
     shape = (2 * questions.graph.n_relations * n, n)
-    cells = csr_matrix((np.ones(len(answer)), (slot * n + given, answer)), shape=shape)
+    cells = csr_matrix((np.ones(len(answer)), (slot * n + entity, answer)), shape=shape)
     rows, columns = (
         np.maximum(np.asarray(cells.sum(axis=axis)).ravel(), 1.0) ** -DEGREE_POWER
         for axis in (1, 0)
@@ -156,9 +156,9 @@ def _fold_in(
     seen = matrix @ vectors
     queries = seen[slots * n + questions.entity]
     for slot in np.unique(slots):
-        asked = np.flatnonzero(slots == slot)
+        rows = np.flatnonzero(slots == slot)
         core = vectors.T @ seen[slot * n : (slot + 1) * n]
-        queries[asked] += vectors[questions.entity[asked]] @ core
+        queries[rows] += vectors[questions.entity[rows]] @ core
     length = np.linalg.norm(queries, axis=1, keepdims=True)
     return _without_rounding(queries / np.where(length > ROUNDING, length, 1.0))
 

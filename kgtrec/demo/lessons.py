@@ -48,14 +48,14 @@ class Evaluated:
     constant: Result
 
 
-def report(found: Evaluated) -> str:
+def report(results: Evaluated) -> str:
     """The whole text, at most 80 columns wide."""
-    parts = [_graph(found), _example(found), _systems(found), _ties(found), _filtering(found)]
-    return "\n\n".join([*parts, _averaging(found)])
+    parts = [part(results) for part in (_graph, _example, _systems, _ties, _filtering, _averaging)]
+    return "\n\n".join(parts)
 
 
-def _graph(found: Evaluated) -> str:
-    questions, graph = found.questions, found.questions.graph
+def _graph(results: Evaluated) -> str:
+    questions, graph = results.questions, results.questions.graph
     sizes = {name: len(triples) for name, triples in graph.splits.items()}
     splits = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
     return _said(
@@ -66,21 +66,21 @@ def _graph(found: Evaluated) -> str:
     )
 
 
-def _example(found: Evaluated) -> str:
+def _example(results: Evaluated) -> str:
     """The borders question with most answers, and what each system put on top."""
-    questions = found.questions
+    questions = results.questions
     graph = questions.graph
     borders = questions.relation == graph.relations.index("borders")
     lengths = np.diff(questions.answers.offsets)
     number = int(np.argmax(lengths * (borders & (questions.side == 1))))
     answers = {int(answer) for answer in questions.answers[number]}
-    given = graph.entities[int(questions.entity[number])]
+    entity = graph.entities[int(questions.entity[number])]
     lines = [
-        f"For example ({given}, borders, ?), {questions.ids[number]} in the files. The best of "
+        f"For example ({entity}, borders, ?), {questions.ids[number]} in the files. The best of "
         "each run (* = right):"
     ]
-    width = max(map(len, found.filtered))
-    for name, result in found.filtered.items():
+    width = max(map(len, results.filtered))
+    for name, result in results.filtered.items():
         run = result.run
         assert run is not None  # the demo asks for runs
         best = run.documents[run.offsets[number] : run.offsets[number + 1]][:5]
@@ -91,33 +91,33 @@ def _example(found: Evaluated) -> str:
     return "\n".join([*_said(lines[0]).splitlines(), *lines[1:]])
 
 
-def _systems(found: Evaluated) -> str:
-    names = _order(found.filtered, MRR)
-    values = {name: found.filtered[name][MRR] for name in names}
+def _systems(results: Evaluated) -> str:
+    names = _order(results.filtered, MRR)
+    values = {name: results.filtered[name][MRR] for name in names}
     ratio = f"{values[names[0]] / values[names[1]]:.1f} times that of {names[1]}"
     return _section(
         "1. Three systems (both sides, filtered, realistic ranks)",
-        _compared(found.filtered, MAIN),
+        _compared(results.filtered, MAIN),
         f"{names[0]} has the best MRR, {values[names[0]]:.3f}: {ratio}. AMRI sets a random scorer "
         f"to 0 and a perfect one to 1: here random has "
-        f"{found.filtered['random'][AMRI]:+.3f}.",
+        f"{results.filtered['random'][AMRI]:+.3f}.",
     )
 
 
-def _ties(found: Evaluated) -> str:
-    systems = {**found.filtered, "constant": found.constant}
+def _ties(results: Evaluated) -> str:
+    systems = {**results.filtered, "constant": results.constant}
     rows: list[tuple[Cell, ...]] = [
         (name, *(result[key] for key in TIES.values()), 100 * _tied(result))
         for name, result in systems.items()
     ]
     table = _table([*TIES, "% tied"], rows, {"% tied": 1})
-    least = {kind: found.constant[key] for kind, key in TIES.items()}
-    widest = max(found.filtered, key=lambda name: _width(found.filtered[name]))
-    ends = (found.filtered[widest][TIES[kind]] for kind in ("optimistic", "pessimistic"))
+    least = {kind: results.constant[key] for kind, key in TIES.items()}
+    widest = max(results.filtered, key=lambda name: _width(results.filtered[name]))
+    ends = (results.filtered[widest][TIES[kind]] for kind in ("optimistic", "pessimistic"))
     texts = [
         "constant gives every entity the same score. If ties count as won, its MRR is "
         f"{least['optimistic']:.3f}; by realistic ranks it is {least['realistic']:.3f}, with AMRI "
-        f"{found.constant[AMRI]:.3f}: it has learned nothing.",
+        f"{results.constant[AMRI]:.3f}: it has learned nothing.",
         "Among the systems, ties move {} most: from {:.3f} if all are won to {:.3f} if all are "
         "lost.".format(widest, *ends),
         _orders(systems, TIES),
@@ -125,16 +125,18 @@ def _ties(found: Evaluated) -> str:
     return _section("2. Ties: MRR by rank type", table, *texts)
 
 
-def _filtering(found: Evaluated) -> str:
+def _filtering(results: Evaluated) -> str:
     hits = MAIN["Hits@10"]
     rows = [
-        (name, found.raw[name][MRR], result[MRR], found.raw[name][hits], result[hits])
-        for name, result in found.filtered.items()
+        (name, results.raw[name][MRR], result[MRR], results.raw[name][hits], result[hits])
+        for name, result in results.filtered.items()
     ]
     titles = ("raw MRR", "filtered MRR", "raw Hits@10", "filtered Hits@10")
-    lost = {name: 1 - found.raw[name][MRR] / result[MRR] for name, result in found.filtered.items()}
+    lost = {
+        name: 1 - results.raw[name][MRR] / result[MRR] for name, result in results.filtered.items()
+    }
     most = max(lost, key=lambda name: lost[name])
-    known = np.diff(found.questions.known.offsets)
+    known = np.diff(results.questions.known.offsets)
     most_known = int(known.max(initial=0))
     text = (
         f"Unfiltered, {most} loses {100 * lost[most]:.0f} % of its MRR: other true answers that it "
@@ -144,23 +146,23 @@ def _filtering(found: Evaluated) -> str:
     return _section("3. Filtering: other true answers are no mistakes", _table(titles, rows), text)
 
 
-def _averaging(found: Evaluated) -> str:
+def _averaging(results: Evaluated) -> str:
     texts = [
-        _weights(found),
-        _lead(found),
-        _orders(found.filtered, AVERAGES),
-        *_exceptions(found),
+        _weights(results),
+        _lead(results),
+        _orders(results.filtered, AVERAGES),
+        *_exceptions(results),
     ]
     title = "4. Micro and macro: what counts once"
-    return _section(title, _compared(found.filtered, AVERAGES), *texts)
+    return _section(title, _compared(results.filtered, AVERAGES), *texts)
 
 
-def _weights(found: Evaluated) -> str:
+def _weights(results: Evaluated) -> str:
     """What the questions with most answers weigh in the micro average, and how they fare."""
-    lengths = np.diff(found.questions.answers.offsets)
+    lengths = np.diff(results.questions.answers.offsets)
     largest = np.argsort(-lengths, kind="stable")[: max(len(lengths) // 10, 1)]
-    best = _order(found.filtered, MRR)[0]
-    ranks = found.filtered[best].ranks
+    best = _order(results.filtered, MRR)[0]
+    ranks = results.filtered[best].ranks
     reciprocal = 1 / ranks.rank("realistic")
     among = np.isin(ranks.question, largest)
     return (
@@ -172,10 +174,10 @@ def _weights(found: Evaluated) -> str:
     )
 
 
-def _lead(found: Evaluated) -> str:
-    first, second = _order(found.filtered, MRR)[:2]
+def _lead(results: Evaluated) -> str:
+    first, second = _order(results.filtered, MRR)[:2]
     leads = {
-        title: found.filtered[first][key] / found.filtered[second][key]
+        title: results.filtered[first][key] / results.filtered[second][key]
         for title, key in AVERAGES.items()
     }
     least, most = min(leads, key=lambda t: leads[t]), max(leads, key=lambda t: leads[t])
@@ -185,10 +187,10 @@ def _lead(found: Evaluated) -> str:
     )
 
 
-def _exceptions(found: Evaluated) -> list[str]:
+def _exceptions(results: Evaluated) -> list[str]:
     """Relations on which the best system overall is not the best."""
-    best = _order(found.filtered, MRR)[0]
-    tables = {name: result.slice("relation", [MRR]) for name, result in found.filtered.items()}
+    best = _order(results.filtered, MRR)[0]
+    tables = {name: result.slice("relation", [MRR]) for name, result in results.filtered.items()}
     by = {name: {str(row[0]): float(row[2]) for row in t.rows} for name, t in tables.items()}
     texts = []
     for relation, value in by[best].items():

@@ -49,14 +49,14 @@ def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> s
     from kgtrec.demo.lessons import report
 
     folder = _output_folder(out)
-    found, scores = _evaluate(seed)
+    results, scores = _evaluate(seed)
     _write_graph(folder / "graph")
-    _write_files(folder, found)
+    _write_files(folder, results)
     with atomic_write(folder / "popularity.npy") as file:
         np.save(file, scores["popularity"])
-    text = f"{report(found)}\n\n{_closing(folder)}\n"
+    text = f"{report(results)}\n\n{_closing(folder)}\n"
     _write_text(folder / "report.txt", text)
-    _write_text(folder / "report.json", dump_json(_numbers(found, seed)) + "\n")
+    _write_text(folder / "report.json", dump_json(_numbers(results, seed)) + "\n")
     return text
 
 
@@ -69,16 +69,16 @@ def _evaluate(seed: int) -> tuple[Evaluated, dict[str, Any]]:
     scores = _scores(questions, seed)
     constant = np.zeros((len(questions), questions.n_entities), np.float32)
 
-    def evaluated(source: Any, asked: Questions) -> kgtrec.Result:
-        return kgtrec.evaluate(source, asked, run_depth=RUN_DEPTH, progress=False)
+    def evaluated(source: Any, questions: Questions) -> kgtrec.Result:
+        return kgtrec.evaluate(source, questions, run_depth=RUN_DEPTH, progress=False)
 
-    found = Evaluated(
+    results = Evaluated(
         questions=questions,
         filtered={name: evaluated(source, questions) for name, source in scores.items()},
         raw={name: evaluated(source, raw) for name, source in scores.items()},
         constant=evaluated(constant, questions),
     )
-    return found, scores
+    return results, scores
 
 
 def _scores(questions: Questions, seed: int) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     except PermissionError as error:
         raise FileError(folder, found="no permission to make this folder", hint=hint) from error
     except OSError as error:
-        found = f"the folder cannot be made ({error.strerror})"
-        raise FileError(folder, found=found, hint=hint) from error
+        problem = f"the folder cannot be made ({error.strerror})"
+        raise FileError(folder, found=problem, hint=hint) from error
     return folder
 
 
@@ -118,12 +118,12 @@ def _write_graph(folder: Path) -> None:
             file.write(source.read_bytes())
 
 
-def _write_files(folder: Path, found: Evaluated) -> None:
+def _write_files(folder: Path, results: Evaluated) -> None:
     from kgtrec.trec import write_qrels, write_questions
 
-    write_qrels(found.questions, folder / "qrels.txt")
-    write_questions(found.questions, folder / "questions.tsv")
-    for name, result in found.filtered.items():
+    write_qrels(results.questions, folder / "qrels.txt")
+    write_questions(results.questions, folder / "questions.tsv")
+    for name, result in results.filtered.items():
         assert result.run is not None  # evaluate() always makes one from scores
         result.run.write(folder / f"{name}.run", tag=name)
         result.ranks.save(folder / f"{name}.ranks.parquet")
@@ -134,17 +134,17 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _numbers(found: Evaluated, seed: int) -> dict[str, Any]:
+def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
     """What report.json holds: every listed key of every result, in full precision."""
     return {
         "kgtrec": __version__,
         "seed": seed,
-        "questions": found.questions.describe(),
+        "questions": results.questions.describe(),
         "filtered": {
-            **{name: result.to_dict() for name, result in found.filtered.items()},
-            "constant": found.constant.to_dict(),
+            **{name: result.to_dict() for name, result in results.filtered.items()},
+            "constant": results.constant.to_dict(),
         },
-        "unfiltered": {name: result.to_dict() for name, result in found.raw.items()},
+        "unfiltered": {name: result.to_dict() for name, result in results.raw.items()},
     }
 
 

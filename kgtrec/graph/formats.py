@@ -161,17 +161,17 @@ def graph_place(
     FileError
         The files do not say what they are, and neither has the user.
     """
-    given = os.fspath(folder)
-    declared, path = split_format(given) if format is None else ("", given)
+    location = os.fspath(folder)
+    declared, path = split_format(location) if format is None else ("", location)
     if declared:
         format, _, order = declared[:-1].partition(",")
-        columns, given = order or columns, path
+        columns, location = order or columns, path
     checked_columns(columns)
     if format is not None:
-        return GraphPlace(GRAPHS.named(format).name, columns, Path(given), is_declared=True)
+        return GraphPlace(GRAPHS.named(format).name, columns, Path(location), is_declared=True)
     if columns is not None:
         raise UsageError(f"columns={columns!r} goes with a format, such as format='csv'")
-    return GraphPlace(_recognised(Path(given)), None, Path(given))
+    return GraphPlace(_recognised(Path(location)), None, Path(location))
 
 
 def split_format(folder: str) -> tuple[str, str]:
@@ -179,10 +179,10 @@ def split_format(folder: str) -> tuple[str, str]:
 
     What exists under the whole name is a path, and ``s3://...`` is none of a format.
     """
-    found = _DECLARED.fullmatch(folder)
-    if found is None or os.path.exists(folder) or found[3].startswith("//"):
+    match = _DECLARED.fullmatch(folder)
+    if match is None or os.path.exists(folder) or match[3].startswith("//"):
         return "", folder
-    return folder[: found.start(3)], found[3]
+    return folder[: match.start(3)], match[3]
 
 
 def _recognised(folder: Path) -> str:
@@ -202,7 +202,7 @@ def _recognised(folder: Path) -> str:
         return "pykeen"
     if has_splits(names):
         return "tsv"
-    endings = {found[2] for name in names if (found := _SPLIT.fullmatch(name))}
+    endings = {match[2] for name in names if (match := _SPLIT.fullmatch(name))}
     formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
     if len(formats) > 1:
         what = f"splits in the formats {' and '.join(formats)}"
@@ -223,5 +223,5 @@ def graph_files(folder: str | PathLike[str]) -> dict[str, Path]:
         own = place.folder.resolve()
         base = own.name.removesuffix("_ind")
         homes = [own.with_name(base), own.with_name(f"{base}_ind")]
-    found = (path for home in homes for pattern in ("*", "*/*") for path in home.glob(pattern))
-    return {str(path): path for path in sorted(found) if path.is_file()}
+    paths = (path for home in homes for pattern in ("*", "*/*") for path in home.glob(pattern))
+    return {str(path): path for path in sorted(paths) if path.is_file()}

@@ -102,8 +102,8 @@ class GraphData:
             If no split is given, a size contradicts its labels, labels have no order, or ids of
             labels are not 0, 1, ...
         """
-        given = {"train": train, "valid": valid, "test": test}
-        arrays = {name: as_triples(name, a) for name, a in given.items() if a is not None}
+        splits = {"train": train, "valid": valid, "test": test}
+        arrays = {name: as_triples(name, a) for name, a in splits.items() if a is not None}
         if not arrays:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
         entity_labels = _resolve_labels("entities", n_entities, entities, arrays.values(), (0, 2))
@@ -145,7 +145,8 @@ class GraphData:
     def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
         """From tab-separated labels; None if the files turn out to be OpenKE's."""
         from kgtrec.graph.openke import is_numbered
-        from kgtrec.graph.tsv import find_split_files, load_triples
+        from kgtrec.graph.tsv import find_split_files
+        from kgtrec.graph.tsv_triples import load_triples
 
         files = find_split_files(folder)
         if not is_declared and is_numbered(files):
@@ -237,12 +238,12 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
     if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
         raise UsageError(f"{name}= maps labels to True or False, which are no ids; {hint}")
     ordered: list[str | None] = [None] * len(labels)
-    for label, given in labels.items():
+    for label, number in labels.items():
         try:
-            place = operator.index(given)
+            place = operator.index(number)
         except TypeError:
             raise UsageError(
-                f"{name}= maps {label!r} to {given!r}, which is not an id; {hint}"
+                f"{name}= maps {label!r} to {number!r}, which is not an id; {hint}"
             ) from None
         if not 0 <= place < len(ordered):
             raise UsageError(

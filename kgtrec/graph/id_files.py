@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_triples
 from kgtrec.graph.tsv_errors import damaged, open_packed
+from kgtrec.graph.tsv_triples import load_triples
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEGATIVES",
     "check_unknown",
-    "found_ids",
+    "known_ids",
     "lines_of",
     "load_arrays",
     "read_candidates",
@@ -85,8 +85,8 @@ def read_known(
         what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
         more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
         raise FileError(place, row + 1, found=what + more, hint=_SKIP)
-    kept = np.ascontiguousarray(ids[~bad], dtype=np.int32)
-    return kept, {"file": str(path), "triples": len(kept), "unknown": int(bad.sum())}
+    known = np.ascontiguousarray(ids[~bad], dtype=np.int32)
+    return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
 
 def read_labels(
@@ -108,7 +108,7 @@ def read_labels(
         names.append(text)
     if not names:
         raise FileError(path, found="no labels: the file is empty", hint="write one label a line")
-    return found_ids(path, labels, names, numbers, unknown)
+    return known_ids(path, labels, names, numbers, unknown)
 
 
 def read_names(path: str | PathLike[str], size: int) -> Labels:
@@ -154,7 +154,7 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
         at[pair] = number
     if not at:
         raise FileError(path, found="no pairs: the file is empty", hint="write left<TAB>right")
-    found = []
+    parts = []
     for side, (name, labels) in enumerate((("left", left), ("right", right))):
         names = [pair[side] for pair in at]
         ids = labels.positions(_array(names))
@@ -163,8 +163,8 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
             what = f"{text_of(names[first])!r} is none of the {len(labels):,} {name} entities"
             hint = f"write row numbers from 0, or labels and --{name}-labels FILE"
             refuse(path, list(at.values())[first], what, hint)
-        found.append(ids)
-    return np.stack(found, axis=1)
+        parts.append(ids)
+    return np.stack(parts, axis=1)
 
 
 def read_candidates(
@@ -208,9 +208,9 @@ def read_candidates(
         at += [line] * len(labels)
     if 0 in line_of:
         first = question_ids[line_of.index(0)]
-        found = f"no line for {line_of.count(0):,} questions, the first is {first!r}"
-        raise FileError(path, found=found, hint="give each question one line")
-    ids, missed = found_ids(path, entities, names, at, unknown, drop=False)
+        problem = f"no line for {line_of.count(0):,} questions, the first is {first!r}"
+        raise FileError(path, found=problem, hint="give each question one line")
+    ids, missed = known_ids(path, entities, names, at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(1, len(question_ids)))
@@ -231,7 +231,7 @@ def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def load_arrays(
-    path: str | PathLike[str], wanted: Sequence[str], hint: str
+    path: str | PathLike[str], names: Sequence[str], hint: str
 ) -> dict[str, npt.NDArray[Any]]:
     """Those arrays of an ``.npz`` that have one of these names, without unpickling.
 
@@ -243,17 +243,17 @@ def load_arrays(
     place = _regular(path)
     try:
         with np.load(place, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in wanted if name in archive.files}
-            names = archive.files
+            arrays = {name: archive[name] for name in names if name in archive.files}
+            present = archive.files
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = " ".join(str(error).split())
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
-    if not found:
-        raise FileError(path, found=f"arrays {sorted(names)}", hint=hint)
-    return found
+    if not arrays:
+        raise FileError(path, found=f"arrays {sorted(present)}", hint=hint)
+    return arrays
 
 
-def found_ids(
+def known_ids(
     path: str | PathLike[str],
     labels: Labels,
     names: list[bytes],
@@ -307,9 +307,9 @@ def _regular(path: str | PathLike[str]) -> Path:
     return place
 
 
-def refuse(path: str | PathLike[str], line: int, found: str, hint: str) -> NoReturn:
+def refuse(path: str | PathLike[str], line: int, problem: str, hint: str) -> NoReturn:
     """Raise FileError of a line."""
-    raise FileError(path, line, found=found, hint=hint)
+    raise FileError(path, line, found=problem, hint=hint)
 
 
 def text_of(raw: bytes) -> str:

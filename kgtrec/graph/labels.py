@@ -193,10 +193,10 @@ class Labels(Sequence[str]):
         if isinstance(labels, (str, bytes)):
             raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
         if self._array is None:
-            found = np.fromiter(map(self._find, labels), dtype=np.int64, count=len(labels))
+            ids = np.fromiter(map(self._find, labels), dtype=np.int64, count=len(labels))
         else:
-            found = self.positions(_encode_all(labels))
-        unknown = np.flatnonzero(found < 0)
+            ids = self.positions(_encode_all(labels))
+        unknown = np.flatnonzero(ids < 0)
         if unknown.size:
             names = ", ".join(repr(labels[row]) for row in unknown[:5].tolist())
             names += ", ..." if unknown.size > 5 else ""
@@ -204,7 +204,7 @@ class Labels(Sequence[str]):
                 f"{unknown.size} of {len(labels)} labels are unknown: {names}; "
                 "labels must match the graph's byte for byte"
             )
-        return found
+        return ids
 
     def positions(self, names: Any) -> npt.NDArray[np.int64]:
         """Id of each label of an Arrow array of bytes; -1 for one that is unknown."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError
-from kgtrec.graph.id_files import check_unknown, found_ids, lines_of, refuse, text_of
+from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse, text_of
 from kgtrec.graph.readers.common import number_rows
 from kgtrec.graph.tsv import NUMBERED
 
@@ -76,7 +76,7 @@ def load_openke(
         needed = any(path.name.endswith(NUMBERED) for path in files.values())
         known = needed or (folder / name).is_file()
         labels[kind] = _distinct_labels(folder / name) if known else None
-    sizes = [_MAX_ID if found is None else len(found) for found in labels.values()]
+    sizes = [_MAX_ID if names is None else len(names) for names in labels.values()]
     return {split: _triples(path, *sizes) for split, path in files.items()}, labels
 
 
@@ -131,8 +131,10 @@ def read_type_constraints(
     # Only what the lists name has to be in the graph.
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
     entity, missed = _mapped(folder / "entity2id.txt", names[0], used, entities, unknown)
-    asked = np.unique(np.array([relation for relation, _ in lists], dtype=np.int64))
-    relation_of, lost = _mapped(folder / "relation2id.txt", names[1], asked, relations, unknown)
+    relation_ids = np.unique(np.array([relation for relation, _ in lists], dtype=np.int64))
+    relation_of, lost = _mapped(
+        folder / "relation2id.txt", names[1], relation_ids, relations, unknown
+    )
     sides: tuple[dict[int, Int64], dict[int, Int64]] = ({}, {})
     for number, (relation, ids) in enumerate(lists):
         if relation_of[relation] >= 0:
@@ -144,16 +146,16 @@ def read_type_constraints(
 
 def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
     """Labels of an OpenKE ``*2id.txt`` in id order, and the line that each stands in."""
-    wanted = "after a first line with their number, lines are label<TAB>id, ids from 0"
+    form = "after a first line with their number, lines are label<TAB>id, ids from 0"
     lines = lines_of(path)
-    total = _count(path, lines, wanted)
+    total = _count(path, lines, form)
     # By id: what the first line announces may be more than any memory holds.
     names: dict[int, bytes] = {}
     at: dict[int, int] = {}
     for number, text in lines:
         name, _, digits = text.rpartition(b"\t" if b"\t" in text else b" ")
         if not name or not digits.isdigit() or len(digits) > 18 or int(digits) >= total:
-            refuse(path, number, f"{text_of(text)!r} among {total} ids", wanted)
+            refuse(path, number, f"{text_of(text)!r} among {total} ids", form)
         place = int(digits)
         if place in at:
             refuse(path, number, f"id {place} again (line {at[place]} has it)", "keep one of them")
@@ -161,7 +163,7 @@ def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
     if len(at) < total:
         missing = next(place for place in range(total) if place not in at)
         raise FileError(
-            path, found=f"no line for id {missing}, of {total} ids announced", hint=wanted
+            path, found=f"no line for id {missing}, of {total} ids announced", hint=form
         )
     return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
@@ -170,37 +172,37 @@ def _type_lists(
     path: str | PathLike[str], n_entities: int, n_relations: int
 ) -> list[tuple[int, Int64]]:
     """Relation and entity ids of every line, heads and tails in turn."""
-    wanted = "two lines a relation, heads then tails: relation id, number of ids, the ids"
+    form = "two lines a relation, heads then tails: relation id, number of ids, the ids"
     lines = lines_of(path)
-    total = _count(path, lines, f"the first line is the number of relations; then {wanted}")
-    found: list[tuple[int, Int64]] = []
+    total = _count(path, lines, f"the first line is the number of relations; then {form}")
+    lists: list[tuple[int, Int64]] = []
     seen: dict[int, int] = {}
     for number, text in lines:
         fields = text.split()
         # More digits are more than int64 holds.
         if len(fields) < 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
-            refuse(path, number, f"{text_of(text[:60])!r}", wanted)
+            refuse(path, number, f"{text_of(text[:60])!r}", form)
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
         if relation >= n_relations:
             refuse(path, number, f"relation {relation} of {n_relations}", "correct the id")
         if size != len(ids):
-            refuse(path, number, f"{len(ids)} ids where {size} are announced", wanted)
+            refuse(path, number, f"{len(ids)} ids where {size} are announced", form)
         if len(ids) and ids.max() >= n_entities:
             refuse(path, number, f"entity {ids.max()} of {n_entities}", "correct the id")
-        if len(found) % 2 == 1:
-            if found[-1][0] != relation:
-                what = f"relation {relation} after the heads of relation {found[-1][0]}"
-                refuse(path, number, what, wanted)
+        if len(lists) % 2 == 1:
+            if lists[-1][0] != relation:
+                what = f"relation {relation} after the heads of relation {lists[-1][0]}"
+                refuse(path, number, what, form)
         elif relation in seen:
             what = f"relation {relation} again (line {seen[relation]} has it)"
             refuse(path, number, what, "keep one of them")
         seen.setdefault(relation, number)
-        found.append((relation, ids))
-    if len(found) != 2 * total:
-        what = f"{len(found)} lists where {total} relations are announced, of two lists each"
-        raise FileError(path, found=what, hint=wanted)
-    return found
+        lists.append((relation, ids))
+    if len(lists) != 2 * total:
+        what = f"{len(lists)} lists where {total} relations are announced, of two lists each"
+        raise FileError(path, found=what, hint=form)
+    return lists
 
 
 def _mapped(
@@ -208,16 +210,16 @@ def _mapped(
 ) -> tuple[Int64, int]:
     """OpenKE's ids to the graph's (-1: unknown or not used), and how many are unknown."""
     texts, lines = names
-    wanted = [texts[i] for i in used.tolist()]
+    selected = [texts[i] for i in used.tolist()]
     at = [lines[i] for i in used.tolist()]
-    ids, missed = found_ids(path, labels, wanted, at, unknown, drop=False)
+    ids, missed = known_ids(path, labels, selected, at, unknown, drop=False)
     mapped = np.full(len(texts), -1, dtype=np.int64)
     mapped[used] = ids
     return mapped, missed
 
 
-def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], wanted: str) -> int:
+def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], form: str) -> int:
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
-        refuse(path, number, f"{text_of(text[:60])!r} in place of a number", wanted)
+        refuse(path, number, f"{text_of(text[:60])!r} in place of a number", form)
     return int(text)

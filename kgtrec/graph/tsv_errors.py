@@ -10,12 +10,12 @@ from typing import Any
 from kgtrec.errors import FileError
 from kgtrec.graph.triples import COLUMNS
 
-__all__ = ["CODECS", "WANTED", "damaged", "open_packed", "scan"]
+__all__ = ["BOM", "CODECS", "WANTED", "damaged", "open_packed", "scan"]
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 OPENKE_HINT = (
     "every split of a graph in OpenKE's format begins with one, and these do not: fix the others, "
     "or delete this line"
@@ -24,8 +24,6 @@ OPENKE_HINT = (
 
 def open_packed(path: Path) -> tuple[Any, Any]:
     """The file as it lies on disk, and the stream of its unpacked bytes."""
-    import pyarrow as pa
-
     try:
         raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
     except OSError as error:
@@ -36,6 +34,8 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     codec = CODECS.get(path.suffix)
     if codec is None:
         return raw, raw
+    import pyarrow as pa
+
     return raw, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
 
 
@@ -85,7 +85,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
     reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
     first = True
     for line in reader:
-        yield line.removeprefix(_BOM) if first else line
+        yield line.removeprefix(BOM) if first else line
         first = False
 
 
@@ -138,20 +138,20 @@ def _check_binary(path: Path, line: bytes) -> None:
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    found, hint = f"{count} in place of 3: {_quote(line)}", WANTED
+    problem, hint = f"{count} in place of 3: {_quote(line)}", WANTED
     if columns == 1:
         if number == 1 and line.strip().isdigit():
-            found += ", a count as in OpenKE's format"
+            problem += ", a count as in OpenKE's format"
             hint = OPENKE_HINT
         elif line.count(b",") == 2:
-            found += ", which looks comma-separated"
+            problem += ", which looks comma-separated"
             hint = f"turn the commas into tabs: {WANTED}"
         elif len(line.split()) == 3:
-            found += ", which looks space-separated"
+            problem += ", which looks space-separated"
             hint = f"turn the spaces into tabs: {WANTED}"
     elif columns > 3:
         hint = f"cut the other columns off (cut -f 1-3): {WANTED}"
-    return FileError(path, number, found=found, hint=hint)
+    return FileError(path, number, found=problem, hint=hint)
 
 
 def _quote(line: bytes, limit: int = 60) -> str:

@@ -27,6 +27,8 @@ ORDER = (
     "runs-and-qrels",
     "sparse-labels",
     "open-world",
+    "classification",
+    "semantics",
     "clusters",
     "migrating",
 )

@@ -57,10 +57,10 @@ def evaluate_model(
     model.eval()
 
     def scores(batch: Batch) -> torch.Tensor:
-        given, relation = (
+        entity, relation = (
             torch.from_numpy(ids).to(device) for ids in (batch.entity, batch.relation)
         )
-        return score(given, relation, ("head", "tail")[int(batch.side[0])])
+        return score(entity, relation, ("head", "tail")[int(batch.side[0])])
 
     ranker = Ranker(questions)  # for its batches alone
     try:

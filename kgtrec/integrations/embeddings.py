@@ -102,8 +102,8 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
         with safe_open(path, framework=framework) as file:
             return {name: as_array(file.get_tensor(name), name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
-        found = f"not readable as safetensors ({one_line(error)})"
-        raise FileError(path, found=found, hint="save it again; it may be cut short") from None
+        problem = f"not readable as safetensors ({one_line(error)})"
+        raise FileError(path, found=problem, hint="save it again; it may be cut short") from None
 
 
 def _read_torch(path: Path) -> dict[str, Array]:
@@ -129,7 +129,7 @@ def _read_torch(path: Path) -> dict[str, Array]:
 def _tensors(loaded: Any, name: str) -> list[tuple[str, Array]]:
     if isinstance(loaded, Mapping):
         prefix = f"{name}." if name else ""
-        return [found for key in loaded for found in _tensors(loaded[key], f"{prefix}{key}")]
+        return [pair for key in loaded for pair in _tensors(loaded[key], f"{prefix}{key}")]
     if hasattr(loaded, "detach"):
         return [(name or "tensor", as_array(loaded, name))]
     return []

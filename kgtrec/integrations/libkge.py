@@ -67,10 +67,10 @@ def evaluate(
         sides,
     )
 
-    def score(given: torch.Tensor, relation: torch.Tensor, asked: str) -> torch.Tensor:
-        if asked == "head":
-            return model.score_po(relation, given)
-        return model.score_sp(given, relation)
+    def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
+        if side == "head":
+            return model.score_po(relation, entity)
+        return model.score_sp(entity, relation)
 
     return evaluate_model(score, model, questions, batch_size, **options)
 

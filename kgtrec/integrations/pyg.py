@@ -59,12 +59,12 @@ def evaluate(
         row_bytes = 4 * model.num_nodes * int(getattr(model, "hidden_channels", 100))
         batch_size = max(1, _SCORED_BYTES // row_bytes)
 
-    def score(given: torch.Tensor, relation: torch.Tensor, asked: str) -> torch.Tensor:
+    def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
         # The models are written for one triple a row: no broadcasting.
-        fixed = given.repeat_interleave(len(every))
-        relations, others = relation.repeat_interleave(len(every)), every.repeat(len(given))
-        pair = (others, relations, fixed) if asked == "head" else (fixed, relations, others)
-        return model(*pair).view(len(given), len(every))
+        fixed = entity.repeat_interleave(len(every))
+        relations, others = relation.repeat_interleave(len(every)), every.repeat(len(entity))
+        pair = (others, relations, fixed) if side == "head" else (fixed, relations, others)
+        return model(*pair).view(len(entity), len(every))
 
     return evaluate_model(score, model, questions, batch_size, **options)
 

@@ -89,7 +89,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
     ) -> Any:
         """As PyKEEN's; restrictions are those of kgtrec's questions."""
         triples = _numpy(mapped_triples)
-        self._questions = _asked(
+        self._questions = _restricted_questions(
             triples,
             _filters(additional_filter_triples) if self.filtered else None,
             model,
@@ -98,13 +98,14 @@ class KgtrecEvaluator(RankBasedEvaluator):
             restrict_entities_to,
             restrict_relations_to,
         )
-        kept = self._questions.triples
+        test_triples = self._questions.triples
         if pre_filtered_triples and self._questions.kept is not None:
             distinct = len(self._questions.graph.splits["test"])
-            if len(kept) < distinct:
+            if len(test_triples) < distinct:
                 raise InputError(
-                    f"{distinct - len(kept)} of {distinct} triples hold an entity or relation that "
-                    "evaluation is restricted from; pass pre_filtered_triples=False to drop them"
+                    f"{distinct - len(test_triples)} of {distinct} triples hold an entity or "
+                    "relation that evaluation is restricted from; pass pre_filtered_triples=False "
+                    "to drop them"
                 )
         filtered = self.filtered
         # Else PyKEEN writes NaN over known scores. The attribute is True again as soon as PyKEEN
@@ -112,7 +113,11 @@ class KgtrecEvaluator(RankBasedEvaluator):
         self.filtered = False
         try:
             return super().evaluate(
-                model, torch.from_numpy(kept.astype(np.int64)), *args, targets=targets, **kwargs
+                model,
+                torch.from_numpy(test_triples.astype(np.int64)),
+                *args,
+                targets=targets,
+                **kwargs,
             )
         finally:
             self.filtered = filtered
@@ -188,9 +193,9 @@ def evaluate(
     model.eval()
 
     def score(batch: Any) -> Any:
-        given, relation = (torch.from_numpy(ids) for ids in (batch.entity, batch.relation))
+        entity, relation = (torch.from_numpy(ids) for ids in (batch.entity, batch.relation))
         # PyKEEN ignores the column that is asked.
-        hrt = torch.stack([given, relation, given], dim=1).to(model.device)
+        hrt = torch.stack([entity, relation, entity], dim=1).to(model.device)
         target = ("head", "tail")[int(batch.side[0])]
         return model.predict(hrt_batch=hrt, target=target, slice_size=slice_size)
 
@@ -220,7 +225,7 @@ def graph_of(dataset: Any) -> Graph:
     )
 
 
-def _asked(
+def _restricted_questions(
     triples: npt.NDArray[np.int64],
     known: npt.NDArray[np.int64] | None,
     model: Any,
@@ -246,9 +251,9 @@ def _asked(
     )
 
 
-def _filters(given: Any) -> npt.NDArray[np.int64]:
+def _filters(filters: Any) -> npt.NDArray[np.int64]:
     """Additional filter triples of PyKEEN: none, a tensor or several."""
-    parts = [] if given is None else given if isinstance(given, (list, tuple)) else [given]
+    parts = [] if filters is None else filters if isinstance(filters, (list, tuple)) else [filters]
     return np.concatenate([np.empty((0, 3), dtype=np.int64), *map(_numpy, parts)])
 
 

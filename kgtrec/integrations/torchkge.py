@@ -52,12 +52,12 @@ def evaluate(
         sides,
     )
 
-    def score(given: torch.Tensor, relation: torch.Tensor, asked: str) -> torch.Tensor:
+    def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
         # The entity that is asked is looked up too, and not used.
         heads, tails, relations, candidates = model.inference_prepare_candidates(
-            given, given, relation, entities=True
+            entity, entity, relation, entities=True
         )
-        if asked == "head":
+        if side == "head":
             return model.inference_scoring_function(candidates, tails, relations)
         return model.inference_scoring_function(heads, candidates, relations)
 

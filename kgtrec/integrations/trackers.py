@@ -52,5 +52,5 @@ def metrics(
             raise UsageError(
                 f"{named[name]!r} and {key!r} are both logged as {name!r}; leave out one"
             )
-    found = {name: float(result[key]) for name, key in named.items()}
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+    values = {name: float(result[key]) for name, key in named.items()}
+    return {name: value for name, value in values.items() if not math.isnan(value)}

@@ -58,11 +58,11 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
     return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
 
 
-def require_side(asked: object, side: str, present: tuple[str, ...]) -> None:
+def require_side(request: object, side: str, present: tuple[str, ...]) -> None:
     """UsageError if what is asked is about a side that the ranks do not hold."""
     if side not in present:
         raise UsageError(
-            f"{asked} needs the {side} side, but these ranks hold "
+            f"{request} needs the {side} side, but these ranks hold "
             f"{' and '.join(present)} only; ask for {present[-1]}.…"
         )
 
@@ -225,9 +225,9 @@ class Weighing:
     def sums(self, key: object, values: Callable[[], Values], groups: Groups) -> Values:
         """Weighted sum per group, kept as `mean` keeps them."""
         if key not in self._sums:
-            found = values()
-            weighed = found.scaled if self.weight is None else found.scaled * self.weight
-            self._sums[key] = Values(self.cells.sums(weighed), found.scale)
+            per_item = values()
+            weighed = per_item.scaled if self.weight is None else per_item.scaled * self.weight
+            self._sums[key] = Values(self.cells.sums(weighed), per_item.scale)
         sums = self._sums[key]
         return Values(np.array([sums.scaled[cells].sum() for cells in groups]), sums.scale)
 
@@ -253,10 +253,10 @@ class Weighing:
             rows = self.cells.rows(group)
             weight = None if self.weight is None else self.weight[rows]
             self._tallies[key] = Tally.of(self.candidates[rows], weight)
-        asked = of, parameter, key
-        if asked not in self._chances:
-            self._chances[asked] = of(self._tallies[key], parameter)
-        return self._chances[asked]
+        chance_key = of, parameter, key
+        if chance_key not in self._chances:
+            self._chances[chance_key] = of(self._tallies[key], parameter)
+        return self._chances[chance_key]
 
 
 def _one_over_size(owner: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:

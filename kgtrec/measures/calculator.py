@@ -95,8 +95,10 @@ class Calculator:
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
         """The same of some instances, in the order of their rows; trec_eval measures as listed."""
         rows = np.sort(members)
-        kept = np.searchsorted(np.unique(self.ranks.question), np.unique(self.ranks.question[rows]))
-        values = {name: self.per_question(name)[kept] for name in trec}
+        places = np.searchsorted(
+            np.unique(self.ranks.question), np.unique(self.ranks.question[rows])
+        )
+        values = {name: self.per_question(name)[places] for name in trec}
         return Calculator(self.ranks.subset(rows), values.__getitem__)
 
     def _weighing(self, averaging: str, side: str) -> Weighing:

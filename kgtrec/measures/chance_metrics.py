@@ -60,8 +60,8 @@ def _index(base: Finish) -> Finish:
     def finish(moments: Moments) -> Floats:
         value, expected = base(moments), moments.chance
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = 1.0 - (value - 1.0) / (expected - 1.0)
-        return np.where(expected != 1.0, found, np.nan)
+            adjusted = 1.0 - (value - 1.0) / (expected - 1.0)
+        return np.where(expected != 1.0, adjusted, np.nan)
 
     return finish
 
@@ -120,7 +120,7 @@ class _Base:
 
     def ratio(self, name: str, title: str, range: str, **own: Any) -> Metric:
         """Over its expectation: 1 is random."""
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "help": f"{self.words} over that of a random scorer: 1 is random.",
             "formula": f"{self.symbol} / {self.expectation}, {self.expectation} = {self.mean}",
             "higher_is_better": not self.is_rank,
@@ -129,14 +129,14 @@ class _Base:
             "caveats": (_OWN_COUNT, *self.caveats),
             "digits": 4 if self.is_rank else 2,
         }
-        return self._row(name, title, range, _ratio(self.finish), given | own)
+        return self._row(name, title, range, _ratio(self.finish), defaults | own)
 
     def index(self, name: str, title: str, range: str, **own: Any) -> Metric:
         """1 is perfect, 0 random."""
         e, m = self.expectation, self.symbol
         form = f"1 - ({m} - 1) / ({e} - 1)" if self.is_rank else f"({m} - E) / (1 - E)"
         low = () if self.is_rank else (_LOW_END,)
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "help": f"{self.words} adjusted for chance: 1 is perfect, 0 random.",
             "formula": f"{form}, {e} = {self.mean}",
             "higher_is_better": True,
@@ -144,13 +144,13 @@ class _Base:
             "averagings": _AVERAGED,
             "caveats": (_OWN_COUNT, *self.caveats, *low, _NOTHING_TO_RANK),
         }
-        return self._row(name, title, range, _index(self.finish), given | own)
+        return self._row(name, title, range, _index(self.finish), defaults | own)
 
     def z_score(self, name: str, title: str, **own: Any) -> Metric:
         """In standard deviations of a random scorer, higher is better."""
         m, spread = self.symbol, f"Var[{self.symbol}]" if self.is_rank else "Var"
         gap = f"E[{m}] - {m}" if self.is_rank else f"{m} - E"
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "help": f"{self.words} in standard deviations of a random scorer's"
             + (", better is higher." if self.is_rank else "."),
             "formula": f"({gap}) / sqrt({spread}), {spread} = {self.variance}",
@@ -161,7 +161,7 @@ class _Base:
             "digits": 2,
         }
         finish = _z_score(-1.0 if self.is_rank else 1.0, self.finish)
-        return self._row(name, title, "(-inf, inf)", finish, given | own)
+        return self._row(name, title, "(-inf, inf)", finish, defaults | own)
 
     def _row(self, name: str, title: str, range: str, finish: Finish, own: Any) -> Metric:
         return Metric(

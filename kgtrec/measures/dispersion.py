@@ -38,28 +38,28 @@ def median(moments: Moments) -> Floats:
 
 def median_deviation(moments: Moments) -> Floats:
     """Median absolute deviation from the median rank, times `TO_DEVIATION`."""
-    found = []
+    deviations = []
     for ties, weight in moments.items():
         if moments.rank_type == "expected":
             middle = int(_pooled_median(ties, weight))
-            found.append(_pooled_median(ties, weight, around=middle) / 4)
+            deviations.append(_pooled_median(ties, weight, around=middle) / 4)
         else:
             ranks = _ranks(ties, moments.rank_type)
-            found.append(_median(np.abs(ranks - _median(ranks, weight)), weight))
-    return TO_DEVIATION * np.array(found)
+            deviations.append(_median(np.abs(ranks - _median(ranks, weight)), weight))
+    return TO_DEVIATION * np.array(deviations)
 
 
 def variance(moments: Moments) -> Floats:
     """Variance of the ranks, divided by the sum of the weights (not by n - 1)."""
-    found = []
+    variances = []
     for ties, weight in moments.items():
         shares = np.full(len(ties), 1 / len(ties)) if weight is None else weight / weight.sum()
         ranks = _ranks(ties, moments.rank_type)
         value = (shares * (ranks - (shares * ranks).sum()) ** 2).sum()
         if moments.rank_type == "expected":
             value += (shares * (1 - shares) * ties.variance()).sum()
-        found.append(value)
-    return np.array(found)
+        variances.append(value)
+    return np.array(variances)
 
 
 def deviation(moments: Moments) -> Floats:

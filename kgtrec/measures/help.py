@@ -109,11 +109,11 @@ def describe(name: str) -> dict[str, Any]:
 
 def explained(name: str) -> str:
     """`describe` as text, at most 80 columns wide."""
-    found = describe(name)
-    title = [str(found.pop("name"))]
-    title += [str(found.pop(part)) for part in ("title", "kind") if part in found]
-    lines = [" · ".join(dict.fromkeys(title)), *_filled(found.pop("help"), "  ")]
-    for label, value in found.items():
+    facts = describe(name)
+    title = [str(facts.pop("name"))]
+    title += [str(facts.pop(part)) for part in ("title", "kind") if part in facts]
+    lines = [" · ".join(dict.fromkeys(title)), *_filled(facts.pop("help"), "  ")]
+    for label, value in facts.items():
         lines += _labelled(label, value)
     return "\n".join(lines)
 
@@ -223,8 +223,8 @@ def _family_called(name: str) -> str | None:
 def _of_key(key: str) -> dict[str, Any]:
     """A whole key: its metric, the key first."""
     measure = Measure.parse(key)
-    found = describe(measure.metric if measure.is_trec else measure.row[0].name)
-    return found | {"keys": list(dict.fromkeys([measure.key, *found["keys"]]))}
+    facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
+    return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
 
 
 def _near(word: str) -> str:

@@ -41,17 +41,17 @@ def split_key(key: str) -> Parts | str:
     Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
     trec_eval's measures, which have no other average). ``side.rank_type.metric`` is PyKEEN's form.
     """
-    found = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip())
-    if found is None:
+    match = re.fullmatch(r"([^()]*)(?:\(([^()]*)\))?", key.strip())
+    if match is None:
         return f"unbalanced parentheses; write {FORM}"
-    if found[2] and "=" in found[2]:  # RBP(p=0.8): of a measure, not of an averaging
-        found = re.fullmatch("(.*)()", key.strip())
-        assert found is not None
+    if match[2] and "=" in match[2]:  # RBP(p=0.8): of a measure, not of an averaging
+        match = re.fullmatch("(.*)()", key.strip())
+        assert match is not None
     try:
-        params = tuple(float(text) for text in found[2].split(",")) if found[2] else ()
+        params = tuple(float(text) for text in match[2].split(",")) if match[2] else ()
     except ValueError:
-        return f"({found[2]}) is not a list of numbers; write (beta_e,beta_r), as in (0.5,0.5)"
-    written = found[1].strip().split(".")
+        return f"({match[2]}) is not a list of numbers; write (beta_e,beta_r), as in (0.5,0.5)"
+    written = match[1].strip().split(".")
     names = [name.lower() for name in written]
     if not any(names):
         return f"a key is {FORM}"

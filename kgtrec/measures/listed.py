@@ -31,12 +31,12 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
 
 
 def _natively(ranks: Ranks) -> Callable[[str], Floats]:
-    kept: dict[str, Floats] = {}
+    values: dict[str, Floats] = {}
 
     def per_question(name: str) -> Floats:
-        if name not in kept:
-            kept.update(native_values(ranks, [name]))
-        return kept[name]
+        if name not in values:
+            values.update(native_values(ranks, [name]))
+        return values[name]
 
     return per_question
 
@@ -65,10 +65,10 @@ class ListedCalculator(Calculator):
         """See `Calculator`; an object array of intervals."""
         self._check_bounded(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
-        found = np.empty(len(columns[0]), dtype=object)
-        found[:] = [Interval.of(*values) for values in zip(*map(np.ndarray.tolist, columns),
-                                                           strict=True)]  # fmt: skip
-        return found
+        intervals = np.empty(len(columns[0]), dtype=object)
+        intervals[:] = [Interval.of(*values) for values in zip(*map(np.ndarray.tolist, columns),
+                                                               strict=True)]  # fmt: skip
+        return intervals
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
         """See `Calculator`."""

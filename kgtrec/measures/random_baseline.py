@@ -73,12 +73,12 @@ class Tally:
         numbers = np.asarray(candidates)
         _check(numbers, weight)
         if weight is None:
-            found, count = np.unique(numbers, return_counts=True)
-            return cls(found.astype(np.float64), np.ones(len(found)), count.astype(np.float64))
-        found, place = np.unique(numbers, return_inverse=True)
+            sizes, count = np.unique(numbers, return_counts=True)
+            return cls(sizes.astype(np.float64), np.ones(len(sizes)), count.astype(np.float64))
+        sizes, place = np.unique(numbers, return_inverse=True)
         weights, of = np.unique(np.asarray(weight, np.float64), return_inverse=True)
-        code, count = np.unique(of * np.int64(len(found)) + place, return_counts=True)
-        pairs = found[code % len(found)], weights[code // len(found)], count
+        code, count = np.unique(of * np.int64(len(sizes)) + place, return_counts=True)
+        pairs = sizes[code % len(sizes)], weights[code // len(sizes)], count
         return cls(*(column.astype(np.float64) for column in pairs))
 
     def mean(self, per_item: Floats) -> float:

@@ -46,8 +46,8 @@ def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None =
     >>> random_scorer("mr", [5, 11])
     Chance(mean=4.5, variance=3.0)
     """
-    found = find_metric(metric.lower()) if isinstance(metric, str) else None
-    row, parameter = found or (None, 0)
+    match = find_metric(metric.lower()) if isinstance(metric, str) else None
+    row, parameter = match or (None, 0)
     if row is None or row not in RANK_ROWS or row.chance is None:
         known = ", ".join(row.name for row in RANK_ROWS if row.chance is not None)
         raise UsageError(f"{metric!r} has no expectation by chance here; those with one: {known}")

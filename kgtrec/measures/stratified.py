@@ -93,11 +93,11 @@ def stratified_grid(
     return stratified_means(values, Strata.of(ranks, side), *exponents)
 
 
-def _exponents(name: str, given: ArrayLike) -> Floats:
+def _exponents(name: str, values: ArrayLike) -> Floats:
     try:
-        betas = np.asarray(given, np.float64)
+        betas = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise UsageError(f"{name} is {given!r}; give a list of numbers in [-1, 1]") from None
+        raise UsageError(f"{name} is {values!r}; give a list of numbers in [-1, 1]") from None
     if betas.ndim != 1:
         raise UsageError(f"{name} has shape {betas.shape}; give a list of numbers in [-1, 1]")
     outside = betas[~(np.abs(betas) <= 1)]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from kgtrec._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from kgtrec.plots.classification import reliability_curves as reliability_curves
     from kgtrec.plots.compare import intervals as intervals
     from kgtrec.plots.compare import left_out as left_out
     from kgtrec.plots.compare import p_curves as p_curves
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from kgtrec.plots.style import save as save
 
 _HOMES = {
+    "reliability_curves": "kgtrec.plots.classification",
     "alignment_sizes": "kgtrec.plots.ranks",
     "over_relations": "kgtrec.plots.ranks",
     "rank_distribution": "kgtrec.plots.ranks",

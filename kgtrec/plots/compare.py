@@ -106,12 +106,12 @@ def _rows(panels: Sequence[Any], used: int, names: Sequence[str]) -> None:
         label_panels(np.array(panels[:used]))
 
 
-def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
+def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     """p-values of all pairs of systems in descending order, a curve for each measure.
 
     Parameters
     ----------
-    found : Discrimination
+    discrimination : Discrimination
     level : float
         Drawn as a line: pairs below it are told apart.
 
@@ -122,9 +122,9 @@ def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
     """
     with styled():
         made, axes = figure()
-        pairs = np.arange(1, found.p.shape[1] + 1)
+        pairs = np.arange(1, discrimination.p.shape[1] + 1)
         for number, (title, p, area) in enumerate(
-            zip(found.titles, found.p, found.area.tolist(), strict=True)
+            zip(discrimination.titles, discrimination.p, discrimination.area.tolist(), strict=True)
         ):
             style = series_style(number, marked=True)
             style["markevery"] = marker_places(number, len(pairs))
@@ -132,7 +132,7 @@ def p_curves(found: Discrimination, level: float = 0.05) -> Figure:
         axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("pair of systems, largest p-value first")
-        axes.set_ylabel(f"p ({found.test} test)")
+        axes.set_ylabel(f"p ({discrimination.test} test)")
         legend_above(made, title="area under the curve")
         return made
 
@@ -212,9 +212,9 @@ def _steps(level: float) -> tuple[float, float, float]:
 def _key(made: Figure, one: Comparison) -> None:
     from matplotlib.patches import Patch
 
-    told = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
-                                                            strict=True)]  # fmt: skip
-    shown = zip(SHADES, ("not told apart", *told), strict=True)
+    labels = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
+                                                              strict=True)]  # fmt: skip
+    shown = zip(SHADES, ("not told apart", *labels), strict=True)
     patches = [Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
                for shade, text in shown]  # fmt: skip
     wide = made.get_size_inches()[0] > COLUMN
@@ -223,12 +223,12 @@ def _key(made: Figure, one: Comparison) -> None:
                 title_fontsize=7)  # fmt: skip
 
 
-def left_out(found: Sequence[Reuse]) -> Figure:
+def left_out(measures: Sequence[Reuse]) -> Figure:
     """What each system is worth with all judgements, and without those that it alone brought.
 
     Parameters
     ----------
-    found : sequence of Reuse
+    measures : sequence of Reuse
         One for each measure, of the same systems.
 
     Returns
@@ -237,21 +237,21 @@ def left_out(found: Sequence[Reuse]) -> Figure:
         A panel for each measure; systems in the order of the first, best on top. Numbers at the
         right are places among all systems, with all judgements and then without.
     """
-    if not found:
+    if not measures:
         raise UsageError("nothing was left out; give at least one measure")
-    first = found[0]
+    first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
     names = [short(first.systems[i], 20) for i in order]
     with styled():
-        columns, rows = _grid(len(found))
+        columns, rows = _grid(len(measures))
         made, axes = figure(
             columns, rows, height=1.05 + 0.2 * len(order), sharey=True, squeeze=False
         )
         panels = list(axes.flat)
-        for axes, one in zip(panels, found, strict=False):
+        for axes, one in zip(panels, measures, strict=False):
             _left_out(axes, one, order)
             axes.set_xlabel(one.measure)
-        _rows(panels, len(found), names)
+        _rows(panels, len(measures), names)
         legend_above(made, title="at the right: place, and then that without its own")
         return made
 

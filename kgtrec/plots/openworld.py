@@ -215,20 +215,20 @@ def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[s
     axes.set_ylabel(f"sparse {title_of(metric)}")
 
 
-def comparison(found: Comparison) -> Figure:
+def comparison(result: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models where they stand."""
     with styled():
         made, axes = figure()
-        for number, outlook in enumerate(found.outlooks):
+        for number, outlook in enumerate(result.outlooks):
             style = series_style(number)
             label = f"{100 * outlook.sparsity:.4g} % missing"
             axes.plot(*outlook.curve, label=label, **style)
-            for strength, value, marker in zip(outlook.strengths, found.values, "os", strict=True):
+            for strength, value, marker in zip(outlook.strengths, result.values, "os", strict=True):
                 axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
-        for value, name, marker in zip(found.values, found.names, "os", strict=True):
+        for value, name, marker in zip(result.values, result.names, "os", strict=True):
             axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
             axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
-        _strength_axis(axes, f"{title_of(found.metric)} on the sparse test set")
+        _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
         axes.set_ylim(bottom=0)
         legend_above(made)
         return made

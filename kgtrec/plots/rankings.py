@@ -35,12 +35,12 @@ _LABEL = 1.05  # inches of names on each side of a bump chart
 _STEP = 1.0  # inches from ranking to ranking
 
 
-def bump_chart(found: Rankings | Sequence[Rankings]) -> Figure:
+def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """Places of the systems in two or more rankings, a line for each system.
 
     Parameters
     ----------
-    found : Rankings, or several of them
+    rankings : Rankings, or several of them
         A panel for each.
 
     Returns
@@ -52,7 +52,7 @@ def bump_chart(found: Rankings | Sequence[Rankings]) -> Figure:
     """
     from kgtrec.study.comparison.rankings import Rankings
 
-    several = [found] if isinstance(found, Rankings) else list(found)
+    several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
     if not several:
         raise UsageError("no rankings to draw; give at least one")
     most = max(len(one.names) for one in several)
@@ -106,10 +106,10 @@ def _bump(axes: Any, one: Rankings) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     drawn = one.agreement(0, 1)
-    told = f"{drawn.confidence:.0%} intervals over {drawn.over}"
+    note = f"{drawn.confidence:.0%} intervals over {drawn.over}"
     if any(len(np.unique(row)) < n_systems for row in places):
-        told += "; grey: equal values"
-    axes.set_xlabel(f"{one.title}: {told}" if one.title else told)
+        note += "; grey: equal values"
+    axes.set_xlabel(f"{one.title}: {note}" if one.title else note)
 
 
 def _slots(one: Rankings) -> NDArray[np.int64]:
@@ -123,12 +123,12 @@ def _slots(one: Rankings) -> NDArray[np.int64]:
     return slots
 
 
-def sensitivity(found: Sensitivity) -> Figure:
+def sensitivity(result: Sensitivity) -> Figure:
     """Mean correlation of rankings on random parts of the test set with that on all of it.
 
     Parameters
     ----------
-    found : Sensitivity
+    result : Sensitivity
 
     Returns
     -------
@@ -140,13 +140,13 @@ def sensitivity(found: Sensitivity) -> Figure:
         from matplotlib.patches import Patch
 
         made, axes = figure(height=2.7)
-        share = 100 * found.shares
-        low, high = found.spread()
-        for number, (title, tau) in enumerate(zip(found.titles, found.mean(), strict=True)):
+        share = 100 * result.shares
+        low, high = result.spread()
+        for number, (title, tau) in enumerate(zip(result.titles, result.mean(), strict=True)):
             style = series_style(number, marked=True)
-            style["markevery"] = marker_places(number, len(found.shares))
+            style["markevery"] = marker_places(number, len(result.shares))
             axes.plot(share, tau, label=title, **style)
-            if len(found.titles) <= BANDS:
+            if len(result.titles) <= BANDS:
                 axes.fill_between(share, low[number], high[number], color=style["color"],
                                   alpha=0.13, linewidth=0)  # fmt: skip
         axes.set_xlabel("test triples kept (%)")
@@ -154,16 +154,16 @@ def sensitivity(found: Sensitivity) -> Figure:
         axes.set_xlim(0, 100)
         axes.set_ylim(top=1.02)
         band = Patch(facecolor="#888888", alpha=0.3, label="95 % of the parts")
-        legend_above(made, [band] * (len(found.titles) <= BANDS))
+        legend_above(made, [band] * (len(result.titles) <= BANDS))
         return made
 
 
-def depth_curves(found: DepthCurves) -> Figure:
+def depth_curves(curves: DepthCurves) -> Figure:
     """Correlation of rankings at every depth of a pool with that at the reference depth.
 
     Parameters
     ----------
-    found : DepthCurves
+    curves : DepthCurves
 
     Returns
     -------
@@ -174,25 +174,25 @@ def depth_curves(found: DepthCurves) -> Figure:
     """
     with styled():
         made, axes = figure(height=2.7)
-        depths = np.array(found.depths, np.float64)
-        many = len(found.measures)
-        for number, (name, tau) in enumerate(zip(found.measures, found.tau, strict=True)):
+        depths = np.array(curves.depths, np.float64)
+        many = len(curves.measures)
+        for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True)):
             style = series_style(number, marked=True)
-            if found.interval is None:
+            if curves.interval is None:
                 axes.plot(depths, tau, label=name, **style)
                 continue
-            low, high = found.interval[:, number]
+            low, high = curves.interval[:, number]
             gaps = [np.maximum(tau - low, 0), np.maximum(high - tau, 0)]
             beside = 0.5 / many * (number - (many - 1) / 2)
             axes.errorbar(depths + beside, tau, yerr=gaps, label=name, elinewidth=0.6, capsize=1.2,
                           capthick=0.6, **style)  # fmt: skip
         axes.axhline(0, color="#888888", linewidth=0.6)
         axes.set_xlabel("pool depth")
-        axes.set_ylabel(f"Kendall's τ to depth {found.reference}")
-        if len(found.depths) <= 15:
-            axes.set_xticks(list(found.depths))
+        axes.set_ylabel(f"Kendall's τ to depth {curves.reference}")
+        if len(curves.depths) <= 15:
+            axes.set_xticks(list(curves.depths))
         axes.set_ylim(top=1.05)
-        known = found.interval is not None
-        title = f"bars: {found.confidence:.0%} intervals" if known else None
+        known = curves.interval is not None
+        title = f"bars: {curves.confidence:.0%} intervals" if known else None
         legend_above(made, title=title)
         return made

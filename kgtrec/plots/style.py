@@ -133,12 +133,12 @@ class Style:
 
     def settings(self) -> dict[str, Any]:
         """matplotlib's settings that follow."""
-        found: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "font.size": self.size, "axes.titlesize": self.size, "axes.labelsize": self.size,
             "legend.fontsize": self.size - 1, "xtick.labelsize": self.size - 1,
             "ytick.labelsize": self.size - 1,
         }  # fmt: skip
-        return found | ({} if self.family is None else {"font.family": [self.family]})
+        return settings | ({} if self.family is None else {"font.family": [self.family]})
 
 
 _chosen: ContextVar[Style | None] = ContextVar("style", default=None)
@@ -214,9 +214,9 @@ def series_style(number: int, marked: bool = False) -> dict[str, Any]:
     return style
 
 
-def marker_places(number: int, points: int, wanted: int = 8) -> tuple[int, int]:
+def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]:
     """First point and step of a series' markers: those of several series that meet stand apart."""
-    step = max(1, points // wanted)
+    step = max(1, points // markers)
     return number * step // len(MARKERS) % step, step
 
 

@@ -41,12 +41,12 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
             side = expected - 1  # 0: heads
             labels, scores = _candidates(path, line, text, _STARTS[side])
             head, relation, tail = triple
-            given, answer = (tail, head) if side == 0 else (head, tail)
-            builder.add(line, side, given, relation, labels, scores, answer)
+            entity, answer = (tail, head) if side == 0 else (head, tail)
+            builder.add(line, side, entity, relation, labels, scores, answer)
         expected = (expected + 1) % 3
     if expected:
-        wanted = _STARTS[expected - 1].decode()
-        raise FileError(path, line, found=f"the end, before the line {wanted}", hint=_RECORD)
+        start = _STARTS[expected - 1].decode()
+        raise FileError(path, line, found=f"the end, before the line {start}", hint=_RECORD)
     return builder.build()
 
 

@@ -60,9 +60,9 @@ def _collected(
             what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
             hint = "give the known one of head and tail alone; the other one is predicted"
             raise FileError(path, line, found=what, hint=hint)
-        given, relation = (_label(path, line, record, name) for name in (ends[0], "relation"))
+        entity, relation = (_label(path, line, record, name) for name in (ends[0], "relation"))
         labels, scores = _predictions(path, line, record.get("predictions"))
-        builder.add(line, int(ends[0] == "head"), given, relation, labels, scores)
+        builder.add(line, int(ends[0] == "head"), entity, relation, labels, scores)
     return builder.build()
 
 
@@ -73,18 +73,18 @@ def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:
     return _encoded(label)
 
 
-def _predictions(path: Any, line: int, found: Any) -> tuple[list[bytes], list[float] | None]:
-    if not isinstance(found, (list, tuple)):
-        raise FileError(path, line, found=f"predictions are {_shown(found)}", hint=_LINE)
-    paired = len(found) > 0 and not isinstance(found[0], str)
-    for entry in found:
+def _predictions(path: Any, line: int, entries: Any) -> tuple[list[bytes], list[float] | None]:
+    if not isinstance(entries, (list, tuple)):
+        raise FileError(path, line, found=f"predictions are {_shown(entries)}", hint=_LINE)
+    paired = len(entries) > 0 and not isinstance(entries[0], str)
+    for entry in entries:
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2 and isinstance(entry[0], str)
         if not (pair if paired else isinstance(entry, str)):
             raise FileError(path, line, found=f"a prediction {_shown(entry)}", hint=_LINE)
     if not paired:
-        return [_encoded(entry) for entry in found], None
-    scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in found]
-    return [_encoded(entry[0]) for entry in found], scores
+        return [_encoded(entry) for entry in entries], None
+    scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in entries]
+    return [_encoded(entry[0]) for entry in entries], scores
 
 
 def _encoded(label: str) -> bytes:

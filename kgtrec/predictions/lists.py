@@ -37,7 +37,7 @@ class PredictedLists:
         Of the file; "predictions" if there is none.
     side : ndarray of int64, shape (n_lists,)
         0: the head is predicted, 1: the tail.
-    given, relation : ndarray of int64, shape (n_lists,)
+    entity, relation : ndarray of int64, shape (n_lists,)
         Ids of the question's entity and relation; below -1: the graph lacks it.
     answer : ndarray of int64, shape (n_lists,)
         The answer that the list was made for; `ANY`: every answer of the question.
@@ -53,7 +53,7 @@ class PredictedLists:
     format: str
     path: str
     side: Int64
-    given: Int64
+    entity: Int64
     relation: Int64
     answer: Int64
     line: Int64
@@ -92,7 +92,7 @@ class ListsBuilder:
         self._graph = questions.graph
         self._name, self._path = name, fspath(path)
         self._entities, self._relations = _Codes(), _Codes()
-        # side, given, relation, answer (ANY or a code), line
+        # side, entity, relation, answer (ANY or a code), line
         self._heads = tuple(array("q") for _ in range(5))
         self._codes, self._scores, self._lengths = array("q"), array("d"), array("q")
         self._scored: bool | None = None
@@ -101,7 +101,7 @@ class ListsBuilder:
         self,
         line: int,
         side: int,
-        given: bytes,
+        entity: bytes,
         relation: bytes,
         labels: Sequence[bytes],
         scores: Sequence[float] | None = None,
@@ -123,7 +123,7 @@ class ListsBuilder:
             self._scores.extend(scores or ())
         values = (
             side,
-            self._entities[given],
+            self._entities[entity],
             self._relations[relation],
             ANY if answer is None else self._entities[answer],
             line,
@@ -140,13 +140,13 @@ class ListsBuilder:
             )
         entity = ids_of(self._graph.entities, list(self._entities))
         relation = ids_of(self._graph.relations, list(self._relations))
-        side, given, relations, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
+        side, entities, relations, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
         offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
         return PredictedLists(
             self._name,
             self._path,
             side,
-            entity[given],
+            entity[entities],
             relation[relations],
             np.where(answer == ANY, ANY, entity[answer]),
             line,
@@ -162,8 +162,8 @@ def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
     import pyarrow.compute as pc
 
     texts = pa.array(names, type=pa.large_binary()) if isinstance(names, list) else names
-    found = pc.index_in(texts, value_set=labels.to_arrow()).fill_null(-1)
-    ids = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    indices = pc.index_in(texts, value_set=labels.to_arrow()).fill_null(-1)
+    ids = indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return np.where(ids < 0, -2 - np.arange(len(ids)), ids)
 
 

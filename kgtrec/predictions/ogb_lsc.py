@@ -30,32 +30,32 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     FileError
         Missing arrays, another shape than one row a triple, or a number that is not an entity.
     """
-    found = load_arrays(path, _ARRAYS, _HINT)
+    arrays = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)
     columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(7)]
     for side, name in enumerate(_ARRAYS):
-        if name not in found:
+        if name not in arrays:
             continue
-        rows = found[name]
+        rows = arrays[name]
         _check(path, name, rows, questions)
-        given, asked = (2, 0) if side == 0 else (0, 2)
+        entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
         listed = rows >= 0
         parts = (
             np.full(len(rows), side),
-            triples[:, given],
+            triples[:, entity_column],
             triples[:, 1],
-            triples[:, asked],
+            triples[:, answer_column],
             np.arange(1, len(rows) + 1),
             listed.sum(axis=1),
             rows[listed].astype(np.int64),
         )
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
-    side_of, given_of, relation, answer, line, lengths, entities = map(np.concatenate, columns)
+    side_of, entity_of, relation, answer, line, lengths, entities = map(np.concatenate, columns)
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
     where = fspath(path)
     return PredictedLists(
-        "ogb-lsc", where, side_of, given_of, relation, answer, line, offsets, entities, None
+        "ogb-lsc", where, side_of, entity_of, relation, answer, line, offsets, entities, None
     )
 
 

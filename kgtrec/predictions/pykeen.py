@@ -69,15 +69,15 @@ def lists_of_triples(
     )
     triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
     sides = {"head": (0,), "tail": (1,), "both": (0, 1)}[questions.sides]
-    # side, given, relation, predicted entity, score, line: a row for each entry of a list
+    # side, entity, relation, predicted entity, score, line: a row for each entry of a list
     columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
     for side in sides:
-        given, asked = (2, 0) if side == 0 else (0, 2)
+        entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
         parts = (
             np.full(len(triples), side),
-            entity[triples[:, given]],
+            entity[triples[:, entity_column]],
             relation[triples[:, 1]],
-            entity[triples[:, asked]],
+            entity[triples[:, answer_column]],
             np.array(scores),
             np.array(line, dtype=np.int64),
         )
@@ -87,23 +87,23 @@ def lists_of_triples(
 
 
 def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
-    """Entries as lists, one for each (side, given, relation), best first."""
-    side, given, relation, entity, score, line = columns
-    order = np.lexsort((line, -score, relation, given, side))
-    side, given, relation, entity, score, line = (column[order] for column in columns)
+    """Entries as lists, one for each (side, entity, relation), best first."""
+    side, entity, relation, predicted, score, line = columns
+    order = np.lexsort((line, -score, relation, entity, side))
+    side, entity, relation, predicted, score, line = (column[order] for column in columns)
     new = np.ones(len(side), dtype=bool)
-    new[1:] = (side[1:] != side[:-1]) | (given[1:] != given[:-1]) | (relation[1:] != relation[:-1])
+    new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, relation)], axis=0)
     first = np.flatnonzero(new)
     return PredictedLists(
         "pykeen",
         fspath(path),
         side[first],
-        given[first],
+        entity[first],
         relation[first],
         np.full(len(first), ANY),
         line[first],
         np.append(first, len(order)).astype(np.int64),
-        entity,
+        predicted,
         score,
     )
 
@@ -112,8 +112,8 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """Lines and their fields."""
     name = Path(path).name.removesuffix(".gz").removesuffix(".zst")
     if not name.endswith((".csv", ".tsv")):
-        found = "neither .csv nor .tsv says what separates its columns"
-        raise FileError(path, found=found, hint=_HINT)
+        problem = "neither .csv nor .tsv says what separates its columns"
+        raise FileError(path, found=problem, hint=_HINT)
     reader = csv.reader(
         (text_of(text) for _, text in lines_of(path)), delimiter="\t" if name[-3:] == "tsv" else ","
     )

@@ -55,23 +55,23 @@ def _lists(
     scores: npt.NDArray[Any],
 ) -> PredictedLists:
     numbers = {name: number for number, name in enumerate(questions.ids)}
-    asked = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
-    if len(asked) and (asked < 0).all():
+    positions = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
+    if len(positions) and (positions < 0).all():
         raise FileError(
             path,
-            found=f"none of its {len(asked):,} queries ({names[0]!r}, ...) is a question of split "
-            f"{questions.split!r}, {questions.sides}",
+            found=f"none of its {len(positions):,} queries ({names[0]!r}, ...) is a question of "
+            f"split {questions.split!r}, {questions.sides}",
             hint="name them as `kgtrec convert --questions` does: head0, ..., tail0, ...",
         )
-    known = asked >= 0
+    known = positions >= 0
     return PredictedLists(
         "trec",
         fspath(path),
-        np.where(known, questions.side[asked], 0),
-        np.where(known, questions.entity[asked], -2),
-        np.where(known, questions.relation[asked], -2),
-        np.full(len(asked), ANY),
-        np.arange(1, len(asked) + 1),
+        np.where(known, questions.side[positions], 0),
+        np.where(known, questions.entity[positions], -2),
+        np.where(known, questions.relation[positions], -2),
+        np.full(len(positions), ANY),
+        np.arange(1, len(positions) + 1),
         offsets,
         entities,
         scores,

@@ -154,7 +154,7 @@ class Graph(GraphData):
         self,
         filters: Sequence[str | Iterable[str]] = ("raw", "valid", "test"),
         split: str = "test",
-        **asked: Any,
+        **options: Any,
     ) -> dict[str, Questions]:
         """The same questions under several filters, which one pass over the scores ranks.
 
@@ -163,7 +163,7 @@ class Graph(GraphData):
         filters : sequence of str or of iterables of str
             Each as `filter` of `questions`: a protocol or a split, or the names of splits.
         split : str
-        **asked
+        **options
             As for `questions`.
 
         Returns
@@ -179,19 +179,19 @@ class Graph(GraphData):
         """
         if isinstance(filters, str):
             filters = [filters]
-        found: dict[str, Questions] = {}
+        by_name: dict[str, Questions] = {}
         for each in filters:
             chosen = each if isinstance(each, str) else tuple(each)
             name = chosen if isinstance(chosen, str) else "+".join(chosen)
-            if name in found:
+            if name in by_name:
                 raise UsageError(f"filter {name!r} stands twice in filters; name each once")
             with warnings.catch_warnings():
                 # Side by side and by name, nobody takes one filter for another.
                 warnings.simplefilter("ignore", FilterWarning)
-                found[name] = self.questions(split, filter=chosen, **asked)
-        if not found:
+                by_name[name] = self.questions(split, filter=chosen, **options)
+        if not by_name:
             raise UsageError("filters names no filter; give some of 'raw', 'valid', 'test'")
-        return found
+        return by_name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CandidateLists", "entity_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
-Asked = TypeVar("Asked", bound="QuestionData")
+QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,25 +81,25 @@ class CandidateLists:
         """Whether each entity is in its question's list: bool, shape of the arrays."""
         keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_entities
         keys = keys + self.lists.ids
-        wanted = self.of[question] * n_entities + entity
-        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found = keys[at] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
-        return found | (self.of[question] < 0)
+        pairs = self.of[question] * n_entities + entity
+        at = np.minimum(np.searchsorted(keys, pairs), max(len(keys) - 1, 0))
+        inside = keys[at] == pairs if len(keys) else np.zeros(len(pairs), dtype=bool)
+        return inside | (self.of[question] < 0)
 
 
 def restrict(
-    questions: Asked, given: Mapping[str, Any], columns: str, outside: str, unknown: str
-) -> Asked:
-    """See `Questions.restrict`; ``given`` holds its kinds of restriction, None where not asked."""
+    questions: QuestionsT, options: Mapping[str, Any], columns: str, outside: str, unknown: str
+) -> QuestionsT:
+    """See `Questions.restrict`; ``options`` holds its kinds of restriction, None where left out."""
     id_files.check_unknown(unknown)
     if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
         raise UsageError(
             f"columns={columns!r}, outside={outside!r}; columns is 'entities' or 'candidates', "
             "outside is 'error' or 'worst'"
         )
-    asked = {name: value for name, value in given.items() if value is not None}
-    by_relation = {"heads", "tails"} & set(asked)
-    if len(asked) - (len(by_relation) == 2) != 1:
+    restrictions = {name: value for name, value in options.items() if value is not None}
+    by_relation = {"heads", "tails"} & set(restrictions)
+    if len(restrictions) - (len(by_relation) == 2) != 1:
         raise UsageError(
             "restrict by entities, by heads and tails, by type_constraints, or by candidates: "
             "one of them"
@@ -109,7 +109,7 @@ def restrict(
             "these questions declare the columns of all entities (columns=), and columns="
             "'candidates' says that rows hold the candidates alone; leave one of them out"
         )
-    if columns == "candidates" and "candidates" not in asked:
+    if columns == "candidates" and "candidates" not in restrictions:
         raise UsageError("columns='candidates' needs candidates: one list per question")
     if questions.candidate_lists is not None and questions.candidate_lists.kind != "entities":
         raise UsageError(
@@ -117,27 +117,29 @@ def restrict(
             "only a list of entities, given first, can meet other lists"
         )
     details: dict[str, Any] = {}
-    if "entities" in asked:
-        lists = [entity_ids("entities", asked["entities"], questions.n_entities)]
+    if "entities" in restrictions:
+        lists = [entity_ids("entities", restrictions["entities"], questions.n_entities)]
         candidate_lists = _candidate_lists(
             questions, "entities", lists, np.zeros(len(questions), dtype=np.int64)
         )
-    elif "candidates" in asked:
+    elif "candidates" in restrictions:
         questions, candidate_lists = _by_question(
-            questions, asked["candidates"], columns, unknown, details
+            questions, restrictions["candidates"], columns, unknown, details
         )
     else:
-        heads, tails = asked.get("heads", {}), asked.get("tails", {})
-        if "type_constraints" in asked:
+        heads, tails = restrictions.get("heads", {}), restrictions.get("tails", {})
+        if "type_constraints" in restrictions:
             labels = questions.graph.entities, questions.graph.relations
-            heads, tails, found = read_type_constraints(asked["type_constraints"], *labels, unknown)
-            details |= found
+            heads, tails, file_details = read_type_constraints(
+                restrictions["type_constraints"], *labels, unknown
+            )
+            details |= file_details
         candidate_lists = _by_relation(questions, heads, tails)
         details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
     return _apply(questions, candidate_lists, outside, details)
 
 
-def separate(questions: Asked) -> Asked:
+def separate(questions: QuestionsT) -> QuestionsT:
     """See `Questions.separate`."""
     instance = questions.triple_rows
     question = questions.instance_question[instance]
@@ -178,12 +180,13 @@ def _by_relation(
     n_relations, n = questions.graph.n_relations, questions.n_entities
     lists: list[npt.NDArray[np.int32]] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
-    for side, (name, given) in enumerate((("heads", heads), ("tails", tails))):
-        if not isinstance(given, Mapping):
+    for side, (name, by_relation) in enumerate((("heads", heads), ("tails", tails))):
+        if not isinstance(by_relation, Mapping):
             raise InputError(
-                f"{name} is of type {type(given).__name__}; map relation ids to lists of entity ids"
+                f"{name} is of type {type(by_relation).__name__}; "
+                "map relation ids to lists of entity ids"
             )
-        for relation, ids in given.items():
+        for relation, ids in by_relation.items():
             if not isinstance(relation, (int, np.integer)) or not 0 <= relation < n_relations:
                 raise InputError(
                     f"{name}: relation {relation!r} is not an id below {n_relations}; "
@@ -197,44 +200,46 @@ def _by_relation(
 
 
 def _by_question(
-    questions: Asked, given: Any, columns: str, unknown: str, details: dict[str, Any]
-) -> tuple[Asked, CandidateLists]:
+    questions: QuestionsT, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
+) -> tuple[QuestionsT, CandidateLists]:
     """Lists of the questions, or of one question per triple and side where these are negatives."""
-    path = given if isinstance(given, (str, PathLike)) else None
+    path = candidates if isinstance(candidates, (str, PathLike)) else None
     if path is not None:
         details["file"] = str(path)
         if str(path).endswith(".npz"):
-            given = id_files.read_negatives(path)
+            candidates = id_files.read_negatives(path)
         else:
             labels = questions.graph.entities
-            given, found = id_files.read_candidates(path, questions.ids, labels, unknown)
-            details |= found
+            candidates, file_details = id_files.read_candidates(
+                path, questions.ids, labels, unknown
+            )
+            details |= file_details
     try:
-        negatives = isinstance(given, Mapping)
+        negatives = isinstance(candidates, Mapping)
         if negatives:
             questions = separate(questions)
-            given = _negatives(questions, given)
-        return questions, _listed(questions, given, columns, negatives, details)
+            candidates = _negatives(questions, candidates)
+        return questions, _listed(questions, candidates, columns, negatives, details)
     except InputError as error:
         if path is None or isinstance(error, FileError):
             raise
         raise InputError(f"{path}: {error}") from None
 
 
-def _negatives(questions: QuestionData, given: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]
     names = [id_files.NEGATIVES[side] for side in sides]
-    if not set(names) <= set(given) <= set(id_files.NEGATIVES):
+    if not set(names) <= set(arrays) <= set(id_files.NEGATIVES):
         raise InputError(
-            f"negatives have the arrays {', '.join(map(repr, given))}; "
+            f"negatives have the arrays {', '.join(map(repr, arrays))}; "
             f"{' and '.join(map(repr, names))} must be there, with ids of shape "
             f"({len(triples)}, negatives)"
         )
     parts = []
     for side, name in zip(sides, names, strict=True):
-        array = np.asarray(given[name])
+        array = np.asarray(arrays[name])
         if array.ndim != 2 or len(array) != len(triples) or array.dtype.kind not in "iu":
             raise InputError(
                 f"{name} has shape {array.shape} and dtype {array.dtype}; expected ids of shape "
@@ -251,17 +256,17 @@ def _negatives(questions: QuestionData, given: Mapping[str, Any]) -> npt.NDArray
 
 
 def _listed(
-    questions: QuestionData, given: Any, columns: str, negatives: bool, details: dict[str, Any]
+    questions: QuestionData, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
 ) -> CandidateLists:
-    if not hasattr(given, "__len__"):
+    if not hasattr(candidates, "__len__"):
         raise InputError(
-            f"candidates are of type {type(given).__name__}; give a list of ids per question"
+            f"candidates are of type {type(candidates).__name__}; give a list of ids per question"
         )
-    if len(given) != len(questions):
+    if len(candidates) != len(questions):
         raise InputError(
-            f"candidates hold {len(given)} lists for {len(questions)} questions; give one each"
+            f"candidates hold {len(candidates)} lists for {len(questions)} questions; give one each"
         )
-    arrays = [np.asarray(ids) for ids in given]
+    arrays = [np.asarray(ids) for ids in candidates]
     name = "negatives" if negatives else "candidates"
     lists = [entity_ids(f"{name}[{i}]", ids, questions.n_entities) for i, ids in enumerate(arrays)]
     repeats = sum(map(len, arrays)) - sum(map(len, lists))
@@ -269,10 +274,10 @@ def _listed(
     candidate_lists = _candidate_lists(questions, "candidates", lists, np.arange(len(questions)))
     if columns == "entities":
         return candidate_lists
-    for number, (ids, kept) in enumerate(zip(arrays, lists, strict=True)):
-        if len(ids) != len(arrays[0]) or (len(ids) != len(kept) and not negatives):
+    for number, (ids, distinct) in enumerate(zip(arrays, lists, strict=True)):
+        if len(ids) != len(arrays[0]) or (len(ids) != len(distinct) and not negatives):
             raise InputError(
-                f"candidates[{number}] has {len(ids)} ids, {len(kept)} of them distinct; as "
+                f"candidates[{number}] has {len(ids)} ids, {len(distinct)} of them distinct; as "
                 f"score columns, all lists need the same number ({len(arrays[0])}) of distinct ids"
             )
     # Of a negative that stands twice the first column counts.
@@ -291,9 +296,9 @@ def _candidate_lists(
     return CandidateLists(kind, Csr(offsets, ids), of, None, questions.n_entities)
 
 
-def entity_ids(name: str, given: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
+def entity_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
     """Distinct ids below `size`, ascending; InputError, with `name`, if they are something else."""
-    ids = np.asarray(given)
+    ids = np.asarray(values)
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
         raise InputError(
             f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of ids "
@@ -310,22 +315,22 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_entities: int) -> Candi
     """What stands in the one list of `outer` and in a question's list of `inner`."""
     member = np.zeros(n_entities, dtype=bool)
     member[outer.lists.ids] = True
-    kept = member[inner.lists.ids]
-    offsets = np.append(0, np.cumsum(kept))[inner.lists.offsets]
-    ids, columns = inner.lists.ids[kept], inner.columns
+    in_both = member[inner.lists.ids]
+    offsets = np.append(0, np.cumsum(in_both))[inner.lists.offsets]
+    ids, columns = inner.lists.ids[in_both], inner.columns
     # The outer list comes last, for questions without one of their own.
     lists = Csr(np.append(offsets, offsets[-1] + len(outer.lists.ids)),
                 np.concatenate([ids, outer.lists.ids]))  # fmt: skip
     of = np.where(inner.of < 0, len(inner.lists), inner.of)
     if columns is not None:
         spare = np.zeros(len(outer.lists.ids), dtype=np.int32)  # no question uses that list
-        columns = np.concatenate([columns[kept], spare])
+        columns = np.concatenate([columns[in_both], spare])
     return replace(inner, lists=lists, of=of, columns=columns)
 
 
 def _apply(
-    questions: Asked, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
-) -> Asked:
+    questions: QuestionsT, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
+) -> QuestionsT:
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
         candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_entities)

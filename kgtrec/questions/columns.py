@@ -52,13 +52,13 @@ def column_of_entity(columns: Any, entities: Labels) -> Int64:
 
 
 def _as_ids(columns: Any, entities: Labels) -> Int64:
-    given = columns if isinstance(columns, np.ndarray) else list(columns)
-    if len(given) and isinstance(given[0], str):
+    values = columns if isinstance(columns, np.ndarray) else list(columns)
+    if len(values) and isinstance(values[0], str):
         try:
-            return entities.ids(given if isinstance(given, list) else given.tolist())
+            return entities.ids(values if isinstance(values, list) else values.tolist())
         except InputError as error:
             raise InputError(f"columns: {error}") from None
-    ids = np.asarray(given)
+    ids = np.asarray(values)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InputError(
             f"columns have shape {ids.shape} and dtype {ids.dtype}; give the label or the id of "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,8 +26,10 @@ __all__ = ["PROTOCOLS", "Filter", "build_questions"]
 
 Int64 = npt.NDArray[np.int64]
 Path = str | PathLike[str]
-Asked = TypeVar("Asked", bound=QuestionData)
+QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
+_CHUNK = 1 << 18
+"""Triples of other splits that are looked up at a time."""
 _SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 PROTOCOLS: dict[str, tuple[str, ...] | None] = {
@@ -63,7 +66,7 @@ class Filter(NamedTuple):
 
 
 def build_questions(
-    kind: type[Asked],
+    kind: type[QuestionsT],
     graph: GraphData,
     split: str,
     sides: str,
@@ -71,7 +74,7 @@ def build_questions(
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
     columns: Any = None,
-) -> Asked:
+) -> QuestionsT:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
     if not isinstance(sides, str) or sides not in _SIDES:
         raise UsageError(
@@ -84,27 +87,21 @@ def build_questions(
     filters, details = _filter_splits(graph, known, split)
     extra, n_extra = _further(graph, known, details)
     others = [*(graph.splits[name] for name in filters if name != split), *extra]
-    kept = _kept(graph, split, entities, relations, details)
-    parts = [_ask(graph, split, kept, side, others, split in filters) for side in _SIDES[sides]]
-    instances = _instances(parts)
-    if kept is not None:
-        instances["instance_triple"] = kept[instances["instance_triple"]]
+    rows = _evaluated_rows(graph, split, entities, relations, details)
+    parts = [_ask(graph, split, rows, side, others, split in filters) for side in _SIDES[sides]]
+    sizes = [len(part.entity) for part in parts]
+    fields = _joined(parts)
+    if rows is not None:
+        fields["instance_triple"] = rows[fields["instance_triple"]]
     questions = kind(
         graph=graph,
         split=split,
         sides=sides,
         filter_splits=filters,
         n_extra_known=n_extra,
-        side=np.repeat(np.array(_SIDES[sides]), [len(part.entity) for part in parts]),
-        entity=np.concatenate([part.entity for part in parts]),
-        relation=np.concatenate([part.relation for part in parts]),
-        answers=stack([part.answers for part in parts]),
-        known=stack([part.known for part in parts]),
-        removed=stack([part.removed for part in parts]),
-        instance_question=instances["instance_question"],
-        instance_triple=instances["instance_triple"],
-        triple_rows=instances["triple_rows"],
-        kept=kept,
+        side=np.repeat(np.array(_SIDES[sides]), sizes),
+        **fields,
+        kept=rows,
         details=details,
         column_of=None if columns is None else column_of_entity(columns, graph.entities),
     )
@@ -120,50 +117,50 @@ def _filter_splits(
 
     To ask for the protocol of validation on the validation split is right: nothing to warn of.
     """
-    asked, name = known.splits, "all" if known.splits is None else None
+    choice, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
-        if asked is not None:
+        if choice is not None:
             raise UsageError(
-                f"filter={known.name!r} and filter_splits={asked!r} say the same; give one of them"
+                f"filter={known.name!r} and filter_splits={choice!r} say the same; give one of them"
             )
-        name, asked = _by_protocol(graph, known.name)
-    if asked is None:
-        wanted = set(graph.splits)
-    elif isinstance(asked, Iterable):
-        wanted = {asked} if isinstance(asked, str) else set(asked)
+        name, choice = _by_protocol(graph, known.name)
+    if choice is None:
+        names = set(graph.splits)
+    elif isinstance(choice, Iterable):
+        names = {choice} if isinstance(choice, str) else set(choice)
     else:
         raise UsageError(
-            f"filter_splits={asked!r} names no splits; give a tuple such as ('train',)"
+            f"filter_splits={choice!r} names no splits; give a tuple such as ('train',)"
         )
-    for split in sorted(wanted, key=str):
+    for split in sorted(names, key=str):
         graph.split(split)  # raises, naming the splits that exist
-    left_out = [split for split in graph.splits if split not in wanted]
-    if wanted and left_out and (name, evaluated) != ("valid", "valid"):
+    left_out = [split for split in graph.splits if split not in names]
+    if names and left_out and (name, evaluated) != ("valid", "valid"):
         warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
-    splits = tuple(split for split in graph.splits if split in wanted)
+    splits = tuple(split for split in graph.splits if split in names)
     return splits, {"filter": name, "filter_left_out": left_out}
 
 
-def _by_protocol(graph: GraphData, asked: Any) -> tuple[str | None, Iterable[str] | None]:
+def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:
     """Name of the protocol, if it is one, and its splits as far as the graph has them."""
-    if not isinstance(asked, str):
-        return None, asked
-    if asked not in PROTOCOLS:
-        if asked in graph.splits:
-            return None, (asked,)
+    if not isinstance(choice, str):
+        return None, choice
+    if choice not in PROTOCOLS:
+        if choice in graph.splits:
+            return None, (choice,)
         raise UsageError(
-            f"filter={asked!r} is unknown; choose one of {', '.join(PROTOCOLS)}, or name splits "
+            f"filter={choice!r} is unknown; choose one of {', '.join(PROTOCOLS)}, or name splits "
             f"in a tuple (this graph has {', '.join(graph.splits)})"
         )
-    name = "raw" if asked == "none" else asked
-    splits = PROTOCOLS[asked]
-    found = None if splits is None else tuple(split for split in splits if split in graph.splits)
-    if splits and not found:
+    name = "raw" if choice == "none" else choice
+    splits = PROTOCOLS[choice]
+    present = None if splits is None else tuple(split for split in splits if split in graph.splits)
+    if splits and not present:
         raise UsageError(
-            f"filter={asked!r} stands for {', '.join(splits)}, and this graph has none of them, "
+            f"filter={choice!r} stands for {', '.join(splits)}, and this graph has none of them, "
             f"only {', '.join(graph.splits)}; choose 'all', or 'raw' for no filter"
         )
-    return name, found
+    return name, present
 
 
 def _left_out(name: str | None, left_out: list[str]) -> str:
@@ -183,19 +180,19 @@ def _further(
     graph: GraphData, known: Filter, details: dict[str, Any]
 ) -> tuple[list[npt.NDArray[np.int32]], int]:
     """Known triples beyond the splits, and how many rows were given."""
-    found = []
+    parts = []
     if known.extra is not None:
         extra = as_triples("extra_known", known.extra)
-        found.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
+        parts.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
     files = [known.files] if isinstance(known.files, (str, PathLike)) else list(known.files)
     if files:
         read = [read_known(path, graph.entities, graph.relations, known.unknown) for path in files]
-        found += [triples for triples, _ in read]
+        parts += [triples for triples, _ in read]
         details["known_files"] = [detail for _, detail in read]
-    return found, sum(map(len, found))
+    return parts, sum(map(len, parts))
 
 
-def _kept(
+def _evaluated_rows(
     graph: GraphData,
     split: str,
     entities: npt.ArrayLike | None,
@@ -206,20 +203,20 @@ def _kept(
     if entities is None and relations is None:
         return None
     triples = graph.splits[split]
-    wanted = np.ones(len(triples), dtype=bool)
+    mask = np.ones(len(triples), dtype=bool)
     sizes: list[int | None] = []
-    for name, given, columns, size in (
+    for name, values, columns, size in (
         ("entities", entities, (0, 2), graph.n_entities),
         ("relations", relations, (1,), graph.n_relations),
     ):
         sizes.append(None)
-        if given is not None:
-            ids = entity_ids(name, given, size)
+        if values is not None:
+            ids = entity_ids(name, values, size)
             member = np.zeros(size, dtype=bool)
             member[ids] = True
-            wanted &= member[triples[:, columns]].all(axis=1)
+            mask &= member[triples[:, columns]].all(axis=1)
             sizes[-1] = len(ids)
-    rows = np.flatnonzero(wanted)
+    rows = np.flatnonzero(mask)
     if not len(rows):
         raise InputError(
             f"none of the {len(triples)} triples of split {split!r} is among the given "
@@ -234,7 +231,8 @@ def _kept(
     return rows
 
 
-class _Part(NamedTuple):
+@dataclass
+class _Part:
     """Questions of one side; instances and triples numbered within it."""
 
     entity: Int64
@@ -248,29 +246,31 @@ class _Part(NamedTuple):
 def _ask(
     graph: GraphData,
     split: str,
-    kept: Int64 | None,
+    rows: Int64 | None,
     side: int,
     others: list[npt.NDArray[np.int32]],
     evaluated_is_known: bool,
 ) -> _Part:
     """Questions of one side, with what the other triples say about them."""
-    given, asked = (2, 0) if side == 0 else (0, 2)
+    entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
     n_entities, triples = graph.n_entities, graph.splits[split]
-    every = triples[:, given].astype(np.int64) * graph.n_relations + triples[:, 1]
-    triples, pairs = (triples, every) if kept is None else (triples[kept], every[kept])
+    every = triples[:, entity_column].astype(np.int64) * graph.n_relations + triples[:, 1]
+    triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
-    if kept is not None:  # in the order in which all questions stand, with gaps
+    if rows is not None:  # in the order in which all questions stand, with gaps
         everywhere, appeared = np.unique(every, return_index=True)
         first = appeared[np.searchsorted(everywhere, pairs)]
     appearance = np.argsort(first)
     rank = inverse(appearance)
     # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_entities + triples[:, asked]
+    keys = rank[number] * n_entities + triples[:, answer_column]
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
-    found = [_look_up(pairs, rank, rows, given, graph) for rows in others]
-    elsewhere = distinct(found)
+    del keys
+    elsewhere = distinct(
+        [keys for other in others for keys in _look_up(pairs, rank, other, entity_column, graph)]
+    )
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
     removed = elsewhere[~contains(answers, elsewhere)]
     entity, relation = np.divmod(pairs[appearance], graph.n_relations)
@@ -285,29 +285,42 @@ def _ask(
 
 
 def _look_up(
-    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], given: int, graph: GraphData
-) -> Int64:
+    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], entity_column: int, graph: GraphData
+) -> Iterator[Int64]:
     """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
     touched = np.zeros(graph.n_entities, dtype=bool)
     touched[pairs // graph.n_relations] = True
-    rows = np.flatnonzero(touched[triples[:, given]])
-    wanted = triples[rows, given].astype(np.int64) * graph.n_relations + triples[rows, 1]
-    at = np.searchsorted(pairs, wanted)
-    at[at == len(pairs)] = 0
-    hit = pairs[at] == wanted
-    keys: Int64 = rank[at[hit]] * graph.n_entities + triples[rows[hit], 2 - given]
-    return keys
+    for start in range(0, len(triples), _CHUNK):
+        rows = triples[start : start + _CHUNK]
+        rows = rows[touched[rows[:, entity_column]]]
+        row_pairs = rows[:, entity_column].astype(np.int64) * graph.n_relations + rows[:, 1]
+        at = np.searchsorted(pairs, row_pairs)
+        at[at == len(pairs)] = 0
+        hit = pairs[at] == row_pairs
+        yield rank[at[hit]] * graph.n_entities + rows[hit, 2 - entity_column]
 
 
-def _instances(parts: list[_Part]) -> dict[str, Int64]:
-    """How instances, questions and triples of all sides refer to one another."""
-    lengths = np.concatenate([part.answers.lengths for part in parts])
+def _joined(parts: list[_Part]) -> dict[str, Any]:
+    """Fields of the questions of all sides; those of the parts are let go one by one."""
     n_triples = len(parts[0].instance_triple)
-    rows = [inverse(part.instance_triple) + n_triples * i for i, part in enumerate(parts)]
-    return {
-        "instance_question": np.repeat(np.arange(len(lengths)), lengths),
-        "instance_triple": np.concatenate([part.instance_triple for part in parts]),
-        "triple_rows": np.concatenate(rows),
-    }
+    fields: dict[str, Any] = {}
+    for name in ("answers", "known", "removed"):
+        fields[name] = stack(_taken(parts, name))
+    for name in ("entity", "relation"):
+        fields[name] = np.concatenate(_taken(parts, name))
+    instance_triple = _taken(parts, "instance_triple")
+    fields["triple_rows"] = np.concatenate(
+        [inverse(triple) + n_triples * i for i, triple in enumerate(instance_triple)]
+    )
+    fields["instance_triple"] = np.concatenate(instance_triple)
+    del instance_triple
+    lengths = fields["answers"].lengths
+    fields["instance_question"] = np.repeat(np.arange(len(lengths)), lengths)
+    return fields
+
+
+def _taken(parts: list[_Part], name: str) -> list[Any]:
+    """A field of all parts, which have it no more."""
+    return [vars(part).pop(name) for part in parts]

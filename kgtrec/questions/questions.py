@@ -105,8 +105,8 @@ class QuestionData:
         if self.split in self.filter_splits:
             return others + 1  # every answer is among the known, and is kept by id
         answers, known = (to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
-        kept = contains(known, answers)
-        return others + (kept if self.outside is None else kept | self.outside)
+        is_known = contains(known, answers)
+        return others + (is_known if self.outside is None else is_known | self.outside)
 
     @cached_property
     def macro_candidates(self) -> Int64:
@@ -139,19 +139,19 @@ class QuestionData:
             Rows that the split has with every triple evaluated.
         """
         triples = self.graph.splits[self.split]
-        asked = {"head": (0,), "tail": (1,), "both": (0, 1)}[self.sides]
+        sides = {"head": (0,), "tail": (1,), "both": (0, 1)}[self.sides]
         if rows == "instances":
-            kept = np.arange(len(triples)) if self.kept is None else self.kept
-            parts = [kept + len(triples) * number for number in range(len(asked))]
-            return np.concatenate(parts), len(triples) * len(asked)
+            evaluated = np.arange(len(triples)) if self.kept is None else self.kept
+            parts = [evaluated + len(triples) * number for number in range(len(sides))]
+            return np.concatenate(parts), len(triples) * len(sides)
         parts, total = [], 0
-        for side in asked:
-            given = triples[:, 2 - 2 * side].astype(np.int64)
-            pairs = given * self.graph.n_relations + triples[:, 1]
+        for side in sides:
+            entities = triples[:, 2 - 2 * side].astype(np.int64)
+            pairs = entities * self.graph.n_relations + triples[:, 1]
             pairs, first = np.unique(pairs, return_index=True)
             own = self.side == side
-            wanted = self.entity[own] * self.graph.n_relations + self.relation[own]
-            place = inverse(np.argsort(first))[np.searchsorted(pairs, wanted)]
+            own_pairs = self.entity[own] * self.graph.n_relations + self.relation[own]
+            place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
             parts.append(place + total)
             total += len(pairs)
         return np.concatenate(parts), total
@@ -218,28 +218,28 @@ def describe_question(questions: QuestionData, question: int) -> str:
     graph = questions.graph
     entity = graph.entities[int(questions.entity[question])]
     relation = graph.relations[int(questions.relation[question])]
-    asked = (
+    triple = (
         f"(?, {relation}, {entity})"
         if questions.side[question] == 0
         else f"({entity}, {relation}, ?)"
     )
-    return f"question {questions.ids[question]} {asked}"
+    return f"question {questions.ids[question]} {triple}"
 
 
 def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
     """Where triples, shape (n, 3), stand among the evaluated ones; InputError if one does not."""
     graph, evaluated = questions.graph, questions.triples
-    given = checked_ids(
+    rows = checked_ids(
         "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations
     )
     pairs, ordered, order = questions.triple_keys
-    keys = _pair_keys(given, graph.n_relations)
+    keys = _pair_keys(rows, graph.n_relations)
     number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-    keys = np.where(pairs[number] == keys, number * graph.n_entities + given[:, 2], -1)
+    keys = np.where(pairs[number] == keys, number * graph.n_entities + rows[:, 2], -1)
     at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
     missing = np.flatnonzero(ordered[at] != keys)
     if len(missing):
-        head, relation, tail = given[missing[0]].tolist()
+        head, relation, tail = rows[missing[0]].tolist()
         names = graph.entities[head], graph.relations[relation], graph.entities[tail]
         raise InputError(
             f"triple {missing[0]}, ({', '.join(names)}), is not one of the {len(evaluated)} "

@@ -197,8 +197,8 @@ def _settle(
         row = rows.start + int(with_nan[0])
         wrong = np.isnan(row_scores(row))
         candidates = plan.row_candidates(state.lists, row)
-        found = np.flatnonzero(wrong & candidates[first_entity : first_entity + len(wrong)])
-        raise refuse(int(plan.question[row]), int(found[0]), len(found) - 1)
+        entities = np.flatnonzero(wrong & candidates[first_entity : first_entity + len(wrong)])
+        raise refuse(int(plan.question[row]), int(entities[0]), len(entities) - 1)
     if answers is None:
         own = np.zeros(len(plan.targets))
         read_answers(own)

@@ -67,10 +67,10 @@ class NativeRanking:
         self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int, int]] = []
         depth = min(depth, lists.n_entities)
-        kept = np.float64 if dtype == "float64" else np.float32
+        score_type = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
         self.best_ids = np.zeros((len(lists), depth), dtype=np.int32)
-        self.best_scores = np.zeros((len(lists), depth), dtype=kept)
+        self.best_scores = np.zeros((len(lists), depth), dtype=score_type)
         self.best_length = np.zeros(len(lists), dtype=np.int32)
         self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
@@ -190,12 +190,12 @@ class NativeRanking:
         advance: Callable[[int], Any] = int,
     ) -> None:
         """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
-        given = np.empty(len(self.plan.targets)) if target_scores is None else target_scores
+        own_scores = np.empty(len(self.plan.targets)) if target_scores is None else target_scores
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
             if target_scores is None:
-                _core.factor_target_scores(self._task, queries, *factors.table, start, given)
+                _core.factor_target_scores(self._task, queries, *factors.table, start, own_scores)
             tally = _core.rank_factors(
                 self._task,
                 queries,
@@ -203,7 +203,7 @@ class NativeRanking:
                 start,
                 first_entity=first_entity,
                 ids=self._candidates(start),
-                target_scores=given,
+                target_scores=own_scores,
             )
             self._tallies.append(tally)
             advance(stop - start)

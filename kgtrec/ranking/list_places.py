@@ -133,9 +133,9 @@ class ListPlaces:
         if not len(self._by_key):
             return np.full(len(owner), -1)
         keys = self._keys[self._by_key]
-        wanted = owner * self._questions.n_entities + answer
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((keys[at] == wanted) & (owner >= 0), self._by_key[at], -1)
+        answer_keys = owner * self._questions.n_entities + answer
+        at = np.minimum(np.searchsorted(keys, answer_keys), len(keys) - 1)
+        return np.where((keys[at] == answer_keys) & (owner >= 0), self._by_key[at], -1)
 
     def _lengths(self, owner: Int64) -> Int64:
         """Entries that count in owners' lists; none for owner -1."""

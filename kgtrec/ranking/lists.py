@@ -131,8 +131,8 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
         if format is None:
             names = ", ".join(PREDICTIONS.all())
             raise UsageError(f"{predictions}: say its format, one of {names} (--format)")
-        found: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
-        return found
+        lists: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
+        return lists
     if format is not None:
         raise UsageError(f"format={format!r} goes with a file; leave it out")
     if isinstance(predictions, PredictedLists):
@@ -180,8 +180,8 @@ class _Matched:
 def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     question = _question_of(lists, questions)
     instance = _instance_of(lists, questions, question)
-    asked = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
-    if not asked.any():
+    matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
+    if not matched.any():
         raise InputError(
             f"{lists.path}: none of its {len(lists):,} lists is of a question that split "
             f"{questions.split!r} asks ({questions.sides}); are relations and entities named as "
@@ -189,7 +189,7 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
         )
     # Lists of whole questions first, so that an instance's own one overrides them.
     target = np.where(lists.answer == ANY, question, len(questions) + instance)
-    order = np.flatnonzero(asked)
+    order = np.flatnonzero(matched)
     target, first = np.unique(target[order], return_index=True)
     used = order[first]
     again = np.setdiff1d(order, used)
@@ -204,7 +204,7 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     by_line = np.argsort(lists.line[used], kind="stable")[::-1]
     without = by_line[general[question[used[by_line]]] < 0]
     of_question[question[used[without]]] = without  # the last that is written is the first one
-    return _Matched(question[used], used, own, of_question, int((~asked).sum()), len(again))
+    return _Matched(question[used], used, own, of_question, int((~matched).sum()), len(again))
 
 
 def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
@@ -214,25 +214,25 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     def keys(side: Int64, entity: Int64, relation: Int64) -> Int64:
         return (side * graph.n_entities + entity) * graph.n_relations + relation
 
-    asked = keys(questions.side, questions.entity, questions.relation)
-    order = np.argsort(asked)
+    question_keys = keys(questions.side, questions.entity, questions.relation)
+    order = np.argsort(question_keys)
     if questions.details.get("separate"):
         raise UsageError(
             "separate questions, as negatives make them, have no lists; restrict by entities or "
             "by relation"
         )
-    wanted = keys(lists.side, lists.given, lists.relation)
-    at = np.minimum(np.searchsorted(asked[order], wanted), len(order) - 1)
-    hit = (asked[order][at] == wanted) & (lists.given >= 0) & (lists.relation >= 0)
+    list_keys = keys(lists.side, lists.entity, lists.relation)
+    at = np.minimum(np.searchsorted(question_keys[order], list_keys), len(order) - 1)
+    hit = (question_keys[order][at] == list_keys) & (lists.entity >= 0) & (lists.relation >= 0)
     return np.where(hit, order[at], -1)
 
 
 def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
     """Number of the instance that a list was made for; -1: none."""
     answers = to_keys(questions.answers, questions.n_entities)
-    wanted = question * questions.n_entities + lists.answer
-    at = np.minimum(np.searchsorted(answers, wanted), len(answers) - 1)
-    hit = (answers[at] == wanted) & (question >= 0) & (lists.answer >= 0)
+    list_keys = question * questions.n_entities + lists.answer
+    at = np.minimum(np.searchsorted(answers, list_keys), len(answers) - 1)
+    hit = (answers[at] == list_keys) & (question >= 0) & (lists.answer >= 0)
     return np.where(hit, at, -1)
 
 

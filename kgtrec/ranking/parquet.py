@@ -278,9 +278,9 @@ def first_line(error: BaseException) -> str:
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
-def not_ranks(path: str | PathLike[str], found: str) -> FileError:
+def not_ranks(path: str | PathLike[str], problem: str) -> FileError:
     """The error of a file that holds no ranks, or none that can be."""
-    return FileError(path, found=found, hint="name a file written by `kgtrec rank` or Ranks.save")
+    return FileError(path, found=problem, hint="name a file written by `kgtrec rank` or Ranks.save")
 
 
 def system_name(path: str | PathLike[str]) -> str:

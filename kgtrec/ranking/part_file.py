@@ -138,8 +138,8 @@ def read_with_arrays(
 
 
 def _array(row: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
-    found: npt.NDArray[Any] = row.column(name)[0].values.to_numpy(zero_copy_only=False)
-    return found
+    array: npt.NDArray[Any] = row.column(name)[0].values.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _part(row: pa.RecordBatch) -> PartialRanks:
@@ -147,18 +147,18 @@ def _part(row: pa.RecordBatch) -> PartialRanks:
     facts = {name: row.column(name)[0].as_py() for name in _FACTS}
     arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
     task = Task(*(facts.pop(name) for name in _TASK))
-    kept_scores = np.float64 if facts["dtype"] == "float64" else np.float32
-    dtypes = (np.int64, np.bool_, np.int32, np.int32, kept_scores)
+    score_type = np.float64 if facts["dtype"] == "float64" else np.float32
+    dtypes = (np.int64, np.bool_, np.int32, np.int32, score_type)
     if [arrays[name].dtype for name in _ARRAYS] != list(map(np.dtype, dtypes)):
         raise ValueError(f"the arrays of {task} are of the wrong types")
-    n_targets, kept = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
+    n_targets, n_documents = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
     fitting = (
         0 <= task.first_row < task.stop_row
         and 0 <= task.first_entity < task.stop_entity
         and len(arrays["counts"]) == 6 * n_targets
         and len(arrays["lengths"]) <= task.stop_row - task.first_row
         and (arrays["lengths"] >= 0).all()
-        and len(arrays["documents"]) == len(arrays["scores"]) == kept
+        and len(arrays["documents"]) == len(arrays["scores"]) == n_documents
     )
     if not fitting:
         raise ValueError(f"the arrays of {task} do not fit together")

@@ -218,14 +218,14 @@ def _merge_best(
         spans = [slice(low, low + size) for low, size in zip(at, sizes, strict=False)]
         pairs = list(zip((one, other), spans, strict=True))
         row = np.concatenate([np.repeat(np.arange(n_rows), p.lengths[rows]) for p, _ in pairs])
-        found = np.concatenate([part.documents[span] for part, span in pairs])
+        ids = np.concatenate([part.documents[span] for part, span in pairs])
         value = np.concatenate([part.scores[span] for part, span in pairs])
-        places = found if place is None else place(found)
+        places = ids if place is None else place(ids)
         order = np.lexsort((-places, -value, row))
         row = row[order]
         order = order[np.arange(len(row)) - np.searchsorted(row, row) < depth]
         target = slice(at[2], at[2] + len(order))
-        documents[target], scores[target] = found[order], value[order]
+        documents[target], scores[target] = ids[order], value[order]
         at = [at[0] + sizes[0], at[1] + sizes[1], target.stop]
     return lengths, documents, scores
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["check_shape", "rank", "wanted_rows"]
+__all__ = ["check_shape", "rank", "rows_to_rank"]
 
 Array = npt.NDArray[Any]
 
@@ -127,20 +127,20 @@ def rank(
         for each in named_questions.values()
     ]
     first = rankers[0]
-    found = as_source(source, first.questions, first.batches, first.n_rows)
-    found = _wanted_rows(found, first)
+    scores = as_source(source, first.questions, first.batches, first.n_rows)
+    scores = _scores_to_rank(scores, first)
     named = source if isinstance(source, (str, PathLike)) else "scores"
     try:
         with guarded_maps(named):
-            if isinstance(found, Factors):
+            if isinstance(scores, Factors):
                 for ranker in rankers:
-                    ranker.rank_factors(found, progress)
+                    ranker.rank_factors(scores, progress)
             else:
-                _rank_blocks(rankers, found, progress)
+                _rank_blocks(rankers, scores, progress)
     except InputError as error:
         if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
             raise
-        place = getattr(found, "place", "") or source
+        place = getattr(scores, "place", "") or source
         raise InputError(f"{place}: {error}") from None
     if not isinstance(questions, Mapping):
         return first.finish()
@@ -154,16 +154,16 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     if not questions:
         raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
-    for other, asked in others:
+    for other, second in others:
         same = all(
-            np.array_equal(getattr(first, field), getattr(asked, field))
+            np.array_equal(getattr(first, field), getattr(second, field))
             for field in ("side", "entity", "relation", "triple_rows")
         )
-        columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, asked)]
+        columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, second)]
         if (
             not same
-            or (first.split, first.graph.fingerprint) != (asked.split, asked.graph.fingerprint)
-            or first.n_columns != asked.n_columns
+            or (first.split, first.graph.fingerprint) != (second.split, second.graph.fingerprint)
+            or first.n_columns != second.n_columns
             or columns[0] != columns[1]
         ):
             raise UsageError(
@@ -173,46 +173,46 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     return questions
 
 
-def _wanted_rows(found: Source | Factors, ranker: Ranker) -> Source | Factors:
+def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factors:
     """Of scores for the whole split, the rows of questions that are a part of it or separate."""
-    given = len(found.queries) if isinstance(found, Factors) else found.n_rows
-    by_entity = isinstance(found, Factors)
-    rows = wanted_rows(ranker.questions, ranker.rows, ranker.n_rows, given, by_entity)
-    return found if rows is None else selected(found, rows)
+    n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
+    by_entity = isinstance(scores, Factors)
+    rows = rows_to_rank(ranker.questions, ranker.rows, ranker.n_rows, n_scored, by_entity)
+    return scores if rows is None else selected(scores, rows)
 
 
-def wanted_rows(
-    questions: Questions, rows: str, n_rows: int, given: int | None, by_entity: bool
+def rows_to_rank(
+    questions: Questions, rows: str, n_rows: int, n_scored: int | None, by_entity: bool
 ) -> npt.NDArray[np.int64] | None:
-    """Which of the ``given`` rows of scores are those of the ``n_rows`` of a ranking.
+    """Which of the ``n_scored`` rows of scores are those of the ``n_rows`` of a ranking.
 
     None: they are the same, or no selection fits. ``by_entity``: columns go by entity whatever the
     questions say, as those of a factorised model do.
     """
     separate = bool(questions.details.get("separate"))
-    if given == n_rows or (questions.kept is None and not separate):
+    if n_scored == n_rows or (questions.kept is None and not separate):
         return None
     chosen, total = questions.rows_among("instances" if separate else rows)
-    if given == total:
+    if n_scored == total:
         return chosen
     if separate and (by_entity or questions.n_columns == questions.n_entities):
         chosen, total = questions.rows_among("questions")
-        if given == total:
+        if n_scored == total:
             return chosen
         used, chosen = np.unique(chosen, return_inverse=True)  # of the kept triples alone
-        if given == len(used):
+        if n_scored == len(used):
             return chosen.reshape(-1)
     return None
 
 
-def _rank_blocks(rankers: list[Ranker], found: Source, progress: bool | None) -> None:
+def _rank_blocks(rankers: list[Ranker], source: Source, progress: bool | None) -> None:
     ranker = rankers[0]
     questions, rows = ranker.questions, ranker.rows
-    if found.n_rows is not None and found.n_rows != ranker.n_rows:
-        raise InputError(_wrong_rows(questions, rows, found.n_rows, ranker.n_rows))
+    if source.n_rows is not None and source.n_rows != ranker.n_rows:
+        raise InputError(_wrong_rows(questions, rows, source.n_rows, ranker.n_rows))
     start = 0
     with progress_bar(ranker.n_rows, "rows", progress) as bar:
-        for block in found.blocks():
+        for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
             if block.ndim != 2 or block.shape[1] != questions.n_columns:
                 raise InputError(_wrong_columns(questions, block))
@@ -220,18 +220,18 @@ def _rank_blocks(rankers: list[Ranker], found: Source, progress: bool | None) ->
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
             for at, piece in host_blocks(block) if stop > start else ():
                 for each in rankers:
-                    _update(each, start + at, start + at + len(piece), piece, found)
+                    _update(each, start + at, start + at + len(piece), piece, source)
             bar.update(stop - start)
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
 
 
-def _update(ranker: Ranker, start: int, stop: int, block: Array, found: Source) -> None:
+def _update(ranker: Ranker, start: int, stop: int, block: Array, source: Source) -> None:
     try:
         ranker.update(ranker.batch(start, stop), block)
     except InputError:
-        found.check()  # half-written scores may be refused for what the whole ones are not
+        source.check()  # half-written scores may be refused for what the whole ones are not
         raise
 
 
@@ -251,24 +251,24 @@ def check_shape(
         raise InputError(_wrong_columns(questions, np.broadcast_to(np.float32(0), shape)))
 
 
-def _wrong_rows(questions: Questions, rows: str, found: int, wanted: int, more: str = "") -> str:
+def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, more: str = "") -> str:
     kind = "question" if rows == "questions" else "(triple, side)"
     sides = "both sides" if questions.sides == "both" else f"{questions.sides} side"
     text = (
-        f"scores have {more}{found} rows; expected {wanted}, one per {kind} "
+        f"scores have {more}{n_rows} rows; expected {expected}, one per {kind} "
         f"of split {questions.split!r}, {sides}"
     )
     other = questions.n_instances if rows == "questions" else len(questions)
     dropped = questions.graph.duplicates.get(questions.split, 0)
-    if found == other and not more:
+    if n_rows == other and not more:
         choice = "instances" if rows == "questions" else "questions"
         return (
-            f"{text}; {found} is the number of {choice}: if they are that, pass rows={choice!r} "
+            f"{text}; {n_rows} is the number of {choice}: if they are that, pass rows={choice!r} "
             f"(--rows {choice})"
         )
-    if found == questions.n_entities and not more:
-        return f"{text}; {found} is the number of entities: pass scores.T if they are transposed"
-    if dropped and found - wanted in (dropped, 2 * dropped):
+    if n_rows == questions.n_entities and not more:
+        return f"{text}; {n_rows} is the number of entities: pass scores.T if they are transposed"
+    if dropped and n_rows - expected in (dropped, 2 * dropped):
         return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
     return (
         f"{text}; score every question of questions.entity, .relation, .side in that order "
@@ -282,8 +282,8 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
         f"{'entity' if questions.n_columns == questions.n_entities else 'listed candidate'}"
     )
     if block.ndim != 2:
-        wanted = f"(rows, {questions.n_columns})"
-        return f"a chunk of scores has shape {tuple(block.shape)}; each must be {wanted}"
+        shape = f"(rows, {questions.n_columns})"
+        return f"a chunk of scores has shape {tuple(block.shape)}; each must be {shape}"
     if len(block) == questions.n_entities:
         return f"{text}; they look transposed: pass scores.T"
     return f"{text}; columns go by entity id (graph.entities)"

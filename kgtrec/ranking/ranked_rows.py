@@ -84,10 +84,10 @@ class RankedRows:
         state.nan_count[self.row_ids[chosen]] = self.nan_counts[chosen]
         listed = chosen[own.slot >= 0]
         slots, lengths = own.slot[own.slot >= 0][listed], part.lengths[listed]
-        kept = np.repeat(listed, part.lengths)
+        mask = np.repeat(listed, part.lengths)
         place = np.repeat(slots, lengths), _counted(lengths)
-        state.best_ids[place] = part.documents[kept]
-        state.best_scores[place] = part.scores[kept]
+        state.best_ids[place] = part.documents[mask]
+        state.best_scores[place] = part.scores[mask]
         state.best_length[slots] = lengths
 
     def check(self, other: RankedRows, plan: RowPlan) -> None:
@@ -136,8 +136,8 @@ class RankedRows:
         """Read what `save` has written; FileError if it is something else, or damaged."""
         about = read_about(path)
         if not about.get("ranked_rows"):
-            found = "a shard of `kgtrec rank --shard`, not rows of a Ranker"
-            raise FileError(path, found=found, hint="merge shards with kgtrec rank --merge")
+            problem = "a shard of `kgtrec rank --shard`, not rows of a Ranker"
+            raise FileError(path, found=problem, hint="merge shards with kgtrec rank --merge")
         part, arrays = read_with_arrays(path, ("row_ids", "nan_counts"))
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
             raise FileError(path, found="arrays of wrong types", hint=_HINT)

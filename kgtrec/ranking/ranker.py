@@ -369,7 +369,7 @@ class Ranker:
     def _taken(self, state: NativeRanking, rows: Int64) -> RankedRows:
         hash_ = self.questions.fingerprint
         declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
-        declared |= self._told
+        declared |= self._tolerance_fact
         return RankedRows.take(state, rows, self.questions.n_entities, self.nan, hash_, **declared)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -442,14 +442,14 @@ class Ranker:
             questions,
             rows=self.rows,
             higher_is_better=self.higher_is_better,
-            **self._told,
+            **self._tolerance_fact,
         )
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _tolerance_fact(self) -> dict[str, Any]:
         """What the manifest says of a tolerance, if there is one."""
-        found = self._tolerance
-        return {} if found is None else {"tie_tolerance": found._asdict()}
+        tolerance = self._tolerance
+        return {} if tolerance is None else {"tie_tolerance": tolerance._asdict()}
 
 
 def _check_questions(questions: Any) -> None:

@@ -119,8 +119,8 @@ class Ranks:
         for name in _FLAGS:
             setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
         for name, dtype in _OPTIONAL.items():
-            given = columns.get(name)
-            setattr(self, name, None if given is None else np.ascontiguousarray(given, dtype))
+            column = columns.get(name)
+            setattr(self, name, None if column is None else np.ascontiguousarray(column, dtype))
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")

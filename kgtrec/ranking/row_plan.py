@@ -187,11 +187,11 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
     outside = np.zeros(len(plan.targets), dtype=bool)
     outside[plan.micro[questions.outside]] = True
     outside[plan.macro[questions.outside]] = True
-    kept = ~outside
-    new = np.where(kept, np.cumsum(kept) - 1, -1)
-    offsets = np.append(0, np.cumsum(kept))[plan.target_offsets]
+    inside = ~outside
+    new = np.where(inside, np.cumsum(inside) - 1, -1)
+    offsets = np.append(0, np.cumsum(inside))[plan.target_offsets]
     return RowPlan(
-        plan.question, offsets, plan.targets[kept], plan.slot, new[plan.micro], new[plan.macro]
+        plan.question, offsets, plan.targets[inside], plan.slot, new[plan.micro], new[plan.macro]
     )
 
 

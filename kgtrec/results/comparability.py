@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["check_graph", "comparable", "tolerance_told"]
+__all__ = ["check_graph", "comparable", "tolerance_text"]
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
@@ -48,9 +48,9 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
     return reasons
 
 
-def _ranks_of(given: Ranks | Result) -> Ranks:
-    found: Any = given
-    ranks: Ranks = getattr(found, "ranks", found)
+def _ranks_of(source: Ranks | Result) -> Ranks:
+    untyped: Any = source
+    ranks: Ranks = getattr(untyped, "ranks", untyped)
     return ranks
 
 
@@ -75,7 +75,7 @@ def _candidates(facts: Mapping[str, Any]) -> str:
     return f"candidates restricted by {kind}" if kind else "all candidates"
 
 
-def _kept(facts: Mapping[str, Any]) -> str:
+def _evaluated(facts: Mapping[str, Any]) -> str:
     subset = facts.get("subset")
     return f"{subset['triples_kept']:,} triples" if subset else "every triple"
 
@@ -100,15 +100,19 @@ _FACTS = (
     ("split", _split, _split),
     ("sides", _sides, _sides),
     ("filter", _filter, _filter),
-    ("evaluated", _kept, _kept),
+    ("evaluated", _evaluated, _evaluated),
     ("answers at the worst rank", _outside, _outside),
 )
 
 
-def tolerance_told(facts: Mapping[str, Any]) -> str:
+def tolerance_text(facts: Mapping[str, Any]) -> str:
     """What ties with an answer, of the manifest's facts about scores."""
-    found = facts.get("tie_tolerance")
-    return f"within {found['atol']:g} + {found['rtol']:g} |score|" if found else "equal scores"
+    tolerance = facts.get("tie_tolerance")
+    return (
+        f"within {tolerance['atol']:g} + {tolerance['rtol']:g} |score|"
+        if tolerance
+        else "equal scores"
+    )
 
 
 def _unlinkable(facts: Mapping[str, Any]) -> str | None:
@@ -120,7 +124,7 @@ def _unlinkable(facts: Mapping[str, Any]) -> str | None:
 
 
 # What is said of scores, and how; None: it makes no difference.
-_SCORING = (("predictions that name no entity", _unlinkable), ("ties", tolerance_told))
+_SCORING = (("predictions that name no entity", _unlinkable), ("ties", tolerance_text))
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:

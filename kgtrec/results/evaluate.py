@@ -118,12 +118,12 @@ def evaluate(
     """
     from kgtrec.ranking.ranks import Ranks
 
-    asked = None if measures is None else parse_all(measures)
+    parsed = None if measures is None else parse_all(measures)
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):
             raise UsageError("Ranks have one filter; pass the questions they were ranked with")
         _check_same(scores, questions)
-        return Result(scores, questions=questions, measures=asked)
+        return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("evaluate needs the questions of the scores; pass graph.questions()")
     from kgtrec.ranking.kernel import whole_number
@@ -133,7 +133,7 @@ def evaluate(
     ranked = rank(
         scores,
         several,
-        run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(asked or [])),
+        run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(parsed or [])),
         threads=threads,
         rows=rows,
         higher_is_better=higher_is_better,
@@ -144,14 +144,14 @@ def evaluate(
         progress=progress,
     )
     results = {
-        name: checked_result(ranks, run, several[name], asked)
+        name: checked_result(ranks, run, several[name], parsed)
         for name, (ranks, run) in ranked.items()
     }
     return results if isinstance(questions, Mapping) else results[""]
 
 
 def checked_result(
-    ranks: Ranks, run: Any, questions: Questions, asked: list[Measure] | None = None
+    ranks: Ranks, run: Any, questions: Questions, measures: list[Measure] | None = None
 ) -> Result:
     """Take the trec_eval measures from the run, and hold two of them against the ranks.
 
@@ -159,7 +159,7 @@ def checked_result(
     """
     from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
 
-    names = dict.fromkeys([*COMPARED, *(m.metric for m in asked or [] if m.is_trec)])
+    names = dict.fromkeys([*COMPARED, *(m.metric for m in measures or [] if m.is_trec)])
     values = trec_values(run, questions, list(names))
     theirs = {name: values[name] for name in COMPARED}
     ours = native_values(ranks, COMPARED)
@@ -171,7 +171,7 @@ def checked_result(
         questions=questions,
         trec_values=values,
         agreement=agreement,
-        measures=asked,
+        measures=measures,
     )
 
 

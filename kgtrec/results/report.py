@@ -10,7 +10,7 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
-from kgtrec.results.comparability import tolerance_told
+from kgtrec.results.comparability import tolerance_text
 from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _tolerance(result: Result) -> list[str]:
     if not scores.get("tie_tolerance"):
         return []
     return [
-        f"Micro ranks count scores {tolerance_told(scores)} of the answer's as ties; ordinal and "
+        f"Micro ranks count scores {tolerance_text(scores)} of the answer's as ties; ordinal and "
         "macro ranks count equal ones alone."
     ]
 
@@ -109,10 +109,10 @@ def _predictions(result: Result) -> list[str]:
     facts = result.ranks.manifest.get("scores", {}).get("predictions")
     if not facts:
         return []
-    found = [f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."]
+    sentences = [f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."]
     beyond = result.ranks.n_unlisted
     if beyond:
-        found.append(
+        sentences.append(
             f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are beyond their lists:"
             " their ranks are open, and values are intervals."
         )
@@ -125,33 +125,33 @@ def _predictions(result: Result) -> list[str]:
         "n_unlinkable": "predictions name no entity and "
         + ("are dropped." if facts["unlinkable"] == "drop" else "take a place."),
     }
-    return found + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
+    return sentences + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
 
 
 def _restrictions(facts: Mapping[str, Any]) -> list[str]:
     """What narrows questions and candidates, or widens the filter, a sentence each."""
-    found = []
+    sentences = []
     subset = facts.get("subset") or {}
     if subset:
         sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
-        found.append(
+        sentences.append(
             f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
             f"evaluated, {subset['triples_dropped']:,} are not."
         )
     lists = facts.get("lists") or {}
     kind = facts.get("restricted")
     if kind in _LISTS:
-        found.append(f"{_LISTS[kind]}{_from_file(lists)}.")
+        sentences.append(f"{_LISTS[kind]}{_from_file(lists)}.")
     if lists.get("questions_without_list"):
-        found.append(
+        sentences.append(
             f"{lists['questions_without_list']:,} questions have relations without a list, and "
             "every entity as a candidate."
         )
     if lists.get("repeats"):
-        found.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
+        sentences.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
     for file in facts.get("known_files") or ():
-        found.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
-    return found
+        sentences.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
+    return sentences
 
 
 _LISTS = {
@@ -207,8 +207,10 @@ def _ties(result: Result) -> str:
 
 def _trec_notes(result: Result) -> list[str]:
     """Where the trec_eval values come from, and that both computations agree."""
-    asked = result.measures or [Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE]
-    shown = {m.metric: m.title for m in asked if m.is_trec}
+    measures = result.measures or [
+        Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE
+    ]
+    shown = {m.metric: m.title for m in measures if m.is_trec}
     notes = []
     if result.agreement:
         notes.append(
@@ -233,35 +235,35 @@ def _trec_notes(result: Result) -> list[str]:
 def warnings_of(result: Result) -> list[str]:
     """What makes its numbers other than people take them for, a sentence each."""
     facts = _facts(result.ranks.manifest)
-    found = []
+    sentences = []
     outside = int(facts.get("outside") or 0)  # these have no score either, and their own sentence
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
     nan_count = int(facts.get("nan_count") or 0)
     lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
     if lost:
-        found.append("; ".join(lost) + ".")
+        sentences.append("; ".join(lost) + ".")
     splits = facts.get("filter_splits")
     if splits is not None and not len(splits):
-        found.append("unfiltered: other known answers count as wrong candidates.")
+        sentences.append("unfiltered: other known answers count as wrong candidates.")
     elif splits is not None:
         missing = [name for name in facts.get("triples", ()) if name not in splits]
         if missing and (facts.get("filter"), facts.get("split")) != ("valid", "valid"):
-            found.append(
+            sentences.append(
                 f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
             )
     if outside:
-        found.append(
+        sentences.append(
             f"{outside:,} answers were not among their candidates and count at the worst rank."
         )
     if facts.get("sampled"):
-        found.append("sampled candidates: not comparable with full ranking.")
+        sentences.append("sampled candidates: not comparable with full ranking.")
     if _looks_random(result):
-        found.append("scores look random: AMRI is about 0; check the order of entity columns.")
+        sentences.append("scores look random: AMRI is about 0; check the order of entity columns.")
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))
     if one and (result.ranks.candidates <= 1).all():
-        found.append("AMRI is undefined (nan): every instance has one candidate only.")
-    return found
+        sentences.append("AMRI is undefined (nan): every instance has one candidate only.")
+    return sentences
 
 
 def _looks_random(result: Result) -> bool:

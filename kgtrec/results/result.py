@@ -331,5 +331,5 @@ class Result(Mapping[str, float]):
 
 def _recorded_agreement(ranks: Ranks) -> Mapping[str, float]:
     """What an evaluation left in the manifest of ranks that were saved and loaded again."""
-    found = ranks.manifest.get("trec_agreement")
-    return found if isinstance(found, dict) else {}
+    agreement = ranks.manifest.get("trec_agreement")
+    return agreement if isinstance(agreement, dict) else {}

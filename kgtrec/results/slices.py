@@ -83,22 +83,22 @@ def sliced(
 ) -> Table:
     """See `Result.slice`, which takes the same arguments."""
     dimensions = parse_by(by)
-    asked = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
-    for measure in asked:
+    parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
+    for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
     parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
     if not WHOLE.issuperset(dimensions):
-        _check_whole_questions(calculator, asked, dimensions, parts)
+        _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
         # A measure of each side makes one column: the side is the row's.
-        asked = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in asked))
+        parsed = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in parsed))
     rows = [
         row
         for names, notes, members in _groups(parts, len(calculator.ranks))
-        for row in _rows(calculator, names, notes, members, asked, sides)
+        for row in _rows(calculator, names, notes, members, parsed, sides)
     ]
-    return _table(dimensions, parts, asked, rows)
+    return _table(dimensions, parts, parsed, rows)
 
 
 def _grouping(dimensions: Sequence[str]) -> list[str]:
@@ -107,9 +107,9 @@ def _grouping(dimensions: Sequence[str]) -> list[str]:
 
 
 def _table(
-    dimensions: Sequence[str], parts: Sequence[_Groups], asked: Sequence[Measure], rows: Any
+    dimensions: Sequence[str], parts: Sequence[_Groups], measures: Sequence[Measure], rows: Any
 ) -> Table:
-    keys = [measure.key for measure in asked]
+    keys = [measure.key for measure in measures]
     if "side" in dimensions:
         keys = [key.partition(".")[2] for key in keys]
     noted = [name for name, part in zip(_grouping(dimensions), parts, strict=True) if part.notes]
@@ -117,12 +117,12 @@ def _table(
     notes = tuple(f"{name} {end}" if several else end for name in noted for end in ("from", "to"))
     counts = (*notes, "questions", "instances")
     names = len(dimensions)
-    titles = [measure.title for measure in asked]
+    titles = [measure.title for measure in measures]
     titles = [key if titles.count(t) > 1 else t for t, key in zip(titles, keys, strict=True)]
     return Table(
         (*dimensions, *counts, *titles),
         (*dimensions, *counts, *keys),
-        (*(0,) * (names + len(counts)), *(measure.digits for measure in asked)),
+        (*(0,) * (names + len(counts)), *(measure.digits for measure in measures)),
         rows,
         names,
     )
@@ -136,8 +136,8 @@ def _groups(
     for part in parts:
         code = code * len(part.names) + part.code
     order = np.argsort(code, kind="stable")
-    found, starts = np.unique(code[order], return_index=True)
-    for number, members in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+    numbers, starts = np.unique(code[order], return_index=True)
+    for number, members in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
         names: list[str] = []
         notes: tuple[int, ...] = ()
         for part in reversed(parts):
@@ -152,18 +152,18 @@ def _rows(
     names: tuple[str, ...],
     notes: tuple[int, ...],
     members: Ints,
-    asked: Sequence[Measure],
+    measures: Sequence[Measure],
     sides: Sequence[str] | None,
 ) -> Iterable[tuple[Cell, ...]]:
-    part = calculator.part(members, [m.metric for m in asked if m.is_trec])
+    part = calculator.part(members, [m.metric for m in measures if m.is_trec])
     if sides is None:
-        own = {measure.side for measure in asked}
+        own = {measure.side for measure in measures}
         side = own.pop() if len(own) == 1 else calculator.sides[-1]
-        yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in asked))
+        yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in measures))
         return
     for side in sides:
         if _present(part, side) is not None:
-            values = (_value(part, replace(measure, side=side)) for measure in asked)
+            values = (_value(part, replace(measure, side=side)) for measure in measures)
             yield (*names, side, *notes, *_count(part, side), *values)
 
 
@@ -187,12 +187,12 @@ def _count(part: Calculator, side: str) -> tuple[int, int]:
 
 def _check_whole_questions(
     calculator: Calculator,
-    asked: Sequence[Measure],
+    measures: Sequence[Measure],
     dimensions: Sequence[str],
     parts: Sequence[_Groups],
 ) -> None:
     """A question whose answers fall into several groups has a value in none of them."""
-    whole = [measure for measure in asked if measure.averaging == "macro"]
+    whole = [measure for measure in measures if measure.averaging == "macro"]
     question = calculator.ranks.question
     pairs = np.unique(np.stack([question, *(part.code for part in parts)]), axis=1)
     torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
@@ -212,9 +212,9 @@ Grouper = Callable[[Calculator, "Graph | None", "TripleLabels | None"], _Groups]
 def _by_relation(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
-    found, code = np.unique(calculator.ranks.relation, return_inverse=True)
+    relations, code = np.unique(calculator.ranks.relation, return_inverse=True)
     texts = calculator.ranks.relation_labels
-    names = [str(r) if texts is None else texts[r] for r in found.tolist()]
+    names = [str(r) if texts is None else texts[r] for r in relations.tolist()]
     return _largest_first(code, names)
 
 

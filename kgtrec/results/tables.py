@@ -90,22 +90,22 @@ def side_table(result: Result, tails: Sequence[str]) -> Table:
 
 def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:
     """A row per rank type; see `Result.rank_types`."""
-    asked = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
-    for measure in asked:
+    parsed = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
+    for measure in parsed:
         if measure.rank_type is None:
             raise UsageError(f"{measure} sees the order of the run and has no rank types")
     rows: list[tuple[Cell, ...]] = [
-        (kind, *(result[replace(measure, rank_type=kind)] for measure in asked))
+        (kind, *(result[replace(measure, rank_type=kind)] for measure in parsed))
         for kind in RANK_TYPES
     ]
-    table = _table("ranks", (), asked, rows)
-    keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in asked]
+    table = _table("ranks", (), parsed, rows)
+    keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
     return labelled(result, replace(table, keys=("ranks", *keys)))
 
 
-def by_side(result: Result, asked: Sequence[Measure] | None) -> Table:
+def by_side(result: Result, measures: Sequence[Measure] | None) -> Table:
     """A row per side with its numbers of questions and instances."""
-    tails = [m.key.partition(".")[2] for m in asked] if asked else list(BY_SIDE)
+    tails = [m.key.partition(".")[2] for m in measures] if measures else list(BY_SIDE)
     measured = side_table(result, list(dict.fromkeys(tails)))
     rows = [(row[0], *result.count(str(row[0])), *row[1:]) for row in measured.rows]
     keys = [key.removeprefix(result.label).partition(".")[2] for key in measured.keys[1:]]
@@ -132,8 +132,8 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
     labels = result.ranks.relation_labels
     names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
-    found = zip(names, count.tolist(), *columns, strict=True)
-    rows = sorted(found, key=lambda row: (-row[1], row[0]))
+    entries = zip(names, count.tolist(), *columns, strict=True)
+    rows = sorted(entries, key=lambda row: (-row[1], row[0]))
     return labelled(result, _table("relation", ("count",), measures, rows))
 
 

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["UNLABELLED", "TripleLabels", "triple_labels"]
 
 UNLABELLED = "(no label)"
-WANTED = "each line must be head<TAB>relation<TAB>tail<TAB>label"
+_LINE_FORM = "each line must be head<TAB>relation<TAB>tail<TAB>label"
 
 TripleLabels = str | PathLike[str] | Sequence[str]
 Triple = tuple[str, str, str]
 
 
-def triple_labels(ranks: Ranks, given: TripleLabels) -> tuple[NDArray[np.int64], list[str]]:
+def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[NDArray[np.int64], list[str]]:
     """The label of every instance's triple.
 
     Parameters
     ----------
     ranks : Ranks
-    given : path, or sequence of str
+    source : path, or sequence of str
         A file of lines ``head<TAB>relation<TAB>tail<TAB>label``, in which triples may stand that
         were not evaluated (their lines are passed over); or a label for each triple of the
         evaluated split, in its order.
@@ -54,10 +54,10 @@ def triple_labels(ranks: Ranks, given: TripleLabels) -> tuple[NDArray[np.int64],
     UsageError
         A file, but the ranks carry no labels of entities and relations.
     """
-    if isinstance(given, (str, PathLike)):
-        labels = _from_file(ranks, Path(given))
+    if isinstance(source, (str, PathLike)):
+        labels = _from_file(ranks, Path(source))
     else:
-        labels = _from_sequence(ranks, given)
+        labels = _from_sequence(ranks, source)
     names = sorted({label for label in labels if label is not None})
     places: dict[str | None, int] = {name: i for i, name in enumerate(names)}
     places[None] = len(names)
@@ -65,29 +65,29 @@ def triple_labels(ranks: Ranks, given: TripleLabels) -> tuple[NDArray[np.int64],
     return code, names + [UNLABELLED] * bool((code == len(names)).any())
 
 
-def _from_sequence(ranks: Ranks, given: Sequence[str]) -> list[str | None]:
+def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
     needed = int(ranks.triple.max(initial=-1)) + 1
-    if len(given) < needed:
+    if len(labels) < needed:
         raise InputError(
-            f"{len(given)} labels for a split of at least {needed} triples; give one for each "
+            f"{len(labels)} labels for a split of at least {needed} triples; give one for each "
             "triple, in the order of the split"
         )
-    for row, label in enumerate(given):
+    for row, label in enumerate(labels):
         if not isinstance(label, str) or not label:
             raise InputError(f"label {row} is {label!r}; labels are text, not empty")
-    return [str(given[row]) for row in ranks.triple.tolist()]
+    return [str(labels[row]) for row in ranks.triple.tolist()]
 
 
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
     triples = _labelled_triples(ranks)
-    wanted = set(triples)
-    found: dict[Triple, tuple[str, int]] = {}
+    evaluated = set(triples)
+    entries: dict[Triple, tuple[str, int]] = {}
     first: tuple[Triple, int] | None = None
     for number, triple, label in _lines(path):
         first = first or (triple, number)
-        if triple not in wanted:
+        if triple not in evaluated:
             continue
-        known, line = found.setdefault(triple, (label, number))
+        known, line = entries.setdefault(triple, (label, number))
         if known != label:
             raise FileError(
                 path,
@@ -95,14 +95,14 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
                 found=f"{' '.join(triple)!r} is labelled {label!r}, in line {line} {known!r}",
                 hint="keep one label per triple",
             )
-    if not found:
+    if not entries:
         raise _no_match(path, first, triples)
-    return [found[triple][0] if triple in found else None for triple in triples]
+    return [entries[triple][0] if triple in entries else None for triple in triples]
 
 
 def _no_match(path: Path, first: tuple[Triple, int] | None, triples: list[Triple]) -> FileError:
     if first is None:
-        return FileError(path, found="no line: the file is empty", hint=WANTED)
+        return FileError(path, found="no line: the file is empty", hint=_LINE_FORM)
     return FileError(
         path,
         first[1],
@@ -135,7 +135,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
     for number, line in lines_of(path):
         cells = text_of(line).split("\t")
         if len(cells) != 4:
-            refuse(path, number, f"{len(cells)} columns in {text_of(line)[:200]!r}", WANTED)
+            refuse(path, number, f"{len(cells)} columns in {text_of(line)[:200]!r}", _LINE_FORM)
         if not cells[3].strip():
-            refuse(path, number, "an empty label", WANTED)
+            refuse(path, number, "an empty label", _LINE_FORM)
         yield number, (cells[0], cells[1], cells[2]), cells[3].strip()

@@ -11,7 +11,7 @@ from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.devices import to_host
-from kgtrec.scores.formulas import Asked, Parts, build
+from kgtrec.scores.formulas import Parts, QueryIds, build
 
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
@@ -154,10 +154,10 @@ class Factors:
             own = {name: array[by_id] if name == "entity_tail" else array
                    for name, array in arrays.items()}  # fmt: skip
             parts = Parts(parts.entity[by_id], parts.relation, own, norm)
-        asked = _asked(questions, rows, inverse, parts)
+        ids = _query_ids(questions, rows, inverse, parts)
         if dtype != np.float64:
             dtype = np.dtype(np.float32)
-        queries, table, metric = build(model, parts, asked)
+        queries, table, metric = build(model, parts, ids)
         return cls(queries.astype(dtype), table.astype(dtype), bias, metric)
 
     @property
@@ -201,7 +201,7 @@ def _embedding(name: str, array: Any) -> Array:
     return values
 
 
-def _asked(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> Asked:
+def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> QueryIds:
     """What each row asks of the model, with inverse relations as it has them."""
     if rows not in ("questions", "instances"):
         raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
@@ -226,7 +226,7 @@ def _asked(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> As
         step = 2 if inverse == "interleaved" else 1
         turned = n_relations if inverse == "offset" else 1
         relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
-    return Asked(questions.entity[number], relation, is_tail)
+    return QueryIds(questions.entity[number], relation, is_tail)
 
 
 def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:

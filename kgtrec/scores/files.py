@@ -99,8 +99,8 @@ def _load_matrix(path: Path) -> MatrixSource:
     try:
         return MatrixSource(matrix, str(path), watch)
     except InputError as error:
-        found, hint = str(error).split("; ", 1)
-        raise FileError(path, found=found, hint=hint) from None
+        problem, hint = str(error).split("; ", 1)
+        raise FileError(path, found=problem, hint=hint) from None
 
 
 def _kind(path: Path) -> str:

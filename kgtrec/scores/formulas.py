@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 
-__all__ = ["FORMULAS", "REFUSED", "Asked", "Parts", "build"]
+__all__ = ["FORMULAS", "REFUSED", "Parts", "QueryIds", "build"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class QueryIds:
     """What a model is asked: one row per question.
 
     Attributes
@@ -53,31 +53,31 @@ Built = tuple[Array, Array, str]
 """Queries, table of entities, metric of `Factors`."""
 
 
-def _by_side(asked: Asked, tail: Array, head: Array) -> Array:
+def _by_side(ids: QueryIds, tail: Array, head: Array) -> Array:
     """The queries of both sides, each where it is asked."""
-    out: Array = np.where(asked.is_tail.reshape(-1, *[1] * (tail.ndim - 1)), tail, head)
+    out: Array = np.where(ids.is_tail.reshape(-1, *[1] * (tail.ndim - 1)), tail, head)
     return out
 
 
-def _distmult(p: Parts, a: Asked) -> Built:
+def _distmult(p: Parts, ids: QueryIds) -> Built:
     """DistMult (Yang et al. 2015): sum of h r t."""
-    return _double(p.entity[a.entity]) * _double(p.relation[a.relation]), p.entity, "dot"
+    return _double(p.entity[ids.entity]) * _double(p.relation[ids.relation]), p.entity, "dot"
 
 
-def _complex(p: Parts, a: Asked) -> Built:
+def _complex(p: Parts, ids: QueryIds) -> Built:
     """ComplEx (Trouillon et al. 2016): Re sum of h r conj(t)."""
     table, relation = _as_complex("entity", p.entity), _as_complex("relation", p.relation)
-    given, r = _double(table[a.entity]), _double(relation[a.relation])
-    return _as_real(given * _by_side(a, r, r.conj())), _as_real(table), "dot"
+    e, r = _double(table[ids.entity]), _double(relation[ids.relation])
+    return _as_real(e * _by_side(ids, r, r.conj())), _as_real(table), "dot"
 
 
-def _transe(p: Parts, a: Asked) -> Built:
+def _transe(p: Parts, ids: QueryIds) -> Built:
     """TransE (Bordes et al. 2013): minus the norm of h + r - t, l1 or l2."""
-    r = _double(p.relation[a.relation])
-    return _double(p.entity[a.entity]) + _by_side(a, r, -r), p.entity, _norm(p)
+    r = _double(p.relation[ids.relation])
+    return _double(p.entity[ids.entity]) + _by_side(ids, r, -r), p.entity, _norm(p)
 
 
-def _rotate(p: Parts, a: Asked) -> Built:
+def _rotate(p: Parts, ids: QueryIds) -> Built:
     """RotatE (Sun et al. 2019): minus the l2 norm of the complex h r - t, with |r| = 1."""
     if _norm(p) != "l2":
         raise UsageError(
@@ -86,9 +86,9 @@ def _rotate(p: Parts, a: Asked) -> Built:
         )
     table = _as_complex("entity", p.entity)
     if not np.iscomplexobj(p.relation) and p.relation.shape[1] == table.shape[1]:
-        r = np.exp(1j * _double(p.relation[a.relation]))  # phases
+        r = np.exp(1j * _double(p.relation[ids.relation]))  # phases
     else:
-        r = _double(_as_complex("relation", p.relation)[a.relation])
+        r = _double(_as_complex("relation", p.relation)[ids.relation])
         away = float(np.abs(np.abs(r) - 1).max(initial=0))
         if away > 1e-3:
             raise InputError(
@@ -96,77 +96,78 @@ def _rotate(p: Parts, a: Asked) -> Built:
                 "not only rotate; normalise them, or give phases in radians, one per dimension"
             )
     # A rotation keeps distances: |h r - t| = |h - t conj(r)|.
-    return _as_real(_double(table[a.entity]) * _by_side(a, r, r.conj())), _as_real(table), "l2"
+    return _as_real(_double(table[ids.entity]) * _by_side(ids, r, r.conj())), _as_real(table), "l2"
 
 
-def _rescal(p: Parts, a: Asked) -> Built:
+def _rescal(p: Parts, ids: QueryIds) -> Built:
     """RESCAL (Nickel et al. 2011): h' M t, a matrix per relation, shape (relations, dim, dim)."""
     _shaped("relation", p.relation, (None, p.entity.shape[1], p.entity.shape[1]))
-    given, queries = _double(p.entity[a.entity]), np.empty((len(a.entity), p.entity.shape[1]))
+    vectors, queries = _double(p.entity[ids.entity]), np.empty((len(ids.entity), p.entity.shape[1]))
     for side in (False, True):  # one matrix at a time: all rows' matrices would be large
-        for number in np.unique(a.relation[a.is_tail == side]).tolist():
-            rows = (a.relation == number) & (a.is_tail == side)
+        for number in np.unique(ids.relation[ids.is_tail == side]).tolist():
+            rows = (ids.relation == number) & (ids.is_tail == side)
             matrix = _double(p.relation[number])
-            queries[rows] = given[rows] @ (matrix if side else matrix.T)
+            queries[rows] = vectors[rows] @ (matrix if side else matrix.T)
     return queries, p.entity, "dot"
 
 
-def _cp(p: Parts, a: Asked) -> Built:
+def _cp(p: Parts, ids: QueryIds) -> Built:
     """CP (Hitchcock 1927): sum of h r t, entities with vectors of their own as tails."""
     heads, tails = p.entity, p.more["entity_tail"]
     _shaped("entity_tail", tails, heads.shape)
-    r = _double(p.relation[a.relation])
+    r = _double(p.relation[ids.relation])
     nothing = np.zeros_like(r)
-    tail = np.hstack([nothing, _double(heads[a.entity]) * r])
-    head = np.hstack([_double(tails[a.entity]) * r, nothing])
-    return _by_side(a, tail, head), np.hstack([heads, tails]), "dot"
+    tail = np.hstack([nothing, _double(heads[ids.entity]) * r])
+    head = np.hstack([_double(tails[ids.entity]) * r, nothing])
+    return _by_side(ids, tail, head), np.hstack([heads, tails]), "dot"
 
 
-def _simple(p: Parts, a: Asked) -> Built:
+def _simple(p: Parts, ids: QueryIds) -> Built:
     """SimplE (Kazemi and Poole 2018): mean of CP of h, r, t and of t, the inverse of r, h."""
     heads, tails = p.entity, p.more["entity_tail"]
     _shaped("entity_tail", tails, heads.shape)
     _shaped("relation_inverse", p.more["relation_inverse"], p.relation.shape)
-    r, inverse = _double(p.relation[a.relation]), _double(p.more["relation_inverse"][a.relation])
-    tail = np.hstack([_double(tails[a.entity]) * inverse, _double(heads[a.entity]) * r])
-    head = np.hstack([_double(tails[a.entity]) * r, _double(heads[a.entity]) * inverse])
-    return _by_side(a, tail, head) / 2, np.hstack([heads, tails]), "dot"
+    r = _double(p.relation[ids.relation])
+    inverse = _double(p.more["relation_inverse"][ids.relation])
+    tail = np.hstack([_double(tails[ids.entity]) * inverse, _double(heads[ids.entity]) * r])
+    head = np.hstack([_double(tails[ids.entity]) * r, _double(heads[ids.entity]) * inverse])
+    return _by_side(ids, tail, head) / 2, np.hstack([heads, tails]), "dot"
 
 
-def _hole(p: Parts, a: Asked) -> Built:
+def _hole(p: Parts, ids: QueryIds) -> Built:
     """HolE (Nickel et al. 2016): r times the circular correlation of h and t."""
-    given, r = np.fft.fft(_double(p.entity[a.entity])), np.fft.fft(_double(p.relation[a.relation]))
-    tail, head = np.fft.ifft(given * r).real, np.fft.ifft(given * r.conj()).real
-    return _by_side(a, tail, head), p.entity, "dot"
+    e, r = np.fft.fft(_double(p.entity[ids.entity])), np.fft.fft(_double(p.relation[ids.relation]))
+    tail, head = np.fft.ifft(e * r).real, np.fft.ifft(e * r.conj()).real
+    return _by_side(ids, tail, head), p.entity, "dot"
 
 
-def _tucker(p: Parts, a: Asked) -> Built:
+def _tucker(p: Parts, ids: QueryIds) -> Built:
     """TuckER (Balazevic et al. 2019): the core times h, r, t, without batch normalisation.
 
     The core has shape (dim, relation dim, dim).
     """
     core, dim = p.more["core"], p.entity.shape[1]
     _shaped("core", core, (dim, p.relation.shape[1], dim))
-    queries = np.empty((len(a.entity), dim))
-    given = _double(p.entity[a.entity])
-    for number in np.unique(a.relation).tolist():
+    queries = np.empty((len(ids.entity), dim))
+    vectors = _double(p.entity[ids.entity])
+    for number in np.unique(ids.relation).tolist():
         matrix = np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
         for side in (False, True):
-            rows = (a.relation == number) & (a.is_tail == side)
-            queries[rows] = given[rows] @ (matrix if side else matrix.T)
+            rows = (ids.relation == number) & (ids.is_tail == side)
+            queries[rows] = vectors[rows] @ (matrix if side else matrix.T)
     return queries, p.entity, "dot"
 
 
-def _quate(p: Parts, a: Asked) -> Built:
+def _quate(p: Parts, ids: QueryIds) -> Built:
     """QuatE (Zhang et al. 2019): the Hamilton product of h and r / |r|, times t."""
     table, r = (
         _quaternions("entity", p.entity),
-        _double(_quaternions("relation", p.relation)[a.relation]),
+        _double(_quaternions("relation", p.relation)[ids.relation]),
     )
     length = np.sqrt((r**2).sum(axis=1, keepdims=True))
     r = r / np.where(length == 0, 1, length)
     conjugate = r * np.array([1, -1, -1, -1]).reshape(1, 4, 1)
-    queries = _hamilton(_double(table[a.entity]), _by_side(a, r, conjugate))
+    queries = _hamilton(_double(table[ids.entity]), _by_side(ids, r, conjugate))
     return queries.reshape(len(queries), -1), table.reshape(len(table), -1), "dot"
 
 
@@ -174,7 +175,7 @@ def _quate(p: Parts, a: Asked) -> Built:
 class Formula:
     """How a model's scores fall apart, and which arrays it has beside entity and relation."""
 
-    build: Callable[[Parts, Asked], Built]
+    build: Callable[[Parts, QueryIds], Built]
     more: tuple[str, ...] = ()
 
 
@@ -205,7 +206,7 @@ REFUSED = {
 """Models whose scores are no product or distance of a query and one vector per entity, and why."""
 
 
-def build(model: str, parts: Parts, asked: Asked) -> Built:
+def build(model: str, parts: Parts, ids: QueryIds) -> Built:
     """Queries, table and metric of a model.
 
     Raises
@@ -226,8 +227,8 @@ def build(model: str, parts: Parts, asked: Asked) -> Built:
     formula = FORMULAS[name]
     if set(parts.more) != set(formula.more):
         needed = ", ".join(("entity", "relation", *formula.more))
-        given = ", ".join(("entity", "relation", *parts.more))
-        raise UsageError(f"{name} has the arrays {needed}; got {given}")
+        present = ", ".join(("entity", "relation", *parts.more))
+        raise UsageError(f"{name} has the arrays {needed}; got {present}")
     if name not in ("complex", "rotate", "rescal", "tucker") and (
         parts.entity.shape[1:] != parts.relation.shape[1:]
     ):
@@ -235,7 +236,7 @@ def build(model: str, parts: Parts, asked: Asked) -> Built:
             f"{name}: entity has shape {parts.entity.shape} and relation {parts.relation.shape}; "
             "both need the same dimensions"
         )
-    return formula.build(parts, asked)
+    return formula.build(parts, ids)
 
 
 def _double(array: Array) -> Array:

@@ -60,8 +60,8 @@ class Watch:
     @classmethod
     def of_arrays(cls, *arrays: Any) -> Watch:
         """Over the files that arrays map, if any."""
-        found = (mapped_file(array) for array in arrays if isinstance(array, np.ndarray))
-        return cls(path for path in found if path is not None)
+        paths = (mapped_file(array) for array in arrays if isinstance(array, np.ndarray))
+        return cls(path for path in paths if path is not None)
 
     def check(self) -> None:
         """FileError if one was written to, cut short, replaced or removed since."""
@@ -69,11 +69,11 @@ class Watch:
             try:
                 now = stamp(path)
             except OSError as error:
-                found = f"it is gone while it is read ({error.strerror})"
-                raise FileError(path, found=found, hint=_AGAIN) from None
+                problem = f"it is gone while it is read ({error.strerror})"
+                raise FileError(path, found=problem, hint=_AGAIN) from None
             if now[0] < before[0]:
-                found = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"
-                raise FileError(path, found=found, hint=_AGAIN)
+                problem = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"
+                raise FileError(path, found=problem, hint=_AGAIN)
             if now != before:
                 raise FileError(path, found="it was written to while it was read", hint=_AGAIN)
 
@@ -117,5 +117,5 @@ def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iter
 
 def _refuse_zeros(place: str | PathLike[str], before: int) -> None:
     if _core.map_faults() != before:
-        found = "a part of it could not be read: it was cut short, or the disk failed"
-        raise FileError(place, found=found, hint=_AGAIN)
+        problem = "a part of it could not be read: it was cut short, or the disk failed"
+        raise FileError(place, found=problem, hint=_AGAIN)

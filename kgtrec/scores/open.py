@@ -74,19 +74,19 @@ def _matrix(scores: Any) -> MatrixSource | DeviceSource:
 
 def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     """Matrices of one row per triple for each side that is asked."""
-    asked = ("head", "tail") if questions.sides == "both" else (questions.sides,)
-    if set(scores) != set(asked):
+    sides = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+    if set(scores) != set(sides):
         raise InputError(
-            f"a mapping of scores has the keys {list(scores)}; these questions need {list(asked)}"
+            f"a mapping of scores has the keys {list(scores)}; these questions need {list(sides)}"
         )
-    parts = {side: _matrix(scores[side]) for side in asked}
-    wanted = len(questions.triples)
+    parts = {side: _matrix(scores[side]) for side in sides}
+    n_triples = len(questions.triples)
     if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):
         return JoinedSource(list(parts.values()))
     for side, part in parts.items():
-        if part.n_rows != wanted:
+        if part.n_rows != n_triples:
             raise InputError(
                 f"the {side!r} scores have {part.n_rows} rows; "
-                f"expected {wanted}, one per triple of split {questions.split!r}"
+                f"expected {n_triples}, one per triple of split {questions.split!r}"
             )
     return JoinedSource(list(parts.values()))

@@ -1,10 +1,11 @@
 """Studies: experiments on graphs, ranks and judgements that papers report.
 
-In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Six folders:
+In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Seven folders:
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
-`openworld/` (missing answers), `alignment/`, `reporting/` (what is published); and `stratified`,
-`relation_shift`, `relation_spread` and `sampled_candidates`. What is used most is here, loaded on
-first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
+`openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `reporting/` (what
+is published); and `stratified`, `semantics` (do answers make sense?), `relation_shift`,
+`relation_spread` and `sampled_candidates`. What is used most is here, loaded on first use: ``from
+kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.study.alignment.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment.alignment import size_experiment as size_experiment
+    from kgtrec.study.classification.classify import classify as classify
+    from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
+    from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
     from kgtrec.study.comparison.discriminative_power import discriminate as discriminate
     from kgtrec.study.comparison.rank_correlation import over_questions as over_questions
     from kgtrec.study.comparison.rank_correlation import over_systems as over_systems
@@ -74,6 +78,10 @@ if TYPE_CHECKING:
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
     from kgtrec.study.sampled_candidates import full_bounds as full_bounds
     from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
+    from kgtrec.study.semantics import fitting_by_constraints as fitting_by_constraints
+    from kgtrec.study.semantics import fitting_by_types as fitting_by_types
+    from kgtrec.study.semantics import fitting_observed as fitting_observed
+    from kgtrec.study.semantics import semantic_shares as semantic_shares
     from kgtrec.study.stratified import beta_curve as beta_curve
     from kgtrec.study.stratified import beta_grid as beta_grid
     from kgtrec.study.stratified import recounted as recounted
@@ -108,6 +116,15 @@ _HOMES = {
     "align": "kgtrec.study.alignment.alignment",
     "alignment_questions": "kgtrec.study.alignment.alignment",
     "size_experiment": "kgtrec.study.alignment.alignment",
+    # do answers make sense?
+    "fitting_by_constraints": "kgtrec.study.semantics",
+    "fitting_by_types": "kgtrec.study.semantics",
+    "fitting_observed": "kgtrec.study.semantics",
+    "semantic_shares": "kgtrec.study.semantics",
+    # true or false?
+    "LabelledTriples": "kgtrec.study.classification.labelled_triples",
+    "classify": "kgtrec.study.classification.classify",
+    "read_labelled": "kgtrec.study.classification.labelled_triples",
     # the open world: formulas and simulation are in kgtrec.study.openworld
     "family_tree": "kgtrec.study.openworld.family_tree",
     "correlated_removal": "kgtrec.study.openworld.removal",

@@ -45,7 +45,7 @@ def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
     """
     from kgtrec.graph.labels import Labels
     from kgtrec.graph.triples import drop_duplicates
-    from kgtrec.graph.tsv import load_triples
+    from kgtrec.graph.tsv_triples import load_triples
 
     if not Path(path).is_file():
         from kgtrec.errors import FileError
@@ -119,17 +119,17 @@ def reweighted(
     InputError
         The sets share no relation.
     """
-    asked = Measure.parse(measure)
-    if asked.averaging != "micro" or asked.is_trec or asked.row[0].finish is not Metric.finish:
+    spec = Measure.parse(measure)
+    if spec.averaging != "micro" or spec.is_trec or spec.row[0].finish is not Metric.finish:
         raise UsageError(
-            f"{asked} is not a mean over instances, so it has no relation ratios; take a micro "
+            f"{spec} is not a mean over instances, so it has no relation ratios; take a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"
         )
-    rows = result.slice("relation", [asked]).rows
-    found = {str(row[0]): float(row[-1]) for row in rows}
-    given = _by_label(result, counts)
-    weights = [given.get(name, 0.0) for name in found]
-    return reweighted_mean(list(found.values()), weights)
+    rows = result.slice("relation", [spec]).rows
+    values = {str(row[0]): float(row[-1]) for row in rows}
+    counts_by_label = _by_label(result, counts)
+    weights = [counts_by_label.get(name, 0.0) for name in values]
+    return reweighted_mean(list(values.values()), weights)
 
 
 def reweighted_table(
@@ -152,10 +152,10 @@ def reweighted_table(
         As `reweighted`.
     """
     side = result.sides[-1]
-    asked = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
+    specs = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
     rows: list[tuple[Cell, ...]] = [
         (result.label + measure.key, result[measure], reweighted(result, measure, counts))
-        for measure in asked
+        for measure in specs
     ]
     heads = ("measure", "own ratios", "given ratios")
     return Table(heads, ("measure", "own", "given"), (0, 4, 4), rows)
@@ -166,15 +166,15 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
     ranks = result.ranks
     labels = ranks.relation_labels
     evaluated = {str(r) if labels is None else labels[r] for r in np.unique(ranks.relation)}
-    given = {name for name, count in counts.items() if count > 0}
+    weighted = {name for name, count in counts.items() if count > 0}
     parts = []
-    if foreign := given - evaluated:
+    if foreign := weighted - evaluated:
         triples = sum(counts[name] for name in foreign)
         parts.append(
             f"{len(foreign):,} given relations ({triples:,.10g} of {sum(counts.values()):,.10g} "
             "triples) were not evaluated and drop out"
         )
-    if unweighted := evaluated - given:
+    if unweighted := evaluated - weighted:
         held = [label in unweighted for label in labels] if labels else None
         instances = int(np.asarray(held)[ranks.relation].sum()) if held else 0
         parts.append(

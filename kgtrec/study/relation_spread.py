@@ -65,17 +65,17 @@ def spread(names: Sequence[str], values: ArrayLike) -> Spread:
     held = ~np.isnan(numbers)
     if not held.any():
         raise InputError("no group has a value, so there is no distribution over groups")
-    kept = numbers[held]
-    low, q1, median, q3, high = np.percentile(kept, (0, 25, 50, 75, 100)).tolist()
+    finite = numbers[held]
+    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
     return Spread(
         tuple(str(name) for name, keep in zip(names, held, strict=True) if keep),
-        tuple(kept.tolist()),
+        tuple(finite.tolist()),
         low,
         q1,
         median,
         q3,
         high,
-        float(kept.mean()),
+        float(finite.mean()),
     )
 
 
@@ -99,13 +99,13 @@ def spreads(table: Table) -> Table:
         No group has a value.
     """
     names = [" ".join(map(str, row[: table.names])) for row in table.rows]
-    kept = [i for i, key in enumerate(table.keys) if i >= table.names and key not in COUNTS]
-    found = [spread(names, [float(row[i]) for row in table.rows]) for i in kept]
+    positions = [i for i, key in enumerate(table.keys) if i >= table.names and key not in COUNTS]
+    columns = [spread(names, [float(row[i]) for row in table.rows]) for i in positions]
     rows: list[tuple[Cell, ...]] = [
-        (name, *(getattr(one, field) for one in found)) for name, field in STATISTICS.items()
+        (name, *(getattr(one, field) for one in columns)) for name, field in STATISTICS.items()
     ]
-    rows.append(("groups", *(len(one.names) for one in found)))
+    rows.append(("groups", *(len(one.names) for one in columns)))
     titles, keys = (
-        ("over groups", *(heads[i] for i in kept)) for heads in (table.titles, table.keys)
+        ("over groups", *(heads[i] for i in positions)) for heads in (table.titles, table.keys)
     )
-    return Table(titles, keys, (0, *(table.digits[i] for i in kept)), rows)
+    return Table(titles, keys, (0, *(table.digits[i] for i in positions)), rows)

@@ -99,15 +99,15 @@ def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Fl
     flip = 2 * seen > drawn  # the other tail has fewer terms
     seen = np.where(flip, drawn - seen - 1, seen)
     special = np.where(flip, population - special, special)
-    found = np.empty(len(seen))
+    tail = np.empty(len(seen))
     order = np.argsort(seen)  # a block is as wide as its longest row: like ones together
     start = 0
     while start < len(order):
         height = max(1, _TERMS_AT_A_TIME // (max(int(seen[order[-1]]), 0) + 1))
         rows = order[start : start + height]
-        found[rows] = _lower_tail(seen[rows], drawn[rows], population[rows], special[rows])
+        tail[rows] = _lower_tail(seen[rows], drawn[rows], population[rows], special[rows])
         start += height
-    return np.where(flip, 1 - found, found)
+    return np.where(flip, 1 - tail, tail)
 
 
 def _lower_tail(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
@@ -115,8 +115,8 @@ def _lower_tail(seen: Int64, drawn: Int64, population: Int64, special: Int64) ->
     from scipy.special import gammaln
 
     def log_choose(n: Int64, k: Int64) -> Float64:
-        found: Float64 = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-        return found
+        log_ways: Float64 = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+        return log_ways
 
     others = population - special
     least = np.maximum(0, drawn - others)
@@ -208,10 +208,10 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
 
 
 def _decreasing() -> list[tuple[str, Callable[[npt.NDArray[np.number]], Float64]]]:
-    found: list[tuple[str, Callable[..., Float64]]] = [("MRR", lambda rank: 1 / rank)]
+    metrics: list[tuple[str, Callable[..., Float64]]] = [("MRR", lambda rank: 1 / rank)]
     for k in CUTOFFS:
-        found.append((f"Hits@{k}", lambda rank, k=k: (rank <= k).astype(np.float64)))
-    return found
+        metrics.append((f"Hits@{k}", lambda rank, k=k: (rank <= k).astype(np.float64)))
+    return metrics
 
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:

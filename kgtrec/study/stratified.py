@@ -130,7 +130,7 @@ def beta_grid(
     UsageError, InputError
         As `stratified_grid`; InputError where a function does not return a finite number per rank.
     """
-    e, r = (betas() if given is None else np.atleast_1d(given) for given in (beta_e, beta_r))
+    e, r = (betas() if beta is None else np.atleast_1d(beta) for beta in (beta_e, beta_r))
     if isinstance(metrics, Mapping):
         names = tuple(metrics)
         values = _of_functions(ranks, e, r, metrics, rank_type, side)
@@ -206,7 +206,7 @@ def _of_functions(
     values = np.empty((len(functions), len(ranks)))
     for line, (name, function) in zip(values, functions.items(), strict=True):
         line[:] = _applied(ranks, name, function, rank_type)
-    e, r = (np.ascontiguousarray(given, np.float64) for given in (beta_e, beta_r))
+    e, r = (np.ascontiguousarray(beta, np.float64) for beta in (beta_e, beta_r))
     return stratified_means(values, Strata.of(ranks, side), e, r)
 
 

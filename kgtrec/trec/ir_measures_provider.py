@@ -128,11 +128,11 @@ def _own_name(measure: Any) -> str:
 
 
 def _setting(measure: Any) -> _Setting:
-    given = {name: measure[name] for name in measure.SUPPORTED_PARAMS}
-    level, gains = given.get("rel", 1), given.get("gains", NOT_PROVIDED)
+    parameters = {name: measure[name] for name in measure.SUPPORTED_PARAMS}
+    level, gains = parameters.get("rel", 1), parameters.get("gains", NOT_PROVIDED)
     return _Setting(
         level=1 if level is NOT_PROVIDED else level,
-        judged_only=bool(given.get("judged_only", False)),
+        judged_only=bool(parameters.get("judged_only", False)),
         gains=() if gains is NOT_PROVIDED else tuple(sorted(gains.items())),
         is_binary=measure.NAME == "RBP",
     )
@@ -148,12 +148,12 @@ _LIMITED: dict[str, dict[str, Any]] = {
 
 def _supported() -> list[Any]:
     names = dict.fromkeys(row.ir_measures.partition("(")[0] for row in TABLE.values())
-    found = []
+    supported = []
     for name in filter(None, names):
         kind = getattr(measures, f"_{name}")
         allowed = {parameter: Anything() for parameter in kind.SUPPORTED_PARAMS}
-        found.append(kind(**allowed | _LIMITED.get(name, {})))
-    return found
+        supported.append(kind(**allowed | _LIMITED.get(name, {})))
+    return supported
 
 
 class KgtrecProvider(providers.Provider):
@@ -163,8 +163,8 @@ class KgtrecProvider(providers.Provider):
     SUPPORTED_MEASURES = _supported()
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> KgtrecEvaluator:
-        asked = list(measures)
-        unknown = [str(measure) for measure in asked if not self.supports(measure)]
+        measures = list(measures)
+        unknown = [str(measure) for measure in measures if not self.supports(measure)]
         if unknown:
             raise UsageError(
                 f"kgtrec does not have {', '.join(unknown)}; ir_measures.DefaultPipeline finds a "
@@ -172,7 +172,7 @@ class KgtrecProvider(providers.Provider):
             )
         converter = QrelsConverter(qrels)
         data = qrels if is_frame(qrels) else converter.as_dict_of_dict()
-        return KgtrecEvaluator(asked, qrels_data(data))
+        return KgtrecEvaluator(measures, qrels_data(data))
 
 
 class KgtrecEvaluator(providers.Evaluator):
@@ -189,15 +189,15 @@ class KgtrecEvaluator(providers.Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
         data = run if is_frame(run) else RunConverter(run).as_dict_of_dict()
-        asked = [column for group in self.columns.values() for column in group.values()]
+        all_columns = [column for group in self.columns.values() for column in group.values()]
         # What is left without the unjudged may come from anywhere in the run.
         whole = any(setting.judged_only for setting in self.columns)
-        depth = None if whole else depth_needed(asked)
+        depth = None if whole else depth_needed(all_columns)
         lists = read_lists(self.judgements, run_data(data), depth=depth)
         for setting, group in self.columns.items():
             columns = list(dict.fromkeys(group.values()))
-            found = values(setting.applied(lists), columns, setting.options)
+            by_column = values(setting.applied(lists), columns, setting.options)
             for measure, column in group.items():
-                row = found[column.name].tolist()
+                row = by_column[column.name].tolist()
                 for query, value in zip(lists.queries, row, strict=True):
                     yield Metric(query_id=query, measure=measure, value=value)

@@ -21,13 +21,13 @@ def one(values: list[float] | np.ndarray, how: Resampling | None = None, below=N
 def slow(values: list[float], below: list[float], percent: float, seed: int) -> list[float]:
     """The same idea with other random numbers."""
     draw = random.Random(seed)
-    found = []
+    means = []
     for _ in range(4000):
         chosen = draw.choices(range(len(values)), k=len(values))
-        found.append(sum(values[i] for i in chosen) / sum(below[i] for i in chosen))
-    found.sort()
+        means.append(sum(values[i] for i in chosen) / sum(below[i] for i in chosen))
+    means.sort()
     tail = (100 - percent) / 200
-    return [found[int(tail * 4000)], found[int((1 - tail) * 4000) - 1]]
+    return [means[int(tail * 4000)], means[int((1 - tail) * 4000) - 1]]
 
 
 @pytest.mark.parametrize("percent", [50.0, 95.0, 99.0])
@@ -105,10 +105,10 @@ def test_a_seed_gives_the_values_that_it_always_gave() -> None:
         [0.009464319525321643, 0.018307366395716954],
     ]
     cluster = np.arange(40) // 4
-    found = resampled_means(np.column_stack(values), cluster, np.asarray, 200, 3)
-    assert found.draws.sum(axis=0) == pytest.approx([14290.971428571434, 195.175], rel=1e-13)
-    assert found.interval(0.9).ravel() == pytest.approx(
+    sample = resampled_means(np.column_stack(values), cluster, np.asarray, 200, 3)
+    assert sample.draws.sum(axis=0) == pytest.approx([14290.971428571434, 195.175], rel=1e-13)
+    assert sample.interval(0.9).ravel() == pytest.approx(
         [48.69730531138757, 0.85, 116.96731905757373, 1.075], rel=1e-12
     )
-    gap = found.difference_interval(np.array([[0, 1]]))
+    gap = sample.difference_interval(np.array([[0, 1]]))
     assert gap.ravel() == pytest.approx([36.75696428571428, 112.3475], rel=1e-12)

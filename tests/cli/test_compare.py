@@ -53,16 +53,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids = read.splits["test"].astype(np.int64)
     brought = {"w": (0, 0, 1), "x": (1, 3, 0), "y": (2, 1, 2), "z": (0, 2, 0)}
     places = np.array([brought[read.entities[t]] for t in ids[:, 2].tolist()])
-    asked = np.array([[False, True]] * len(ids))
+    sides = np.array([[False, True]] * len(ids))
     names = [f"tail{read.entities[h][1:]}" for h in ids[:, 0].tolist()]
-    write_pool(place / "pool.tsv", Pool(read, ("a", "b", "c"), 3, ids, places, asked, names))
+    write_pool(place / "pool.tsv", Pool(read, ("a", "b", "c"), 3, ids, places, sides, names))
     return place
 
 
 def run(folder: Path, *arguments: str) -> str:
     """Standard output; names with an ending that are there are files of the folder."""
-    given = [str(folder / a) if (folder / a).exists() and a else a for a in arguments]
-    done = CliRunner().invoke(command, given, catch_exceptions=False)
+    words = [str(folder / a) if (folder / a).exists() and a else a for a in arguments]
+    done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout_bytes.decode()
 
@@ -72,12 +72,12 @@ RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
 
 
 def test_json_holds_what_scipy_finds(folder: Path) -> None:
-    found = json.loads(
+    report = json.loads(
         run(folder, *RANKS, "--test", "t", "--draws", "200", "--format", "json",
             "-m", "both.realistic.micro.mrr", "-m", "tail.realistic.macro.hits@3")
     )  # fmt: skip
-    assert list(found)[:2] == ["both.realistic.micro.mrr", "tail.realistic.macro.hits@3"]
-    micro = found["both.realistic.micro.mrr"]
+    assert list(report)[:2] == ["both.realistic.micro.mrr", "tail.realistic.macro.hits@3"]
+    micro = report["both.realistic.micro.mrr"]
     ranks = {name: Ranks.load(folder / f"{name}.parquet") for name in ("s0", "s1", "s2")}
     values = {one["system"]: one["value"] for one in micro["systems"]}
     for name, one in ranks.items():
@@ -88,7 +88,7 @@ def test_json_holds_what_scipy_finds(folder: Path) -> None:
         assert pair["difference"] == pytest.approx((first - second).mean())
         assert pair["low"] < pair["difference"] < pair["high"]
     assert (micro["items"], micro["unit"], micro["tested_over"]) == (120, "instances", "instances")
-    assert "rankings" in found
+    assert "rankings" in report
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "tsv", "json"])
@@ -135,47 +135,47 @@ def test_the_table_says_what_follows(folder: Path) -> None:
 
 
 def test_runs_answer_all_queries(folder: Path) -> None:
-    found = json.loads(run(folder, *RUNS, *QUICK, "-m", "recip_rank", "--format", "json"))
-    values = {one["system"]: one["value"] for one in found["recip_rank"]["systems"]}
+    report = json.loads(run(folder, *RUNS, *QUICK, "-m", "recip_rank", "--format", "json"))
+    values = {one["system"]: one["value"] for one in report["recip_rank"]["systems"]}
     assert values == pytest.approx({"a": 1.0, "b": 0.5, "c": 1.0})
     (folder / "short.run").write_text("tail0 Q0 x 1 9 t\n")
-    given = [str(folder / one) for one in ("a.run", "short.run")]
-    done = CliRunner().invoke(command, ["--qrels", str(folder / "q.qrels"), *given, *QUICK])
+    runs = [str(folder / one) for one in ("a.run", "short.run")]
+    done = CliRunner().invoke(command, ["--qrels", str(folder / "q.qrels"), *runs, *QUICK])
     assert "short: 11 of 12 queries of the qrels are not in the run" in done.stderr
 
 
 def test_reuse(folder: Path) -> None:
     report = ("--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank")
-    found = json.loads(run(folder, *RUNS, *report, "--format", "json"))["recip_rank"]
-    assert found["c"]["left_out"] == pytest.approx(1 / 3)
-    assert (found["c"]["judged"], found["c"]["relevant"]) == (12, 12)
-    assert found["a"]["judged"] == 0  # b has x, too
+    systems = json.loads(run(folder, *RUNS, *report, "--format", "json"))["recip_rank"]
+    assert systems["c"]["left_out"] == pytest.approx(1 / 3)
+    assert (systems["c"]["judged"], systems["c"]["relevant"]) == (12, 12)
+    assert systems["a"]["judged"] == 0  # b has x, too
     assert "c" in run(folder, *RUNS, *report)
 
 
 def test_depths(folder: Path) -> None:
     report = ("--depths", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--draws", "200")
-    found = json.loads(run(folder, *RUNS, *report, "--format", "json"))
+    printed = json.loads(run(folder, *RUNS, *report, "--format", "json"))
     # Before pooling nothing is judged; w enters at depth 1 with c, x with a, y with b, z at 2.
-    values = found["values"]["recip_rank"]
+    values = printed["values"]["recip_rank"]
     assert list(values) == ["1", "2"]
     assert values["1"] == pytest.approx({"a": 1.0, "b": (11 / 3 + 1 / 2) / 12, "c": 1.0})
     assert values["2"] == pytest.approx({"a": 1.0, "b": 0.5, "c": 1.0})
-    assert found["rankings"]["recip_rank"]["2"]["tau_b"] == 1.0
+    assert printed["rankings"]["recip_rank"]["2"]["tau_b"] == 1.0
 
 
 def test_against_a_folder_of_ranks(folder: Path) -> None:
     report = ("--against", "other", "--draws", "200")
-    found = json.loads(run(folder, *RANKS, *report, "--format", "json"))
-    assert list(found["values"]) == [f"both.realistic.{kind}.mrr" for kind in ("micro", "macro")]
-    values = found["values"]["both.realistic.micro.mrr"]
+    printed = json.loads(run(folder, *RANKS, *report, "--format", "json"))
+    assert list(printed["values"]) == [f"both.realistic.{kind}.mrr" for kind in ("micro", "macro")]
+    values = printed["values"]["both.realistic.micro.mrr"]
     for name in ("s0", "s1", "s2"):
         for place, key in ((folder, "value"), (folder / "other", "other")):
             ranks = Ranks.load(place / f"{name}.parquet")
             assert values[name][key] == pytest.approx(np.mean(1 / ranks.rank()))
     here, there = ([values[name][key] for name in values] for key in ("value", "other"))
     due = stats.kendalltau(here, there).statistic
-    alike = found["rankings"]["both.realistic.micro.mrr"]
+    alike = printed["rankings"]["both.realistic.micro.mrr"]
     assert alike["questions"]["tau_b"] == alike["systems"]["tau_b"] == pytest.approx(due)
     text = run(folder, *RANKS, *report)
     assert "micro.mrr" in text

@@ -34,14 +34,14 @@ def home(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(path: str) -> list[str]:
     """What each command says that reads a file: code 2, one line, the file by name."""
-    found = []
+    messages = []
     for args in fuzz_files.reads()[path]:
         said = fuzz_files.call(args)
         assert said.startswith("2 "), (args, said)
         assert not fuzz_files.fault_of(said, path, args), (args, said)
         assert ";" in said  # a hint
-        found.append(said)
-    return found
+        messages.append(said)
+    return messages
 
 
 def test_damaged_at_random() -> None:

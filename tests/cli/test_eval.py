@@ -329,8 +329,8 @@ def test_packed_files_and_any_bytes(invoke: Invoke, tmp_path: Path) -> None:
     assert invoke("-m", "runid", *files).stdout_bytes == b"runid                 \tall\tt\xfd\n"
     expected = b"P_1                   \t%s\t1.0000\n"
     assert invoke("-q", "-m", "P.1", *files).stdout_bytes == expected % b"\xff" + expected % b"all"
-    found = invoke("--format", "csv", "-qn", "-m", "P.1", *files).stdout_bytes
-    assert found.endswith(b"\n\xff,P_1,1.0\n")
+    output = invoke("--format", "csv", "-qn", "-m", "P.1", *files).stdout_bytes
+    assert output.endswith(b"\n\xff,P_1,1.0\n")
 
 
 def test_zst_by_name(invoke: Invoke, tmp_path: Path, files) -> None:
@@ -419,16 +419,16 @@ def test_json_is_the_same_for_one_run_and_several(invoke: Invoke, three) -> None
     qrels, first, second = three
     arguments = ["--format", "json", "-q", "-m", "map", "-m", "num_ret", "-m", "relstring",
                  "-m", "P.3"]  # fmt: skip
-    found = json.loads(invoke(*arguments, *three).stdout)
-    assert list(found) == [first, second]
-    assert found[first]["queries"]["9"] == {
+    runs = json.loads(invoke(*arguments, *three).stdout)
+    assert list(runs) == [first, second]
+    assert runs[first]["queries"]["9"] == {
         "num_ret": 2, "map": 0.25, "P_3": 1 / 3, "relstring": "-1",
     }  # fmt: skip
-    assert list(found[second]["queries"]) == ["8", "9"]
-    assert found[first]["summary"] == {"num_ret": 3, "map": 0.625, "P_3": 1 / 3}
-    assert isinstance(found[first]["summary"]["num_ret"], int)
+    assert list(runs[second]["queries"]) == ["8", "9"]
+    assert runs[first]["summary"] == {"num_ret": 3, "map": 0.625, "P_3": 1 / 3}
+    assert isinstance(runs[first]["summary"]["num_ret"], int)
     alone = json.loads(invoke(*arguments, qrels, second).stdout)
-    assert alone == {second: found[second]}
+    assert alone == {second: runs[second]}
     short = json.loads(invoke("--format", "json", "-m", "map", qrels, first).stdout)
     assert short == {first: {"summary": {"map": 0.625}}}
 
@@ -533,11 +533,11 @@ def test_odd_numbers_are_printed_as_in_c() -> None:
     total = {"map": math.inf, "num_ret": 2**40, "recip_rank": 0.0}
     scored = Scored("r", [*"abcdefgh"], values, total, 8, 8, 0, 0)
     text = b"".join(trec_lines(scored, request)).decode()
-    found = [line.split("\t") for line in text.splitlines()]
-    assert {tuple(line[:2]) for line in found} >= {(f"{name:<22s}", "a") for name in names}
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert {tuple(line[:2]) for line in rows} >= {(f"{name:<22s}", "a") for name in names}
     libc = ctypes.CDLL(None)
     for (name, _, printed), value in zip(
-        found, [v for row in zip(values["num_ret"], odd, plain, strict=True) for v in row],
+        rows, [v for row in zip(values["num_ret"], odd, plain, strict=True) for v in row],
         strict=False,
     ):  # fmt: skip
         buffer = ctypes.create_string_buffer(64)

@@ -103,9 +103,9 @@ def test_ties_in_single_precision(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("1 Q0 a 1 1.0 t\n1 Q0 b 2 1.000000001 t\n")
     files = str(tmp_path / "q"), str(tmp_path / "r")
-    asked = ["-m", "recip_rank", "--ties", "expected"]
-    assert invoke(*asked, *files)[1:] == (line("recip_rank", "0.5000"), "")
-    _, out, err = invoke(*asked, "--compat", "9", *files)
+    options = ["-m", "recip_rank", "--ties", "expected"]
+    assert invoke(*options, *files)[1:] == (line("recip_rank", "0.5000"), "")
+    _, out, err = invoke(*options, "--compat", "9", *files)
     assert out == line("recip_rank", "0.7500")
     assert "1 of 1 queries" in err
 
@@ -135,24 +135,24 @@ def test_plain_output_has_the_same_bytes_whatever_is_tied(invoke: Invoke, tmp_pa
     (tmp_path / "q").write_text("1 0 d5 1\n1 0 d8 1\n")
     tied = "".join(f"1 Q0 d{i} 1 1.0 t\n" for i in range(10))
     clear = "".join(f"1 Q0 d{i} 1 {i} t\n" for i in range(10))
-    for asked in (["-m", "P.2", "-m", "map_cut.2"], ["-M3"], ["-M3", "-J"], ["-qM4", "-c"],
+    for options in (["-m", "P.2", "-m", "map_cut.2"], ["-M3"], ["-M3", "-J"], ["-qM4", "-c"],
                   ["-m", "all_trec"], ["-m", "all_trec", "-J"], ["-m", "P.2", "-J"]):  # fmt: skip
-        found = []
+        outputs = []
         for text in (tied, clear):
             (tmp_path / "r").write_text(text)
-            code, out, _ = invoke(*asked, str(tmp_path / "q"), str(tmp_path / "r"))
+            code, out, _ = invoke(*options, str(tmp_path / "q"), str(tmp_path / "r"))
             assert code == 0
-            found.append(out)
-        assert found[0] == found[1], asked
+            outputs.append(out)
+        assert outputs[0] == outputs[1], options
 
 
 # -- Intervals ---------------------------------------------------------------------------------
 
 
 def test_lines_of_intervals(invoke: Invoke, files) -> None:
-    asked = ["-q", "-m", "num_ret", "-m", "map", "-m", "gm_map", "-m", "P.1"]
-    plain = invoke(*asked, *files)[1]
-    code, out, _ = invoke(*asked, "--ci", "95", *files)
+    options = ["-q", "-m", "num_ret", "-m", "map", "-m", "gm_map", "-m", "P.1"]
+    plain = invoke(*options, *files)[1]
+    code, out, _ = invoke(*options, "--ci", "95", *files)
     assert code == 0
     lines = out.splitlines(keepends=True)
     ends = [text for text in lines if "_ci95_" in text]
@@ -162,11 +162,11 @@ def test_lines_of_intervals(invoke: Invoke, files) -> None:
                      "gm_map_ci95_low", "gm_map_ci95_high", "P_1", "P_1_ci95_low",
                      "P_1_ci95_high"]  # fmt: skip
     assert all(text.split()[1] == "all" for text in ends)
-    found = {text.split()[0]: float(text.split()[2]) for text in lines if "all" in text}
+    values = {text.split()[0]: float(text.split()[2]) for text in lines if "all" in text}
     for name in ("map", "gm_map", "P_1"):
-        assert 0 <= found[f"{name}_ci95_low"] < found[name] < found[f"{name}_ci95_high"] <= 1
+        assert 0 <= values[f"{name}_ci95_low"] < values[name] < values[f"{name}_ci95_high"] <= 1
     # Of three queries, all three draws are the same one in 1 of 27: 3.7 %, more than 2.5 %.
-    assert (found["P_1_ci95_low"], found["P_1_ci95_high"]) == (0.0, 1.0)
+    assert (values["P_1_ci95_low"], values["P_1_ci95_high"]) == (0.0, 1.0)
 
 
 def test_intervals_are_seeded(invoke: Invoke, files) -> None:
@@ -185,22 +185,22 @@ def test_intervals_are_seeded(invoke: Invoke, files) -> None:
 def test_intervals_in_tables(invoke: Invoke, tmp_path: Path, files) -> None:
     (tmp_path / "b.run").write_text(RUN.replace("1 Q0 a 1 9", "1 Q0 a 1 1"))
     runs = [*files, str(tmp_path / "b.run")]
-    asked = ["-m", "map", "-m", "num_ret", "--ci", "90", "--format"]
-    rows = [*csv.reader(io.StringIO(invoke(*asked, "csv", *runs)[1]))]
+    options = ["-m", "map", "-m", "num_ret", "--ci", "90", "--format"]
+    rows = [*csv.reader(io.StringIO(invoke(*options, "csv", *runs)[1]))]
     first, second = runs[1:]
     assert rows[0] == ["measure", first, f"{first} ci90_low", f"{first} ci90_high",
                        second, f"{second} ci90_low", f"{second} ci90_high"]  # fmt: skip
     assert rows[1] == ["num_ret", "8", "", "", "8", "", ""]
     assert float(rows[2][2]) < float(rows[2][1]) < float(rows[2][3])
-    head = invoke(*asked, "markdown", *runs)[1].splitlines()[0]
+    head = invoke(*options, "markdown", *runs)[1].splitlines()[0]
     assert head == "| measure | run | 90% low | 90% high | b.run | 90% low | 90% high |"
-    per_query = [*csv.reader(io.StringIO(invoke("-q", *asked, "csv", *runs)[1]))]
+    per_query = [*csv.reader(io.StringIO(invoke("-q", *options, "csv", *runs)[1]))]
     assert {len(row) for row in per_query} == {8}
     assert per_query[1][3:5] == ["", ""]
-    found = json.loads(invoke(*asked, "json", *runs)[1])
-    assert found[first]["bootstrap"] == {"percent": 90.0, "resamples": 2000, "seed": 0}
-    assert [*found[first]["intervals"]] == ["map"]
-    assert found[first]["intervals"]["map"] == [float(rows[2][2]), float(rows[2][3])]
+    printed = json.loads(invoke(*options, "json", *runs)[1])
+    assert printed[first]["bootstrap"] == {"percent": 90.0, "resamples": 2000, "seed": 0}
+    assert [*printed[first]["intervals"]] == ["map"]
+    assert printed[first]["intervals"]["map"] == [float(rows[2][2]), float(rows[2][3])]
 
 
 def test_intervals_with_absent_queries_and_z_scores(invoke: Invoke, tmp_path: Path, files) -> None:
@@ -208,10 +208,10 @@ def test_intervals_with_absent_queries_and_z_scores(invoke: Invoke, tmp_path: Pa
     for compat in ("9", "10"):
         out = invoke("-c", "-m", "map", "-m", "gm_map", "--ci", "95", "--compat", compat, files[0],
                      str(tmp_path / "short"))[1]  # fmt: skip
-        found = {text.split()[0]: float(text.split()[2]) for text in out.splitlines()}
-        assert found["map_ci95_low"] == 0.0  # three draws of the absent query
-        assert found["gm_map_ci95_low"] == 0.0
-        assert found["map_ci95_low"] < found["map"] < found["map_ci95_high"]
+        values = {text.split()[0]: float(text.split()[2]) for text in out.splitlines()}
+        assert values["map_ci95_low"] == 0.0  # three draws of the absent query
+        assert values["gm_map_ci95_low"] == 0.0
+        assert values["map_ci95_low"] < values["map"] < values["map_ci95_high"]
     (tmp_path / "z").write_text("".join(f"{q} map 0.5 0.1\n" for q in "123"))
     out = invoke("-Z", str(tmp_path / "z"), "-m", "map", "--ci", "95", *files)[1]
     assert [text.split()[0] for text in out.splitlines()] == [
@@ -265,8 +265,8 @@ def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path:
     assert line("kg_mr_low", "2.5000", "1") in out  # a counts now as any other document
     assert line("kg_mr_low", "   nan", "2") in out
     assert line("kg_mr_low", "2.5000") in out
-    found = json.loads(invoke("-l2", "-qm", "kg_mrr", "--format", "json", *files)[1])
-    assert found[files[1]]["queries"]["2"]["kg_mrr_low"] is None
+    runs = json.loads(invoke("-l2", "-qm", "kg_mrr", "--format", "json", *files)[1])
+    assert runs[files[1]]["queries"]["2"]["kg_mrr_low"] is None
     (tmp_path / "short").write_text("".join(RUN.splitlines(keepends=True)[:6]))
     short = files[0], str(tmp_path / "short")
     _, out, err = invoke("-m", "kg_mr", "--entities", "10", *short)
@@ -278,11 +278,11 @@ def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path:
 
 def test_micro_metrics_with_intervals_ties_and_formats(invoke: Invoke, files) -> None:
     out = invoke(*KG, "--ci", "95", *files)[1]
-    found = {text.split()[0]: float(text.split()[2]) for text in out.splitlines()}
-    assert len(found) == 12 * 3
+    values = {text.split()[0]: float(text.split()[2]) for text in out.splitlines()}
+    assert len(values) == 12 * 3
     for name in ("kg_mr_high", "kg_mrr_low", "kg_amr_high"):
-        assert found[f"{name}_ci95_low"] < found[name] < found[f"{name}_ci95_high"]
-    assert (found["kg_mr_low_ci95_low"], found["kg_mr_low_ci95_high"]) == (1.25, 3.0)
+        assert values[f"{name}_ci95_low"] < values[name] < values[f"{name}_ci95_high"]
+    assert (values["kg_mr_low_ci95_low"], values["kg_mr_low_ci95_high"]) == (1.25, 3.0)
     least, most = (invoke("-m", "kg_mrr", "--ties", t, *files)[1] for t in ("min", "max"))
     assert least == line("kg_mrr_low", "0.4667") + line("kg_mrr_high", "0.5667")
     assert most == line("kg_mrr_low", "0.6667") + line("kg_mrr_high", "0.7667")
@@ -326,8 +326,8 @@ def test_judged_negatives_by_hand(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "q").write_text("1 0 a 0\n1 0 b 1\n1 0 d 0\n1 0 e 1\n1 0 f 1\n")
     listed = "".join(f"1 Q0 {d} {i} {10 - i} t\n" for i, d in enumerate("abxdef", 1))
     (tmp_path / "r").write_text(listed)
-    asked = ["-m", "bpref", "-m", "infAP", "-m", "unj.2,3,6", "-m", "num_nonrel_judged_ret"]
-    out = invoke(*asked, str(tmp_path / "q"), str(tmp_path / "r"))[1]
+    options = ["-m", "bpref", "-m", "infAP", "-m", "unj.2,3,6", "-m", "num_nonrel_judged_ret"]
+    out = invoke(*options, str(tmp_path / "q"), str(tmp_path / "r"))[1]
     e = 1e-5
     second = 1 / 2 + 1 / 2 * e / (1 + 2 * e)
     fifth = 1 / 5 + 4 / 5 * (3 / 4) * (1 + e) / (3 + 2 * e)
@@ -339,6 +339,6 @@ def test_judged_negatives_by_hand(invoke: Invoke, tmp_path: Path) -> None:
     )  # fmt: skip
     # Without the judged negatives, bpref is recall, and a list that drops them is better.
     (tmp_path / "q").write_text("1 0 b 1\n1 0 e 1\n1 0 f 1\n")
-    out = invoke(*asked, str(tmp_path / "q"), str(tmp_path / "r"))[1]
+    out = invoke(*options, str(tmp_path / "q"), str(tmp_path / "r"))[1]
     assert line("bpref", "1.0000") in out
     assert line("unj_6", "0.5000") in out

@@ -61,7 +61,7 @@ THEIRS = slow_measures.words(
 def test_the_script_agrees_with_pytrec_eval(level: int) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     draw = random.Random(7)
-    qrels, run, asked = {}, {}, {}
+    qrels, run, queries = {}, {}, {}
     options = make.Options(["--compat", "9", "-l", str(level)])
     for number in range(300):
         # Levels up to the threshold are among the judgements: trec_eval looks them up unchecked.
@@ -73,7 +73,7 @@ def test_the_script_agrees_with_pytrec_eval(level: int) -> None:
             f"x{rank}" if at is None else f"d{at}": float(-rank) for rank, at in enumerate(places)
         }
         ranked = [make.worth(None if at is None else pool[at]) for at in places]
-        asked[str(number)] = slow_measures.Query(ranked, pool, options)
+        queries[str(number)] = slow_measures.Query(ranked, pool, options)
     names = {
         *THEIRS,
         *(f"{family}.{','.join(map(str, cuts))}" for family, cuts in PARAMETERS.items()),
@@ -81,11 +81,13 @@ def test_the_script_agrees_with_pytrec_eval(level: int) -> None:
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, names, relevance_level=level)
     for query, row in evaluator.evaluate(run).items():
         for family in THEIRS:
-            assert slow_measures.PLAIN[family](asked[query]) == pytest.approx(row[family]), family
+            assert slow_measures.PLAIN[family](queries[query]) == pytest.approx(row[family]), family
         for family, cuts in PARAMETERS.items():
             for cut in cuts:
                 name = f"{family}_{cut}" if isinstance(cut, int) else f"{family}_{cut:.2f}"
-                assert slow_measures.AT[family](asked[query], cut) == pytest.approx(row[name]), name
+                assert slow_measures.AT[family](queries[query], cut) == pytest.approx(row[name]), (
+                    name
+                )
 
 
 def test_a_wrong_definition_would_be_found() -> None:

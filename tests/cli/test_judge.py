@@ -70,8 +70,8 @@ def test_from_a_pool_to_one_judgement(call: Call):
     assert (made.code, made.out) == (0, "sheets/anna.tsv\nsheets/ben.tsv\n")
     assert "3 triples to judge, 1 left out" in made.err
     assert "1 entities have no name, the first is 'male'" in made.err
-    asked = {item.question for item in read_sheet("sheets/anna.tsv").items}
-    assert asked == {
+    questions = {item.question for item in read_sheet("sheets/anna.tsv").items}
+    assert questions == {
         "Does the person Ann speak English?", "Does the person Ann speak French?",
         "Does the person Bob have the gender male?",
     }  # fmt: skip
@@ -108,8 +108,8 @@ def test_sheets_without_export_count_with_their_journals(call: Call):
     call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
     say("s/anna.tsv", "YNY")
     say("s/ben.tsv", "YNY")
-    found = json.loads(call("agreement", "s/anna.tsv", "s/ben.tsv", "--format", "json").out)
-    assert found["anna, ben"]["all relations"]["agreed"] == 1
+    pairs = json.loads(call("agreement", "s/anna.tsv", "s/ben.tsv", "--format", "json").out)
+    assert pairs["anna, ben"]["all relations"]["agreed"] == 1
     assert "open 0" in call("check", "s/anna.tsv").out
 
 

@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *words: str) -> tuple[str, str]:
-    given = [str(folder / word) if (folder / word).is_file() else word for word in words]
-    done = CliRunner().invoke(cli, given)
+    arguments = [str(folder / word) if (folder / word).is_file() else word for word in words]
+    done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -52,16 +52,16 @@ def test_eval_and_compare_give_the_same_values(folder: Path) -> None:
     del compared["rankings"]
     names = ["kg_mrr", "kg_hits_1", "kg_hits_3", "kg_mr"]
     assert sorted(compared) == sorted(f"{name}_{end}" for name in names for end in ("low", "high"))
-    for measure, found in compared.items():
-        assert found["higher_is_better"] == ("kg_mr_" not in measure)
-        for system in found["systems"]:
+    for measure, report in compared.items():
+        assert report["higher_is_better"] == ("kg_mr_" not in measure)
+        for system in report["systems"]:
             assert system["value"] == pytest.approx(evaluated[system["system"]][measure])
     assert compared["kg_mrr_low"]["systems"][0]["system"] == "one"
     assert compared["kg_mrr_low"]["systems"] != compared["kg_mrr_high"]["systems"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("-m", "kg_amri", "--entities", "40", "--qrels", "q.qrels", *RUNS), "compare by kg_mr"),
         (("-m", "kg_mr", "--qrels", "q.qrels", *RUNS), "--entities N"),
@@ -69,11 +69,13 @@ def test_eval_and_compare_give_the_same_values(folder: Path) -> None:
         (("-m", "kg_mrr", "a.parquet", "b.parquet"), "both.realistic.micro.mrr"),
     ],
 )
-def test_what_compare_cannot_do_with_them(folder: Path, words: tuple[str, ...], told: str) -> None:
-    given = [str(folder / word) if (folder / word).is_file() else word for word in words]
-    done = CliRunner().invoke(cli, ["compare", *given])
+def test_what_compare_cannot_do_with_them(
+    folder: Path, words: tuple[str, ...], message: str
+) -> None:
+    arguments = [str(folder / word) if (folder / word).is_file() else word for word in words]
+    done = CliRunner().invoke(cli, ["compare", *arguments])
     assert done.exit_code == 1
-    assert told in str(done.exception or "") + done.stderr
+    assert message in str(done.exception or "") + done.stderr
 
 
 def test_they_are_ranks_as_listed(folder: Path) -> None:
@@ -88,6 +90,6 @@ def test_they_are_ranks_as_listed(folder: Path) -> None:
     assert one["kg_ranks"] == "as listed"
     for name in ("kg_mr", "kg_mrr", "kg_hits", "kg_amr", "kg_amri"):
         out, _ = run(folder, "eval", "-h", "-m", name)
-        told = " ".join(out.split())
-        assert "as listed" in told
-        assert not re.search(r"filtered,? (realistic )?ranks?", told)
+        text = " ".join(out.split())
+        assert "as listed" in text
+        assert not re.search(r"filtered,? (realistic )?ranks?", text)

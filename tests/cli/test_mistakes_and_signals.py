@@ -392,17 +392,18 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
     # The file is a pipe that never ends, so reading it is what the command is at.
     code = (
         "import os, signal, sys, threading, time\n"
-        "from kgtrec.graph import tsv\n"
+        "from kgtrec.graph import tsv_triples\n"
         "class Endless:\n"
         "    def tell(self): return 0\n"
         "    def __enter__(self): return self\n"
         "    def __exit__(self, *_): pass\n"
-        "    def read(self, size):\n"
+        "    def readinto(self, space):\n"
         "        reading.set()\n"
         "        time.sleep(0.001)\n"
-        "        return b'a\\tr\\tb\\n' * 100\n"
+        "        space[:6] = b'a\\tr\\tb\\n'\n"
+        "        return 6\n"
         "endless = Endless()\n"
-        "tsv.open_packed = lambda path: (endless, endless)\n"
+        "tsv_triples.open_packed = lambda path: (endless, endless)\n"
         "reading = threading.Event()\n"
         "def stop():\n"
         "    reading.wait()\n"
@@ -482,8 +483,8 @@ def test_a_lazily_negated_tensor_keeps_its_sign(home: Home, graph):
             return self.values
 
     questions = graph.questions()
-    found = kgtrec.rank(Negated(-home.scores), questions)[0]
-    assert np.array_equal(found.greater, kgtrec.rank(home.scores, questions)[0].greater)
+    ranks = kgtrec.rank(Negated(-home.scores), questions)[0]
+    assert np.array_equal(ranks.greater, kgtrec.rank(home.scores, questions)[0].greater)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 3), (5, 5), (5, 3), (0, 10**6)])

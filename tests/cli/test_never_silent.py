@@ -30,7 +30,7 @@ def results() -> dict[str, kgtrec.Result]:
         warnings.simplefilter("ignore")
         parted = graph.questions("test", filter=("train", "test"))
     lists = [rng.choice(N, 12, replace=False) for _ in range(len(full))]
-    asked = {
+    variants = {
         "full": full,
         "raw": graph.questions("test", filter="raw"),
         "parted": parted,
@@ -39,7 +39,7 @@ def results() -> dict[str, kgtrec.Result]:
     left, right = rng.normal(size=(N, 4)), rng.normal(size=(3, 4))
     return {
         name: kgtrec.evaluate(kgtrec.Factors(left[q.entity] * right[q.relation], left), q)
-        for name, q in asked.items()
+        for name, q in variants.items()
     }
 
 

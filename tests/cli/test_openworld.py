@@ -70,8 +70,8 @@ def test_json_is_what_the_function_gives(folder: Path):
     files = (folder / "a.parquet", folder / "b.parquet")
     shown = json.loads(run(*files, "--sparsity", 0.3, "--sparsity", 0.6, "--format", "json"))
     ranks = [kgtrec.Ranks.load(file) for file in files]
-    found = ow.compare_ranks(ranks[0], ranks[1], (0.3, 0.6), names=("a", "b"))
-    assert shown == json.loads(json.dumps(found.to_dict()))
+    comparison = ow.compare_ranks(ranks[0], ranks[1], (0.3, 0.6), names=("a", "b"))
+    assert shown == json.loads(json.dumps(comparison.to_dict()))
     assert shown["outlooks"][0]["sparsity"] == 0.3
     assert shown["verdict"] in ("trust", "fragile", "too close", "model does not fit")
 
@@ -126,9 +126,9 @@ def test_values_alone_have_no_paired_error():
 def test_what_does_not_fit_together_is_refused(folder: Path, arguments, said):
     if "--plot" in arguments:
         pytest.importorskip("matplotlib")
-    given = [str(folder / a) if str(a).endswith(".parquet") else str(a) for a in arguments]
+    words = [str(folder / a) if str(a).endswith(".parquet") else str(a) for a in arguments]
     with pytest.raises(UsageError, match=said):
-        CliRunner().invoke(command, given, catch_exceptions=False)
+        CliRunner().invoke(command, words, catch_exceptions=False)
 
 
 def test_files_of_different_questions_are_refused(folder: Path):

@@ -59,9 +59,9 @@ def test_json_maps_keys_to_values(folder: Path) -> None:
 def test_measures_may_be_chosen(folder: Path) -> None:
     a = folder / "a.parquet"
     keys = ["both.micro.hits_at_7", "tail.stratified.mrr(0.25,1)"]
-    found = json.loads(run(a, "--format", "json", "-m", keys[0], "-m", keys[1]))
+    printed = json.loads(run(a, "--format", "json", "-m", keys[0], "-m", keys[1]))
     result = loaded(a)
-    assert found == {
+    assert printed == {
         "both.realistic.micro.hits@7": result[keys[0]],
         "tail.stratified.mrr(0.25,1)": result[keys[1]],
     }

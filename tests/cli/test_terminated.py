@@ -36,7 +36,7 @@ def test_what_a_library_makes_of_a_signal(then: str, name: str, said: str) -> No
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 128 + getattr(signal, name), done
-    wanted = f"kgtrec: {said}; nothing half-written is left behind"
-    assert done.stderr.strip() in ("", wanted)
+    message = f"kgtrec: {said}; nothing half-written is left behind"
+    assert done.stderr.strip() in ("", message)
     if "exit" not in then:
         assert done.stderr

@@ -70,9 +70,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             silence_logs=logging.CRITICAL,
             local_directory=str(tmp_path_factory.mktemp("dask")),
         ) as cluster,
-        Client(cluster) as found,
+        Client(cluster) as client,
     ):
-        yield found
+        yield client
 
 
 @pytest.fixture
@@ -120,11 +120,11 @@ def states(batch: Batch) -> list[str]:
 def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     batch: Batch, client: Client, tmp_path: Path
 ) -> None:
-    told: list[object] = []
-    outcomes = run_batch(batch, client, tell=told.append)
+    messages: list[object] = []
+    outcomes = run_batch(batch, client, tell=messages.append)
     assert [outcome.state for outcome in outcomes] == ["finished"] * 9
-    assert len([said for said in told if isinstance(said, str)]) == 9  # plans
-    found = results(batch.output)
+    assert len([said for said in messages if isinstance(said, str)]) == 9  # plans
+    files = results(batch.output)
     options = {"test": [], "tails": ["--split", "valid", "--sides", "tail"]}
     for job in batch.jobs:
         path = tmp_path / "single.parquet"
@@ -134,7 +134,7 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
             arguments += ["--filter", "train,valid,test"]
         assert CliRunner().invoke(cli, arguments).exit_code == 0
         name = f"ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}/ranks.parquet"
-        assert found[name] == path.read_bytes()
+        assert files[name] == path.read_bytes()
     assert not (batch.output / ".kgtrec-work").exists()
     check_dataset(batch)
     check_summary(batch)
@@ -176,7 +176,7 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch: Batch, client: Cli
     np.save(batch.path.parent / "one-a-test.npy", scores)
     (batch.path.parent / "two-b-valid.npz").unlink()
     outcomes = {one.job.name: one for one in run_batch(batch, client)}
-    failed = {name: one.told for name, one in outcomes.items() if one.state == "failed"}
+    failed = {name: one.detail for name, one in outcomes.items() if one.state == "failed"}
     assert set(failed) == {"a on one, test", "b on two, tails"}
     assert "NaN for question" in failed["a on one, test"]
     assert "two-b-valid.npz: No such file" in failed["b on two, tails"]
@@ -197,12 +197,12 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
 ) -> None:
     assert states(batch) == ["waiting"] * 9
     run_batch(batch, client)
-    wanted = results(batch.output)
+    expected = results(batch.output)
 
     def again() -> list[str]:
-        told: list[object] = []
-        run_batch(batch, client, tell=told.append)
-        return sorted(said.job.name for said in told if not isinstance(said, str))
+        messages: list[object] = []
+        run_batch(batch, client, tell=messages.append)
+        return sorted(said.job.name for said in messages if not isinstance(said, str))
 
     monkeypatch.setattr(
         "kgtrec.cluster.batch.batch.opened_client", None
@@ -218,7 +218,7 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     (batch.output / "ranks/graph=two/.kgtrec-0123.tmp").write_bytes(b"half")
     assert sorted(states(batch)) == ["damaged"] * 2 + ["finished"] * 6 + ["waiting"]
     assert again() == ["a on two, tails", "a on two, test", "b on one, test"]
-    assert results(batch.output) == wanted
+    assert results(batch.output) == expected
     assert not list(batch.output.rglob("*.tmp"))
 
 
@@ -249,7 +249,7 @@ def test_killed_and_started_again_the_bytes_are_the_same(
     batch: Batch, client: Client, tmp_path: Path
 ) -> None:
     run_batch(batch, client)
-    wanted = results(batch.output)
+    expected = results(batch.output)
     other = tmp_path / "again.toml"
     other.write_text(JOBS.replace('"results"', '"again"'))
     output = tmp_path / "again"
@@ -268,14 +268,14 @@ def test_killed_and_started_again_the_bytes_are_the_same(
     stamps = [stamp(output, job) for job in finished]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    assert results(output) == wanted
+    assert results(output) == expected
     assert [stamp(output, job) for job in finished] == stamps  # not done again
 
 
 def stamp(output: Path, job) -> tuple[int, int]:
     folder = f"ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}"
-    found = os.stat(output / folder / "ranks.parquet")
-    return found.st_ino, found.st_mtime_ns
+    stat = os.stat(output / folder / "ranks.parquet")
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def wait_for(condition) -> None:
@@ -286,42 +286,42 @@ def wait_for(condition) -> None:
 
 
 def family(pid: int) -> list[int]:
-    found = []
+    pids = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
-            found += [child, *family(child)]
-    return found
+            pids += [child, *family(child)]
+    return pids
 
 
 def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Client) -> None:
     run_batch(batch, client)
-    wanted = results(batch.output)
+    expected = results(batch.output)
     with small_disk(batch.path.parent / "small", "400k") as disk:
         batch.path.write_text(JOBS.replace('"results"', '"small/out"'))
         small = read_jobs(batch.path)
-        told: list[object] = []
+        messages: list[object] = []
         with contextlib.suppress(FileError):  # no room for the summary either
-            run_batch(small, client, tell=told.append)
-        reasons = [getattr(one, "told", "") for one in told if not isinstance(one, str)]
+            run_batch(small, client, tell=messages.append)
+        reasons = [getattr(one, "detail", "") for one in messages if not isinstance(one, str)]
         reasons = [reason for reason in reasons if reason]
         assert reasons
         assert all("disk is full" in reason or "No space left" in reason for reason in reasons)
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert {one.state for one in run_batch(small, client)} == {"finished"}
-        assert results(small.output) == wanted
+        assert results(small.output) == expected
 
 
 def test_a_corrupted_page_of_ranks_is_one_sentence(batch: Batch, client: Client) -> None:
     """Where a flipped bit is not noticed, it is in nothing that is read."""
     run_batch(batch, client)
     path = batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet"
-    sound, wanted = path.read_bytes(), kgtrec.Ranks.load(path).rank().tolist()
+    sound, expected = path.read_bytes(), kgtrec.Ranks.load(path).rank().tolist()
     rng = np.random.default_rng(4)
     said = []
     for place in rng.integers(4, len(sound) - 8, 150).tolist():
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
         try:
-            assert kgtrec.Ranks.load(path).rank().tolist() == wanted
+            assert kgtrec.Ranks.load(path).rank().tolist() == expected
         except FileError as error:
             said.append(str(error))
     assert len(said) > 100
@@ -490,11 +490,11 @@ def test_every_fault_names_file_and_key(change: dict, faults: list[str], tmp_pat
     path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in GOOD.items()))
     assert len(read_jobs(path).jobs) == 1
     path.write_text("\n".join(f"{key} = {toml(v)}" for key, v in (GOOD | change).items()))
-    with pytest.raises(FileError) as found:
+    with pytest.raises(FileError) as refusal:
         read_jobs(path)
-    assert found.value.path == str(path)
+    assert refusal.value.path == str(path)
     for fault in faults:
-        assert fault in str(found.value)
+        assert fault in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -512,10 +512,10 @@ def test_malformed_files_are_one_sentence(
     name: str, text: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileError) as found:
+    with pytest.raises(FileError) as refusal:
         read_jobs(tmp_path / name)
-    assert message in str(found.value)
-    assert "\n" not in str(found.value)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
 
 
 # -- What is missing for the moment, and what is somebody else's ---------------------------------
@@ -531,16 +531,16 @@ def test_results_stay_while_an_input_is_missing(
     for _ in range(2):
         failed = [one for one in run_batch(batch, client) if one.state == "failed"]
         assert failed
-        assert all(lost in one.told or "one" in one.told for one in failed)
+        assert all(lost in one.detail or "one" in one.detail for one in failed)
         ranks = {name: data for name, data in before.items() if name.endswith(".parquet")}
-        kept = {n: d for n, d in results(batch.output).items() if n.endswith(".parquet")}
-        assert lost == "one/train.txt" or kept == ranks
+        files = {n: d for n, d in results(batch.output).items() if n.endswith(".parquet")}
+        assert lost == "one/train.txt" or files == ranks
     os.rename(tmp_path / "aside", tmp_path / lost)
-    told: list[object] = []
+    messages: list[object] = []
     if lost != "one/train.txt":  # a graph without its training split is another graph
         assert states(batch) == ["finished"] * 9
-        run_batch(batch, client, tell=told.append)
-        assert told == []
+        run_batch(batch, client, tell=messages.append)
+        assert messages == []
     run_batch(batch, client)
     assert results(batch.output) == before
 
@@ -558,7 +558,7 @@ def test_results_stay_while_a_folder_of_scores_is_not_mounted(
     before = results(batch.output)
     os.rename(tmp_path / "shards", tmp_path / "aside")
     (tmp_path / "shards").mkdir()  # the place where it is mounted
-    assert "no .npy shard in this folder" in {one.told.split(": ")[-1].split(";")[0]
+    assert "no .npy shard in this folder" in {one.detail.split(": ")[-1].split(";")[0]
                                               for one in run_batch(batch, client)}  # fmt: skip
     os.rmdir(tmp_path / "shards")
     os.rename(tmp_path / "aside", tmp_path / "shards")

@@ -52,7 +52,7 @@ def run_script(folder: Path, code: str, configuration: str) -> str:
 
 @needs_jobqueue
 @pytest.mark.parametrize(
-    ("kind", "wanted"),
+    ("kind", "expected"),
     [
         ("SLURM", ["#SBATCH -J kgtrec", "#SBATCH -p compute", "#SBATCH -t 04:00:00",
                    "#SBATCH --mem=15G", "#SBATCH --cpus-per-task=4"]),
@@ -60,7 +60,7 @@ def run_script(folder: Path, code: str, configuration: str) -> str:
                  "#PBS -l select=1:ncpus=4:mem=16GB"]),
     ],
 )  # fmt: skip
-def test_job_scripts_say_what_the_files_say(kind: str, wanted: list[str], tmp_path: Path) -> None:
+def test_job_scripts_say_what_the_files_say(kind: str, expected: list[str], tmp_path: Path) -> None:
     code = (
         f"from dask_jobqueue import {kind}Cluster\n"
         "port = {'dashboard_address': '127.0.0.1:0'}\n"
@@ -69,7 +69,7 @@ def test_job_scripts_say_what_the_files_say(kind: str, wanted: list[str], tmp_pa
     )
     text = run_script(tmp_path, code, f"{kind.lower()}.yaml")
     lines = text.splitlines()
-    for line in [*wanted, "source /shared/venv/bin/activate"]:
+    for line in [*expected, "source /shared/venv/bin/activate"]:
         assert line in lines
     assert "--nthreads 4" in text
     assert "--death-timeout 120" in text
@@ -149,22 +149,22 @@ def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     # Nothing else of the caller's, but for what a build with sanitizers can't be imported without.
     needed = {name: os.environ.get(name, "") for name in ("LD_PRELOAD", "ASAN_OPTIONS")}
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)} | needed
-    told = {
+    environments = {
         "slurm": {"SLURM_ARRAY_TASK_ID": "{}", "SLURM_ARRAY_TASK_COUNT": "2",
                   "SLURM_CPUS_PER_TASK": "1"},
         "pbs": {"PBS_ARRAY_INDEX": "{}", "SHARDS": "2", "PBS_O_WORKDIR": str(tmp_path)},
     }  # fmt: skip
     calls = ["kgtrec rank --graph FB15k-237 --scores model.npz -o local.parquet -q"]
-    for queue, variables in told.items():
+    for queue, variables in environments.items():
         for number in "12":
-            given = " ".join(f"{name}={value}" for name, value in variables.items())
-            calls.append(f"env {given.format(number)} bash {FOLDER}/{queue}-array.sh")
+            settings = " ".join(f"{name}={value}" for name, value in variables.items())
+            calls.append(f"env {settings.format(number)} bash {FOLDER}/{queue}-array.sh")
         calls.append(f"kgtrec merge shards -o {queue}.parquet -q && mv shards {queue}")
     for call in calls:
         done = subprocess.run(call, shell=True, env=path, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
-    wanted = Path("local.parquet").read_bytes()
-    assert Path("slurm.parquet").read_bytes() == Path("pbs.parquet").read_bytes() == wanted
+    expected = Path("local.parquet").read_bytes()
+    assert Path("slurm.parquet").read_bytes() == Path("pbs.parquet").read_bytes() == expected
 
 
 # A server of its own on this machine, where there may be no sshd.
@@ -258,7 +258,7 @@ def test_array_scripts_readme_and_help_count_shards_from_1() -> None:
              *(root / "kgtrec/cluster/configurations").glob("*.sh")]  # fmt: skip
     said = CliRunner().invoke(cli, ["rank", "--help"]).output
     assert "1/N to N/N" in " ".join(said.split())
-    found = [text.read_text() for text in texts] + [said]
-    assert not [text for text in found if re.search(r"--shard\s+\"?0/|\b0/(N|16)\b", text)]
-    ranges = [span for text in found for span in re.findall(r"(?:--array=|-J )(\d+)-16", text)]
+    sources = [text.read_text() for text in texts] + [said]
+    assert not [text for text in sources if re.search(r"--shard\s+\"?0/|\b0/(N|16)\b", text)]
+    ranges = [span for text in sources for span in re.findall(r"(?:--array=|-J )(\d+)-16", text)]
     assert ranges == ["1"] * 2

@@ -64,7 +64,7 @@ def test_chosen_rows_are_written_again(questions, tmp_path: Path, damage: str) -
     scores = np.random.default_rng(0).random((len(questions), N))
     first = make_inputs(scores, part, tmp_path)
     assert first.files is not None
-    wanted = ranked(first)
+    expected = ranked(first)
     chosen = Path(first.files.selection)
     whole = chosen.read_bytes()
     if damage == "flip":
@@ -75,17 +75,17 @@ def test_chosen_rows_are_written_again(questions, tmp_path: Path, damage: str) -
         chosen.write_bytes(whole[: 20 * (damage == "cut")])
     again = ranked(make_inputs(scores, part, tmp_path))
     assert chosen.read_bytes() == whole
-    assert (again.greater == wanted.greater).all()
+    assert (again.greater == expected.greater).all()
 
 
 def test_an_unpacked_model_is_unpacked_again(questions, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     arrays = {"queries": rng.random((len(questions), 3)), "entities": rng.random((N, 3))}
     np.savez_compressed(tmp_path / "c.npz", **arrays)
-    found = describe_scores(tmp_path / "c.npz", tmp_path)
-    assert isinstance(found, FactorFiles)
+    files = describe_scores(tmp_path / "c.npz", tmp_path)
+    assert isinstance(files, FactorFiles)
     for damage in (lambda path: flip(path), lambda path: path.write_bytes(b"short")):
-        damage(Path(found.entities.path))
+        damage(Path(files.entities.path))
         again = describe_scores(tmp_path / "c.npz", tmp_path)
         assert isinstance(again, FactorFiles)
         assert (again.entities.open() == arrays["entities"]).all()

@@ -64,21 +64,21 @@ def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]
             silence_logs=logging.CRITICAL,
             local_directory=str(tmp_path_factory.mktemp("dask")),
         ) as cluster,
-        Client(cluster) as found,
+        Client(cluster) as client,
     ):
         cluster.scheduler.allowed_failures = 2
-        yield found
+        yield client
 
 
-def assert_same(got, wanted, folder: Path) -> None:
+def assert_same(got, expected, folder: Path) -> None:
     """Every byte of the saved ranks, manifest included, and the run."""
     files = [folder / "got.parquet", folder / "wanted.parquet"]
-    for (ranks, _), path in zip((got, wanted), files, strict=True):
+    for (ranks, _), path in zip((got, expected), files, strict=True):
         ranks.save(path)
     assert files[0].read_bytes() == files[1].read_bytes()
     for name in ("offsets", "documents", "scores"):
-        np.testing.assert_array_equal(getattr(got[1], name), getattr(wanted[1], name))
-    assert got[1].depth == wanted[1].depth
+        np.testing.assert_array_equal(getattr(got[1], name), getattr(expected[1], name))
+    assert got[1].depth == expected[1].depth
 
 
 def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, most: int = 4) -> None:
@@ -403,9 +403,9 @@ def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
     with pytest.raises(InputError, match=r"NaN for question .*entity '3'") as local:
         kgtrec.rank(scores, questions)
     for source in (scores, da.from_array(scores, chunks=(100, 9)), da.from_array(scores)):
-        with pytest.raises(InputError) as found:
+        with pytest.raises(InputError) as refusal:
             rank(source)
-        assert str(found.value) == str(local.value)
+        assert str(refusal.value) == str(local.value)
     with pytest.raises(InputError, match="expected"):
         rank(array[1:])
     with pytest.raises(InputError, match="unknown size"):
@@ -488,10 +488,10 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
         np.array([0.5, -1, np.inf]), 3, "float64", "avx2", 2, "worst", "1f",
     )  # fmt: skip
     files.save(part)
-    found = files.load(task)
-    assert found is not None
+    loaded = files.load(task)
+    assert loaded is not None
     for name, value in vars(part).items():
-        np.testing.assert_array_equal(getattr(found, name), value)
+        np.testing.assert_array_equal(getattr(loaded, name), value)
     assert files.load(dataclasses.replace(task, stop_row=6)) is None
     (path,) = tmp_path.glob("*.part")
     sound = path.read_bytes()

@@ -59,9 +59,9 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
     return len(blocks)
 
 
-def assert_same(got, wanted, folder: Path) -> None:
+def assert_same(got, expected, folder: Path) -> None:
     """Every byte of the ranks, manifest included, and of the run."""
-    for (ranks, run), name in ((got, "got"), (wanted, "wanted")):
+    for (ranks, run), name in ((got, "got"), (expected, "expected")):
         ranks.save(folder / f"{name}.parquet")
         run.write(folder / f"{name}.run", tag="same")
     for kind in ("parquet", "run"):
@@ -102,8 +102,8 @@ def busy_machine(processes: int) -> Iterator[None]:
 
 def pids(client: Client) -> list[int]:
     """Of the workers that are there; one that is just going is left out."""
-    found = client.run(os.getpid, on_error="ignore")
-    return sorted(found.values())
+    pids = client.run(os.getpid, on_error="ignore")
+    return sorted(pids.values())
 
 
 # -- Some workers are left, or come back -------------------------------------------------------
@@ -123,7 +123,7 @@ def test_kills_in_a_row_under_load_change_nothing(
     questions, scores = questions_and_scores(rng)
     small_tasks(monkeypatch, len(questions))
     array = da.from_array(scores, chunks=(3, 9)).map_blocks(slowly, meta=META)
-    wanted = kgtrec.rank(scores, questions, DEPTH)
+    expected = kgtrec.rank(scores, questions, DEPTH)
     look = transfer.look_at_workers
     with busy_machine(4 if KILLS > 4 else 1), two_workers(tmp_path) as client:
         for number in range(KILLS):
@@ -138,7 +138,7 @@ def test_kills_in_a_row_under_load_change_nothing(
             got = kgtrec.cluster.rank(source, questions, client, run_depth=DEPTH)
             seconds = time.monotonic() - started
             killer.join()
-            assert_same(got, wanted, tmp_path)
+            assert_same(got, expected, tmp_path)
             assert seconds < 60, f"kill {number} held the work up"
             print(f"kill {number}: {seconds:.1f} s")
 
@@ -163,17 +163,17 @@ def test_all_workers_are_killed_at_once_and_come_back(
 
 def at_part(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], None]) -> list[object]:
     """Something that happens when as many parts are kept; the list of them as it grows."""
-    kept: list[object] = []
+    tasks: list[object] = []
     save = PartFiles.save
 
     def save_and_strike(self, part) -> None:
         save(self, part)
-        kept.append(part.task)
-        if len(kept) == number:
+        tasks.append(part.task)
+        if len(tasks) == number:
             what()
 
     monkeypatch.setattr(PartFiles, "save", save_and_strike)
-    return kept
+    return tasks
 
 
 def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
@@ -248,7 +248,7 @@ def test_worker_processes_that_never_come_back_are_one_error(
             os.kill(pid, signal.SIGKILL)
 
     with monkeypatch.context() as patched:
-        kept = at_part(patched, 2, kill_all)
+        tasks = at_part(patched, 2, kill_all)
         patched.setattr(dask_rank.Workers, "window", 1)  # else all are done before the second
         started = time.monotonic()
         with pytest.raises(SchedulerLost, match=r"has had no worker for 2 s.*what was written is"):
@@ -262,8 +262,8 @@ def test_worker_processes_that_never_come_back_are_one_error(
     again = at_part(monkeypatch, -1, lambda: None)
     got = kgtrec.cluster.rank(scores, questions, folder=tmp_path / "work", run_depth=DEPTH)
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
-    assert len(kept) >= 2
-    assert len(again) == n_tasks - len(kept)  # what was kept is not done again
+    assert len(tasks) >= 2
+    assert len(again) == n_tasks - len(tasks)  # what was kept is not done again
 
 
 class Processes:
@@ -310,11 +310,11 @@ class Processes:
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    found = Processes(tmp_path)
-    found.add_worker()
-    yield found
-    found.kill_workers()
-    found.kill_scheduler()
+    processes = Processes(tmp_path)
+    processes.add_worker()
+    yield processes
+    processes.kill_workers()
+    processes.kill_scheduler()
 
 
 def endless(scores: np.ndarray, flag: Path) -> da.Array:

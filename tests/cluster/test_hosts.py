@@ -33,7 +33,7 @@ questions = graph.questions()
 model = kgtrec.Factors(
     rng.integers(-2, 3, (len(questions), 3)).astype("f4"),
     rng.integers(-2, 3, (40, 3)).astype("f4"))
-wanted, wanted_run = kgtrec.rank(model, questions, 4)
+expected, expected_run = kgtrec.rank(model, questions, 4)
 with Client(address, timeout=30) as client:
     client.wait_for_workers(2, timeout=60)
     hosts = {worker["host"] for worker in client.scheduler_info()["workers"].values()}
@@ -41,10 +41,10 @@ with Client(address, timeout=30) as client:
     print(sorted(hosts), engine.Workers(client, inputs, 3).shared)
     ranks, run = kgtrec.cluster.rank(model, questions, client, run_depth=4, folder=folder + "/b")
     again, _ = kgtrec.cluster.rank(model.scores(), questions, client, folder=folder + "/c")
-ranks.save(folder + "/got"); wanted.save(folder + "/wanted")
-print(again.rank().tolist() == wanted.rank().tolist())
-print(open(folder + "/got", "rb").read() == open(folder + "/wanted", "rb").read(),
-      np.array_equal(run.documents, wanted_run.documents))
+ranks.save(folder + "/got"); expected.save(folder + "/expected")
+print(again.rank().tolist() == expected.rank().tolist())
+print(open(folder + "/got", "rb").read() == open(folder + "/expected", "rb").read(),
+      np.array_equal(run.documents, expected_run.documents))
 """
 
 

@@ -36,9 +36,9 @@ def spans(draw: st.DrawFn, size: int) -> Spans:
     return list(pairwise([0, *cuts, size]))
 
 
-def outputs(found: tuple[kgtrec.Ranks, kgtrec.Run], folder: Path) -> list[bytes]:
+def outputs(result: tuple[kgtrec.Ranks, kgtrec.Run], folder: Path) -> list[bytes]:
     """Ranks and run as files."""
-    ranks, run = found
+    ranks, run = result
     paths = [folder / "ranks", folder / "run"]
     ranks.save(paths[0])
     if run.depth:
@@ -50,11 +50,11 @@ def same_as_local(
     inputs: Inputs, blocks: Spans, ranges: Spans, local: tuple[kgtrec.Ranks, kgtrec.Run]
 ) -> None:
     """Blocks in reverse, each by `perform`, and the bytes of what comes of them."""
-    found = finish([perform(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
-    assert found[0].manifest == local[0].manifest
-    assert run_lists(found[1]) == run_lists(local[1])
+    result = finish([perform(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
+    assert result[0].manifest == local[0].manifest
+    assert run_lists(result[1]) == run_lists(local[1])
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        assert outputs(found, Path(one)) == outputs(local, Path(other))
+        assert outputs(result, Path(one)) == outputs(local, Path(other))
 
 
 # -- Identity ----------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) ->
         np.save(tmp_path / "s" / f"{number}.npy", part)
     some = questions.graph.questions(relations=[1])
     assert len(some) < len(questions)
-    for asked in (questions, some):
-        inputs = make_inputs(str(tmp_path / "s"), asked, tmp_path / "w", run_depth=4)
-        local = kgtrec.rank(str(tmp_path / "s"), asked, run_depth=4)
-        blocks = [(0, 3), (3, len(asked))]
+    for subset in (questions, some):
+        inputs = make_inputs(str(tmp_path / "s"), subset, tmp_path / "w", run_depth=4)
+        local = kgtrec.rank(str(tmp_path / "s"), subset, run_depth=4)
+        blocks = [(0, 3), (3, len(subset))]
         same_as_local(inputs, blocks, [(0, 9), (9, N)], local)
 
 
@@ -197,9 +197,9 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         tasks = [Task(*rows, 0, 10), Task(*rows, 10, N)]
         blocks = [scores[slice(*rows), slice(*task.entities)] for task in tasks]
         pairs = list(zip(tasks, blocks, strict=True))
-        found = [answer_scores(task, inputs, block) for task, block in pairs]
-        assert (np.sum([filled for _, filled in found], axis=0) == 1).all()
-        values = np.sum([values for values, _ in found], axis=0)
+        pieces = [answer_scores(task, inputs, block) for task, block in pairs]
+        assert (np.sum([filled for _, filled in pieces], axis=0) == 1).all()
+        values = np.sum([values for values, _ in pieces], axis=0)
         parts.append(merge([partial(task, inputs, values, block) for task, block in pairs], inputs))
     local = kgtrec.rank(scores, questions, run_depth=4, higher_is_better=False)
     assert run_lists(finish(parts, inputs)[1]) == run_lists(local[1])

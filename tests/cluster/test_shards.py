@@ -65,10 +65,10 @@ class Home:
         return self.take()
 
     def take(self) -> list[bytes]:
-        found = [(self.folder / name).read_bytes() for name in OUTPUTS]
+        contents = [(self.folder / name).read_bytes() for name in OUTPUTS]
         for name in OUTPUTS:
             (self.folder / name).unlink()
-        return found
+        return contents
 
     def refuses(self, *args: str) -> str:
         """One sentence, and nothing written or left behind."""
@@ -94,8 +94,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> Home:
     monkeypatch.chdir(tmp_path)
 
     def capture() -> tuple[str, str]:
-        found = capfd.readouterr()
-        return found.out, found.err
+        captured = capfd.readouterr()
+        return captured.out, captured.err
 
     return Home(tmp_path, capture)
 
@@ -127,14 +127,14 @@ def test_other_ways_to_ask(home: Home) -> None:
     scores = np.load("s.npy")
     scores[3, 5:9] = np.nan
     np.save("nan.npy", scores)
-    asked = [
+    variants = [
         (("--filter", "raw", "--sides", "tail", "--relations", "some.txt"), "s.npy"),
         (("--known", "more.txt", "--lower-is-better"), "s.npy"),
         (("--nan", "worst"), "nan.npy"),
         (("--entities", "all.txt"), "m.npz"),
     ]
     (home.folder / "all.txt").write_text("".join(f"e {i:02}\n" for i in range(N - 5)))
-    for number, (how, path) in enumerate(asked):
+    for number, (how, path) in enumerate(variants):
         if "--sides" in how:
             n = len(kgtrec.read_graph("g").questions(sides="tail"))
             np.save("tail.npy", np.load(path)[:n])
@@ -165,15 +165,15 @@ def test_shards_do_not_depend_on_memory_threads_or_the_clock(home: Home) -> None
 
 
 def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
-    wanted = home.local()
+    expected = home.local()
     home.shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.graph.tsv.load_triples", None)
+        patch.setattr("kgtrec.graph.tsv_triples.load_triples", None)
         home.shards(2, "--run-depth", "30")
     shutil.rmtree("g")
     os.unlink("m.npz")
-    assert home.merged() == wanted
+    assert home.merged() == expected
 
 
 def test_what_is_said(home: Home) -> None:
@@ -204,14 +204,14 @@ def test_missing_and_doubled_shards_are_named(home: Home) -> None:
 @pytest.mark.parametrize("keep", [0, 1, 100, -1])
 def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -> None:
     home.shards(2)
-    wanted = home.merged()
+    expected = home.merged()
     path = Path("d/shard-2-of-2.arrow")
     path.write_bytes(path.read_bytes()[:keep])
     said = home.refuses("merge", "d", "-o", "o.parquet")
     assert "shard-2-of-2.arrow is damaged or not complete" in said
     assert "missing" not in said
     assert "ranked again" in home.shard("2/2")
-    assert home.merged() == wanted
+    assert home.merged() == expected
 
 
 def test_no_flipped_bit_goes_unnoticed(home: Home) -> None:
@@ -262,8 +262,8 @@ def test_any_arrow_tool_reads_a_shard(home: Home) -> None:
     parts = list(read_parts("d/shard-1-of-1.arrow"))
     assert table["stop_row"].to_pylist() == [part.task.stop_row for part in parts]
     for name in ("counts", "answer_nan", "lengths", "documents", "scores"):
-        found = [getattr(part, name).reshape(-1).tolist() for part in parts]
-        assert table[name].to_pylist() == found
+        values = [getattr(part, name).reshape(-1).tolist() for part in parts]
+        assert table[name].to_pylist() == values
 
 
 FORGED = {
@@ -373,12 +373,12 @@ def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch
     assert "s.npy is over 1 GiB and known by" in home.shard("1/2", scores="s.npy")
     assert "over 1 GiB" not in home.shard("1/2", scores="m.npz", into="other")
     home.shards(2, scores="s.npy")
-    wanted = home.merged()
+    expected = home.merged()
     shutil.copy2("s.npy", "copy.npy")
     os.replace("copy.npy", "s.npy")
     os.unlink("d/shard-1-of-2.arrow")
     home.shard("1/2", scores="s.npy")
-    assert home.merged() == wanted
+    assert home.merged() == expected
     os.unlink("d/shard-1-of-2.arrow")
     os.utime("s.npy", ns=(0, 12345))
     home.shard("1/2", scores="s.npy")
@@ -525,7 +525,7 @@ def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
     said = home.shard("2/2", "--plan")
     assert "kgtrec: shard 2/2 by questions: " in said
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
-    assert "--plan are of use with --shard only" in home.refuses(*call[:5], "-o", "o", "--plan")
+    assert "--plan require --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:

@@ -40,10 +40,10 @@ def everything(facts):
 @pytest.fixture(scope="module")
 def tails(everything):
     """(head, relation) -> set of tails."""
-    found: dict[tuple[str, str], set[str]] = {}
+    answers: dict[tuple[str, str], set[str]] = {}
     for head, relation, tail in everything:
-        found.setdefault((head, relation), set()).add(tail)
-    return found
+        answers.setdefault((head, relation), set()).add(tail)
+    return answers
 
 
 @pytest.fixture(scope="module")
@@ -197,8 +197,8 @@ def test_random_scores_follow_their_seed():
 
 
 def test_baselines_do_not_look_at_test_triples():
-    asked = np.array([[1, 0, 2], [1, 0, 0]])
-    one, other = _small(asked[:1]), _small(asked)
+    triples = np.array([[1, 0, 2], [1, 0, 0]])
+    one, other = _small(triples[:1]), _small(triples)
     same = {(e, r, s): i for i, (e, r, s) in enumerate(_keys(other))}
     rows = [same[key] for key in _keys(one)]
     assert np.array_equal(popularity_scores(one), popularity_scores(other)[rows])
@@ -249,9 +249,9 @@ def demo(tmp_path_factory):
 
 def test_demo_leaves_everything_and_no_half_files(demo):
     folder, text, _ = demo
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     systems = ("svd", "popularity", "random")
-    assert found == {
+    assert files == {
         "qrels.txt", "questions.tsv", "report.txt", "report.json", "popularity.npy",
         *(f"graph/{name}.txt" for name in SPLITS), "graph/SOURCES.md",
         *(f"{name}.run" for name in systems), *(f"{name}.ranks.parquet" for name in systems),

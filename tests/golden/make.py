@@ -75,32 +75,32 @@ class Options:
 
 def columns(options: Options) -> list[tuple[str, str, object]]:
     """Family, printed name and function of every column, in trec_eval's order."""
-    asked: dict[str, str] = {}
+    parameters_of: dict[str, str] = {}
     for measure in options.measures or ["official"]:
         family, _, parameters = measure.partition(".")
         for name in NICKNAMES.get(family, [family]):
             if family in NICKNAMES and options.compat == 9 and name in NEW_IN_10:
                 continue
-            asked[name] = asked.get(name) or parameters
-    found = []
+            parameters_of[name] = parameters_of.get(name) or parameters
+    rows = []
     for family in ORDER:
-        if family not in asked:
+        if family not in parameters_of:
             continue
-        texts = asked[family].split(",") if asked[family] else []
+        texts = parameters_of[family].split(",") if parameters_of[family] else []
         if family in AT:
             cuts = sorted(map(float, texts)) or DEFAULTS[family]
             for cut in cuts:
                 whole = family not in ("iprec_at_recall", "Rprec_mult")
                 name = f"{family}_{int(cut)}" if whole else f"{family}_{cut:.2f}"
                 cut = int(cut) if whole else cut
-                found.append((family, name, lambda q, f=AT[family], cut=cut: f(q, cut)))
+                rows.append((family, name, lambda q, f=AT[family], cut=cut: f(q, cut)))
         elif texts:
             values = [float(text) for text in texts]
-            name = f"{family}_{asked[family]}"
-            found.append((family, name, lambda q, f=WITH[family], v=values: f(q, *v)))
+            name = f"{family}_{parameters_of[family]}"
+            rows.append((family, name, lambda q, f=WITH[family], v=values: f(q, *v)))
         else:
-            found.append((family, family, PLAIN.get(family)))
-    return found
+            rows.append((family, family, PLAIN.get(family)))
+    return rows
 
 
 # -- Files -------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def queries_of(options: Options, run: Path) -> tuple[list[tuple[bytes, Query, bo
     for query, _, document, _, score, _ in fields(run):
         value = float(score) if options.compat == 10 else single(float(score))
         retrieved.setdefault(query, []).append((value, document))
-    found = []
+    queries = []
     for query in sorted(judged):
         if query not in retrieved and "c" not in options.flags:
             continue
@@ -133,8 +133,8 @@ def queries_of(options: Options, run: Path) -> tuple[list[tuple[bytes, Query, bo
         ranked = [worth(grades.get(name)) for _, name in order]
         if "J" in options.flags:
             ranked = [grade for grade in ranked if grade >= 0]
-        found.append((query, Query(ranked, [*grades.values()], options), query in retrieved))
-    return found, [grade for grades in judged.values() for grade in grades.values()]
+        queries.append((query, Query(ranked, [*grades.values()], options), query in retrieved))
+    return queries, [grade for grades in judged.values() for grade in grades.values()]
 
 
 def worth(grade: int | None) -> int:

@@ -53,7 +53,7 @@ class Query:
         self.hits = [grade >= 0 and grade >= self.level for grade in ranked]
         self.R = sum(grade >= self.level for grade in self.judged)
         self.n = len(ranked)
-        self.found = sum(self.hits)
+        self.n_hits = sum(self.hits)
         self.gains = [max(grade, 0) for grade in ranked]
         self.ideal = sorted((grade for grade in self.judged if grade > 0), reverse=True)
 
@@ -66,7 +66,7 @@ class Query:
 
 def average_precision(q: Query, k: int | None = None) -> float:
     ranks = [rank for rank, hit in enumerate(q.hits[:k], 1) if hit]
-    return ratio(sum(found / rank for found, rank in enumerate(ranks, 1)), q.R)
+    return ratio(sum(hits / rank for hits, rank in enumerate(ranks, 1)), q.R)
 
 
 def bpref(q: Query) -> float:
@@ -98,11 +98,11 @@ def inferred_ap(q: Query) -> float:
 
 
 def interpolated(q: Query, point: float) -> float:
-    wanted = point * q.R
+    exact = point * q.R
     # 10.0 rounds half away from zero; 9.0.8 adds .9 and truncates.
-    count = math.floor(wanted + 0.5) if q.options.compat == 10 else int(wanted + 0.9)
+    count = math.floor(exact + 0.5) if q.options.compat == 10 else int(exact + 0.9)
     best = 0.0
-    if count > q.found:
+    if count > q.n_hits:
         return best
     for rank in range(1, q.n + 1):
         if q.within(rank) >= count:
@@ -116,7 +116,7 @@ def r_multiple(q: Query, factor: float) -> float:
 
 
 def utility(q: Query) -> float:
-    return q.found - (q.n - q.found)
+    return q.n_hits - (q.n - q.n_hits)
 
 
 def dcg(gains: list[int]) -> float:
@@ -191,7 +191,7 @@ def relevance_string(q: Query, length: int = 10) -> str:
 
 
 def negatives_found(q: Query) -> int:
-    return sum(grade >= 0 for grade in q.ranked) - q.found
+    return sum(grade >= 0 for grade in q.ranked) - q.n_hits
 
 
 def ratio(above: float, below: float) -> float:
@@ -199,7 +199,7 @@ def ratio(above: float, below: float) -> float:
 
 
 def f_measure(q: Query, beta: float = 1.0) -> float:
-    precision, recall = ratio(q.found, q.n), ratio(q.found, q.R)
+    precision, recall = ratio(q.n_hits, q.n), ratio(q.n_hits, q.R)
     return ratio((beta + 1) * precision * recall, recall + beta * precision)
 
 
@@ -207,13 +207,13 @@ PLAIN = {
     "num_q": lambda q: 1,
     "num_ret": lambda q: q.n,
     "num_rel": lambda q: q.R,
-    "num_rel_ret": lambda q: q.found,
+    "num_rel_ret": lambda q: q.n_hits,
     "map": average_precision,
     "gm_map": lambda q: math.log(max(average_precision(q), FLOOR)),
     "Rprec": lambda q: ratio(q.within(q.R), q.R),
     "bpref": bpref,
     "gm_bpref": lambda q: math.log(max(bpref(q), FLOOR)),
-    "recip_rank": lambda q: 1 / (q.hits.index(True) + 1) if q.found else 0.0,
+    "recip_rank": lambda q: 1 / (q.hits.index(True) + 1) if q.n_hits else 0.0,
     "relstring": relevance_string,
     "infAP": inferred_ap,
     "utility": utility,
@@ -225,10 +225,10 @@ PLAIN = {
     "ndcg": ndcg,
     "ndcg_rel": ndcg_rel,
     "Rndcg": ndcg_r,
-    "set_P": lambda q: ratio(q.found, q.n),
-    "set_relative_P": lambda q: ratio(q.found, min(q.n, q.R)),
-    "set_recall": lambda q: ratio(q.found, q.R),
-    "set_map": lambda q: ratio(q.found**2, q.n * q.R),
+    "set_P": lambda q: ratio(q.n_hits, q.n),
+    "set_relative_P": lambda q: ratio(q.n_hits, min(q.n, q.R)),
+    "set_recall": lambda q: ratio(q.n_hits, q.R),
+    "set_map": lambda q: ratio(q.n_hits**2, q.n * q.R),
     "set_F": f_measure,
     "num_nonrel_judged_ret": negatives_found,
     "rbp": rank_biased,
@@ -248,10 +248,10 @@ AT = {
 # With parameters that are not cutoffs, which stand in the name as they were typed.
 WITH = {
     "utility": lambda q, a, b, c, d: (
-        a * q.found
-        + b * (q.n - q.found)
-        + c * (q.R - q.found)
-        + d * (q.options.collection + q.found - q.n - q.R)
+        a * q.n_hits
+        + b * (q.n - q.n_hits)
+        + c * (q.R - q.n_hits)
+        + d * (q.options.collection + q.n_hits - q.n - q.R)
     ),
     "set_F": f_measure,
     "relstring": lambda q, length: relevance_string(q, int(length)),

@@ -26,16 +26,16 @@ PUBLISHED = {
 
 @given(graphs(), st.sampled_from(["train", "all", "train,valid"]), st.sampled_from([1.5, 1.2, 3]))
 def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
-    found = relation_categories(graph, splits, threshold)
+    categories = relation_categories(graph, splits, threshold)
     # A triple of several splits is one fact.
     triples = set(listed(graph, *(() if splits == "all" else splits.split(","))))
     due = [
         category([(h, t) for h, q, t in triples if q == r], threshold) for r in range(N_RELATIONS)
     ]
-    assert [found[r] for r in range(N_RELATIONS)] == due
+    assert [categories[r] for r in range(N_RELATIONS)] == due
     for name in (*CATEGORIES, UNSEEN):
-        assert found.members(name).tolist() == [r for r, own in enumerate(due) if own == name]
-    table = found.table(graph).to_dict()
+        assert categories.members(name).tolist() == [r for r, own in enumerate(due) if own == name]
+    table = categories.table(graph).to_dict()
     for name, row in table.items():
         assert row["relations"] == due.count(name)
         for split in graph.splits:
@@ -44,18 +44,18 @@ def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
 
 def test_exactly_one_and_a_half_is_many() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 2], [0, 0, 3], [1, 0, 4]])
-    found = relation_categories(graph)
-    assert (found.tails_per_head[0], found.heads_per_tail[0]) == (1.5, 1.0)
-    assert found[0] == "1-N"
-    assert found.listing(graph).rows == [("0", "1-N", 1.5, 1.0)]
+    categories = relation_categories(graph)
+    assert (categories.tails_per_head[0], categories.heads_per_tail[0]) == (1.5, 1.0)
+    assert categories[0] == "1-N"
+    assert categories.listing(graph).rows == [("0", "1-N", 1.5, 1.0)]
 
 
 def test_unseen_relations() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 1, 1]])
-    found = relation_categories(graph)
-    assert found[1] == UNSEEN
-    assert math.isnan(found.tails_per_head[1])
-    assert UNSEEN in found.table(graph).to_dict()
+    categories = relation_categories(graph)
+    assert categories[1] == UNSEEN
+    assert math.isnan(categories.tails_per_head[1])
+    assert UNSEEN in categories.table(graph).to_dict()
     assert UNSEEN not in relation_categories(graph, "all").table(graph).to_dict()
 
 
@@ -78,12 +78,12 @@ def test_wrong_arguments(arguments: dict, hint: str) -> None:
 @pytest.mark.data
 def test_the_published_lists(shared_data: Path) -> None:
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
-    found = relation_categories(graph)
+    categories = relation_categories(graph)
     lists = shared_data / "kgc-sparsity" / "data" / "FB-Test-O" / "type_information"
     seen = 0
     for name, kind in PUBLISHED.items():
         labels = {line.strip() for line in (lists / f"{name}.txt").read_text().splitlines()}
-        assert {graph.relations[r] for r in found.members(kind).tolist()} == labels
+        assert {graph.relations[r] for r in categories.members(kind).tolist()} == labels
         seen += len(labels)
     assert seen == 237
 
@@ -92,7 +92,7 @@ def test_the_published_lists(shared_data: Path) -> None:
 def test_openke_agrees_but_for_five_relations(shared_data: Path) -> None:
     """OpenKE calls five N-1 relations n-n."""
     folder = shared_data / "openke-fb15k237"
-    found = relation_categories(kgtrec.read_graph(shared_data / "fb15k-237"))
+    categories = relation_categories(kgtrec.read_graph(shared_data / "fb15k-237"))
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
     labels = dict(
         line.split("\t")[::-1]
@@ -102,7 +102,7 @@ def test_openke_agrees_but_for_five_relations(shared_data: Path) -> None:
     for name in ("1-1", "1-n", "n-1", "n-n"):
         rows = np.loadtxt(folder / f"{name}.txt", dtype=int, skiprows=1)
         for relation in np.unique(rows[:, 2]).tolist():
-            own = found[graph.relations.index(labels[str(relation)])]
+            own = categories[graph.relations.index(labels[str(relation)])]
             if own != name.upper():
                 differing.append((own, name))
     assert differing == [("N-1", "n-n")] * 5

@@ -283,8 +283,8 @@ def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made:
     spec = made(tmp_path)
     test = next(p for p in tmp_path.rglob("*test*.txt"))
     test.write_bytes(test.read_bytes() + b"adam\tlikes\tx\nx\tlikes\ty\n")
-    found = rf"{test.name}:3: tail 'x' is not in the inference graph .*, as in 2 triples"
-    with pytest.raises(kgtrec.InputError, match=found):
+    message = rf"{test.name}:3: tail 'x' is not in the inference graph .*, as in 2 triples"
+    with pytest.raises(kgtrec.InputError, match=message):
         kgtrec.read_graph(spec)
 
 
@@ -420,12 +420,12 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_files_are_named_with_line_and_hint(tmp_path: Path, kind: str) -> None:
-    made, spoil, found = WRONG[kind]
+    made, spoil, message = WRONG[kind]
     spec = made(tmp_path)
     spoil(tmp_path)
     done = CliRunner().invoke(cli, ["stats", spec])
     assert isinstance(done.exception, kgtrec.KgtrecError), done.exception
-    assert found in str(done.exception)
+    assert message in str(done.exception)
     assert "; " in str(done.exception)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph import triples as triples_module
-from kgtrec.graph import tsv
+from kgtrec.graph import tsv_triples
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, read_graph
 
@@ -62,7 +62,7 @@ def check_read(graph: Graph) -> None:
 )
 @pytest.mark.parametrize("block", [32, 1 << 20])
 def test_line_ends(tmp_path: Path, monkeypatch, content: bytes, block: int) -> None:
-    monkeypatch.setattr(tsv, "_BLOCK", block)
+    monkeypatch.setattr(tsv_triples, "_BLOCK", block)
     check_read(read_graph(folder_with(tmp_path, train__txt=content)))
 
 
@@ -112,7 +112,7 @@ def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
 
 
 def test_line_longer_than_a_block(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(tsv, "_BLOCK", 1000)
+    monkeypatch.setattr(tsv_triples, "_BLOCK", 1000)
     huge = b"x" * 5000
     content = b"a\tr\tb\n" * 400 + huge + b"\tr\tb\n" + b"b\tr\tc\n"
     graph = read_graph(folder_with(tmp_path, test__txt=content))

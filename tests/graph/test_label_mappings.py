@@ -31,7 +31,7 @@ def test_the_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "message"),
     [
         ({"a": 0, "b": 2}, "entities= maps 'b' to 2, but 2 labels have the ids 0 to 1"),
         ({"a": 0, "b": -1}, "entities= maps 'b' to -1"),
@@ -44,6 +44,6 @@ def test_the_example() -> None:
         ({"a": 0, "b": 1}.keys(), "entities= is a dict_keys, which has no order"),
     ],
 )
-def test_what_is_no_mapping_to_ids_is_refused(labels: object, told: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_what_is_no_mapping_to_ids_is_refused(labels: object, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         Graph.from_arrays(test=TEST, entities=labels)  # type: ignore[arg-type]

@@ -160,7 +160,7 @@ def test_from_strings_keeps_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_labels", "message"),
+    ("labels", "message"),
     [
         (["a", "b", "c", "b"], r"'b' stands twice, at ids 1 and 3"),
         (["a", ""], r"label 1 is empty"),
@@ -170,16 +170,16 @@ def test_from_strings_keeps_labels() -> None:
         ("abc", r"not the single text 'abc'"),
     ],
 )
-def test_from_strings_refuses(given_labels: list[str], message: str) -> None:
+def test_from_strings_refuses(labels: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Labels.from_strings(given_labels)
+        Labels.from_strings(labels)
 
 
 @pytest.mark.parametrize("labels", [Labels.from_strings(["x", "0"]), Labels.decimal(1)])
 def test_ids_names_the_unknown(labels: Labels) -> None:
-    wanted = ["0", *(f"u{i}" for i in range(7))]
+    names = ["0", *(f"u{i}" for i in range(7))]
     with pytest.raises(InputError, match=r"7 of 8 labels are unknown: 'u0', .*'u4', \.\.\.;"):
-        labels.ids(wanted)
+        labels.ids(names)
     with pytest.raises(InputError, match=r"write \['0'\]"):
         labels.ids("0")
     assert labels.ids([]).dtype == np.int64

@@ -18,39 +18,39 @@ from kgtrec.graph.statistics.leakage import find_leaks
 def mirrors_of(known: Triples, enough: float, fewest: int) -> dict[tuple[int, int, bool], float]:
     """(relation, other, turned) -> share, without triples from an entity to itself."""
     pairs = {r: {(h, t) for h, q, t in known if q == r and h != t} for r in range(N_RELATIONS)}
-    found = {}
+    shares = {}
     for relation, own in pairs.items():
         for other, theirs in pairs.items():
             for turned in (False, True):
                 if len(own) < fewest or (relation == other and not turned):
                     continue
-                asked = {(t, h) for h, t in own} if turned else own
-                share = len(asked & theirs) / len(own)
+                expected = {(t, h) for h, t in own} if turned else own
+                share = len(expected & theirs) / len(own)
                 if share >= enough:
-                    found[relation, other, turned] = share
-    return found
+                    shares[relation, other, turned] = share
+    return shares
 
 
 @given(graphs(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 4))
 def test_by_sets(graph: kgtrec.Graph, enough: float, fewest: int) -> None:
-    known, asked = listed(graph, "train", "valid"), listed(graph, "test")
-    found = find_leaks(graph, "test", "train,valid", enough, fewest)
+    known, evaluated = listed(graph, "train", "valid"), listed(graph, "test")
+    leaks = find_leaks(graph, "test", "train,valid", enough, fewest)
     # A triple may stand in both known splits: it is one fact.
     facts = set(known)
     linked = {(h, t): {r for a, r, b in facts if (a, b) == (h, t)} for h, _, t in facts}
-    assert found.triples == len(asked)
-    assert found.repeated == sum(triple in facts for triple in asked)
-    assert found.same_pair == sum(bool(linked.get((h, t), set()) - {r}) for h, r, t in asked)
-    assert found.turned_pair == sum((t, h) in linked for h, _, t in asked)
+    assert leaks.triples == len(evaluated)
+    assert leaks.repeated == sum(triple in facts for triple in evaluated)
+    assert leaks.same_pair == sum(bool(linked.get((h, t), set()) - {r}) for h, r, t in evaluated)
+    assert leaks.turned_pair == sum((t, h) in linked for h, _, t in evaluated)
     due = mirrors_of(list(facts), enough, fewest)
-    assert {(m.relation, m.other, m.turned): m.share for m in found.mirrors} == pytest.approx(due)
+    assert {(m.relation, m.other, m.turned): m.share for m in leaks.mirrors} == pytest.approx(due)
     rules = set(due) | {(other, relation, turned) for relation, other, turned in due}
     follows = [
         any((r, q, False) in rules for q in linked.get((h, t), ()))
         or any((r, q, True) in rules for q in linked.get((t, h), ()))
-        for h, r, t in asked
+        for h, r, t in evaluated
     ]
-    assert found.mirrored == sum(follows)
+    assert leaks.mirrored == sum(follows)
 
 
 def test_kinds_and_tables() -> None:
@@ -60,10 +60,10 @@ def test_kinds_and_tables() -> None:
     graph = kgtrec.Graph.from_arrays(
         train=train, test=[[0, 3, 1]], relations=["parent", "child", "near", "none"]
     )
-    found = find_leaks(graph, fewest=10)
-    kinds = {(m.relation, m.other): m.kind for m in found.mirrors}
+    leaks = find_leaks(graph, fewest=10)
+    kinds = {(m.relation, m.other): m.kind for m in leaks.mirrors}
     assert kinds == {(0, 1): "inverse", (1, 0): "inverse", (2, 2): "symmetric"}
-    table = found.mirror_table(graph).to_dict()
+    table = leaks.mirror_table(graph).to_dict()
     assert table["parent"]["child"]["inverse"] == {"triples": 10, "percent": 100.0}
     assert find_leaks(graph, fewest=11).mirrors == ()
 

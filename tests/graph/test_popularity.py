@@ -83,20 +83,20 @@ def test_table_1_of_wn18(shared_data: Path) -> None:
 def test_figure_1(graph: kgtrec.Graph, percent: float) -> None:
     triples = listed(graph)
     ends = [(h, t) for h, _, t in triples]
-    for found, parts, size in (
+    for frequencies, parts, size in (
         (entity_frequencies(graph), ends, N_ENTITIES),
         (relation_frequencies(graph), [(r,) for _, r, _ in triples], N_RELATIONS),
     ):
         count = {x: sum(each.count(x) for each in parts) for x in range(size)}
         order = sorted(count, key=lambda x: (-count[x], x))
-        assert found.ids.tolist() == order
-        assert found.counts.tolist() == [count[x] for x in order]
-        items, share = found.top(percent)
+        assert frequencies.ids.tolist() == order
+        assert frequencies.counts.tolist() == [count[x] for x in order]
+        items, share = frequencies.top(percent)
         assert items == math.ceil(size * percent / 100)
         top = set(order[:items])
         assert share == sum(bool(top & set(part)) for part in parts) / len(triples)
-        assert found.top(100) == (size, 1.0)
-        rows = found.histogram().rows
+        assert frequencies.top(100) == (size, 1.0)
+        rows = frequencies.histogram().rows
         assert sum(row[3] for row in rows) == size
         for _, low, high, number in rows:
             assert number == sum(low <= count[x] <= high for x in count)
@@ -127,10 +127,10 @@ def test_correlations(graph: kgtrec.Graph) -> None:
     triples = listed(graph)
     entity = roles(triples)
     relation = [float(sum(r == q for _, r, _ in triples)) for _, q, _ in triples]
-    found = popularity_correlations(graph)
+    correlations = popularity_correlations(graph)
     for place, value, ranked in (
-        (0, found.subject_relation, found.subject_relation_rank),
-        (2, found.object_relation, found.object_relation_rank),
+        (0, correlations.subject_relation, correlations.subject_relation_rank),
+        (2, correlations.object_relation, correlations.object_relation_rank),
     ):
         ends = [float(entity[triple[place]]) for triple in triples]
         assert value == pytest.approx(pearson(ends, relation), abs=1e-9, nan_ok=True)
@@ -141,9 +141,9 @@ def test_correlations(graph: kgtrec.Graph) -> None:
 @pytest.mark.data
 def test_correlations_are_close_to_zero_as_the_paper_says(shared_data: Path) -> None:
     for graph in (wn18(shared_data), kgtrec.read_graph(shared_data / "fb15k-237")):
-        found = popularity_correlations(graph)
-        assert abs(found.subject_relation) < 0.1
-        assert abs(found.object_relation) < 0.1
+        correlations = popularity_correlations(graph)
+        assert abs(correlations.subject_relation) < 0.1
+        assert abs(correlations.object_relation) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_stats(folder: Path) -> None:
     assert "5 entities, 3 relations, 7 triples" in text
     assert "Relation categories" in text
     assert max(map(len, text.splitlines())) <= 80
-    found = json.loads(stats(folder, "--format", "json"))
-    assert found["splits"]["test"] == {
+    values = json.loads(stats(folder, "--format", "json"))
+    assert values["splits"]["test"] == {
         "triples": 2,
         "duplicates": 1,
         "entities": 3,
@@ -199,8 +199,8 @@ def test_stats(folder: Path) -> None:
         "unseen_entities": 1,
         "unseen_relations": 1,
     }
-    assert found["categories"]["unseen"] == {"relations": 1, "train": 0, "test": 1}
-    assert found["leaks"]["pair linked the other way round"] == {"triples": 1, "percent": 50.0}
+    assert values["categories"]["unseen"] == {"relations": 1, "train": 0, "test": 1}
+    assert values["leaks"]["pair linked the other way round"] == {"triples": 1, "percent": 50.0}
     assert json.loads(stats(folder, "--format", "json", "--percentile", "0"))["mix"][
         "all popular"
     ] == {"triples": 7, "percent": 100.0}
@@ -208,10 +208,10 @@ def test_stats(folder: Path) -> None:
 
 def test_stats_of_a_graph_with_one_split(tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("a\tr\tb\n")
-    found = json.loads(stats(tmp_path, "--format", "json"))
-    assert "leaks" not in found
-    assert "categories" not in found
-    assert found["splits"]["test"]["unseen_entities"] == "-"
+    values = json.loads(stats(tmp_path, "--format", "json"))
+    assert "leaks" not in values
+    assert "categories" not in values
+    assert values["splits"]["test"]["unseen_entities"] == "-"
 
 
 def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
@@ -221,8 +221,8 @@ def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_stats_of_fb15k_237(shared_data: Path) -> None:
-    found = overview(kgtrec.read_graph(shared_data / "fb15k-237")).to_dict()
-    assert found["sizes"] == {"entities": 14_541, "relations": 237, "triples": 310_116}
-    assert found["splits"]["test"]["unseen_entities"] == 29
-    assert found["divergence"]["all"]["test"] == pytest.approx(0.2789, abs=1e-4)
-    assert np.isclose(sum(row["percent"] for row in found["mix"].values()), 100)
+    values = overview(kgtrec.read_graph(shared_data / "fb15k-237")).to_dict()
+    assert values["sizes"] == {"entities": 14_541, "relations": 237, "triples": 310_116}
+    assert values["splits"]["test"]["unseen_entities"] == 29
+    assert values["divergence"]["all"]["test"] == pytest.approx(0.2789, abs=1e-4)
+    assert np.isclose(sum(row["percent"] for row in values["mix"].values()), 100)

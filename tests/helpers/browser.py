@@ -34,8 +34,8 @@ class Browser:
 
     @staticmethod
     def find() -> str | None:
-        given = os.environ.get("KGTREC_TEST_BROWSER")
-        return given or next((path for name in NAMES if (path := shutil.which(name))), None)
+        own = os.environ.get("KGTREC_TEST_BROWSER")
+        return own or next((path for name in NAMES if (path := shutil.which(name))), None)
 
     def __init__(self, program: str, profile: Path) -> None:
         to_browser, self._out = os.pipe()

@@ -13,7 +13,7 @@ def expected_counts(
 ) -> dict[str, list[int]]:
     """Micro and macro counts; ``lists``: the candidates of each question, all entities if None."""
     names = ("greater", "equal", "tied_ahead", "candidates")
-    found: dict[str, list[int]] = {f"{p}{name}": [] for p in ("", "macro_") for name in names}
+    columns: dict[str, list[int]] = {f"{p}{name}": [] for p in ("", "macro_") for name in names}
     docnos = [label.encode() for label in questions.graph.entities.docnos]
     for question in range(len(questions)):
         candidates = set(range(questions.n_entities)) if lists is None else lists[question]
@@ -26,12 +26,12 @@ def expected_counts(
                 ties = [e for e in others if row[e] == row[answer]]
                 outside = answer not in candidates
                 above = sum(bool(row[e] > row[answer]) for e in others)
-                found[f"{prefix}greater"].append(len(others) if outside else above)
-                found[f"{prefix}equal"].append(0 if outside else len(ties))
+                columns[f"{prefix}greater"].append(len(others) if outside else above)
+                columns[f"{prefix}equal"].append(0 if outside else len(ties))
                 ahead = sum(docnos[e] > docnos[answer] for e in ties)
-                found[f"{prefix}tied_ahead"].append(0 if outside else ahead)
-                found[f"{prefix}candidates"].append(len(others) + 1)
-    return found
+                columns[f"{prefix}tied_ahead"].append(0 if outside else ahead)
+                columns[f"{prefix}candidates"].append(len(others) + 1)
+    return columns
 
 
 def expected_best(
@@ -42,9 +42,9 @@ def expected_best(
     best = []
     for question in range(len(questions)):
         candidates = set(range(questions.n_entities)) if lists is None else lists[question]
-        kept = candidates - set(questions.removed[question].tolist())
+        ranked = candidates - set(questions.removed[question].tolist())
         row = scores[question]
-        best.append(sorted(kept, key=lambda e: (row[e], docnos[e]), reverse=True)[:depth])
+        best.append(sorted(ranked, key=lambda e: (row[e], docnos[e]), reverse=True)[:depth])
     return best
 
 

@@ -28,7 +28,7 @@ def graph(seed: int = 0) -> kgtrec.Graph:
 def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:
     """Scores of few different values, so that there are ties; later systems see the answer less."""
     questions = graph(seed).questions("test")
-    found = {}
+    ranks = {}
     for number in range(n):
         rng = np.random.default_rng([seed, number])
         scores = rng.integers(0, levels, (len(questions), N_ENTITIES)).astype(np.float32)
@@ -38,5 +38,5 @@ def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:
             scores[row, answers] += rng.integers(
                 0, max(2, levels // (1 + 2 * number)), len(answers)
             )
-        found[f"s{number}"] = kgtrec.evaluate(scores, questions, progress=False).ranks
-    return found
+        ranks[f"s{number}"] = kgtrec.evaluate(scores, questions, progress=False).ranks
+    return ranks

@@ -21,6 +21,7 @@ from kgtrec.graph.statistics.popularity import entity_frequencies, relation_freq
 from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
 from kgtrec.study.alignment.alignment import SizeExperiment
+from kgtrec.study.classification.calibration import ReliabilityCurve
 from kgtrec.study.comparison.discriminative_power import discrimination_of
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
@@ -42,14 +43,14 @@ def graph_and_results() -> tuple[kgtrec.Graph, dict[str, Result]]:
     rows = np.unique(random.integers(0, (40, 5, 40), (700, 3)), axis=0)
     rows = random.permutation(rows)
     graph = kgtrec.Graph.from_arrays(train=rows[150:], test=rows[:150], n_entities=40)
-    asked = graph.questions()
-    found = {}
+    questions = graph.questions()
+    results = {}
     for number, name in enumerate(NAMES):
-        scores = random.random((len(asked), 40)) * 3
-        for row in range(len(asked)):
-            scores[row, asked.answers[row]] += number * 0.4
-        found[name] = kgtrec.evaluate(scores.round(number % 3), asked)
-    return graph, found
+        scores = random.random((len(questions), 40)) * 3
+        for row in range(len(questions)):
+            scores[row, questions.answers[row]] += number * 0.4
+        results[name] = kgtrec.evaluate(scores.round(number % 3), questions)
+    return graph, results
 
 
 GRAPH, RESULTS = graph_and_results()
@@ -76,11 +77,11 @@ def values_of(seed: int) -> np.ndarray:
 
 
 def rankings(several: int) -> Figure:
-    found = [
+    orders = [
         rankings_of_values({key: values_of(9 * k + i) for i, key in enumerate(MEASURES[:3])}, NAMES)
         for k in range(several)
     ]
-    return plots.bump_chart(found)
+    return plots.bump_chart(orders)
 
 
 def left_out() -> Figure:
@@ -114,6 +115,14 @@ def study() -> Figure:
     return plots.sparse_full(made.panels[0])
 
 
+def classified() -> list[ReliabilityCurve]:
+    random = np.random.default_rng(2)
+    labels = random.random(300) < 0.5
+    triples = np.stack([np.arange(300), np.zeros(300, int), np.arange(300)], axis=1)
+    part = kgtrec.LabelledTriples(triples, labels, labels + random.normal(size=300))
+    return kgtrec.classify(part, part, resamples=100).curves
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(RANKS),
     "tie_widths": lambda: plots.tie_widths(RANKS),
@@ -122,6 +131,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "over_relations": lambda: plots.over_relations(
         {name: np.random.default_rng(1).random(9) for name in NAMES}, "MRR"
     ),
+    "reliability_curves": lambda: plots.reliability_curves(classified()),
     "alignment_sizes": alignment,
     "beta_curves": curves,
     "beta_heat_map": lambda: plots.beta_heat_map(beta_grid(RANKS["svd"], metrics=("mrr",))),
@@ -157,19 +167,19 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def texts_of(figure: Figure, renderer: Any) -> Iterator[tuple[str, Any]]:
     """Every text that is seen, with its box in pixels."""
-    found = [
+    texts = [
         text for legend in figure.legends for text in (*legend.get_texts(), legend.get_title())
     ]
-    found += figure.texts
+    texts += figure.texts
     for axes in figure.axes:
-        found += [*axes.texts, axes.title, axes._left_title, axes._right_title]
+        texts += [*axes.texts, axes.title, axes._left_title, axes._right_title]
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
-            found.append(axis.label)
+            texts.append(axis.label)
             for tick in axis.get_major_ticks():
                 if low - 1e-9 <= tick.get_loc() <= high + 1e-9:
-                    found += [tick.label1, tick.label2]
-    for text in found:
+                    texts += [tick.label1, tick.label2]
+    for text in texts:
         if text.get_visible() and text.get_text().strip():
             yield text.get_text(), text.get_window_extent(renderer)
 
@@ -183,18 +193,18 @@ def drawn(figure: Figure) -> Any:
 
 def faults_of(figure: Figure) -> list[str]:
     renderer = drawn(figure)
-    found = list(texts_of(figure, renderer))
-    assert found
+    boxes = list(texts_of(figure, renderer))
+    assert boxes
     whole = figure.bbox.padded(0.5)
     faults = [
         f"{text!r} is clipped: {box.extents.round(1)} of {whole.extents}"
-        for text, box in found
+        for text, box in boxes
         if not (whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0
                 and box.y1 <= whole.y1)
     ]  # fmt: skip
     faults += [
         f"{one!r} meets {other!r}"
-        for (one, a), (other, b) in combinations(found, 2)
+        for (one, a), (other, b) in combinations(boxes, 2)
         if a.padded(-1.0).overlaps(b.padded(-1.0))
     ]
     for axes in figure.axes:

@@ -195,31 +195,31 @@ def make_home() -> None:
 
 def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
     """A few bytes changed, cut out, doubled, or all behind some place gone."""
-    found = bytearray(data)
+    content = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
-        if not found:
+        if not content:
             break
         # The ends of a file are where formats keep what they are.
-        span = rng.choice((len(found), min(len(found), 200)))
-        at = rng.choice((rng.randrange(span), len(found) - 1 - rng.randrange(span)))
+        span = rng.choice((len(content), min(len(content), 200)))
+        at = rng.choice((rng.randrange(span), len(content) - 1 - rng.randrange(span)))
         size = rng.choice((1, 1, 2, 4, 8, 64))
         way = rng.randrange(8)
         if way <= 1:
-            found[at] ^= 1 << rng.randrange(8)
+            content[at] ^= 1 << rng.randrange(8)
         elif way == 2:
-            found[at] = rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))
+            content[at] = rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))
         elif way == 3:
-            del found[at:]
+            del content[at:]
         elif way == 4:
-            del found[at : at + size]
+            del content[at : at + size]
         elif way == 5:
-            found[at:at] = found[at : at + size]
+            content[at:at] = content[at : at + size]
         elif way == 6:
-            found[at : at + size] = rng.choice((b"\0", b"\xff")) * size
+            content[at : at + size] = rng.choice((b"\0", b"\xff")) * size
         else:
-            other = rng.randrange(len(found))
-            found[at : at + size] = found[other : other + size]
-    return bytes(found)
+            other = rng.randrange(len(content))
+            content[at : at + size] = content[other : other + size]
+    return bytes(content)
 
 
 SHAPES = (
@@ -331,8 +331,8 @@ def odd_zip(path: str, rng: random.Random) -> bytes:
         warnings.simplefilter("ignore")
         for name, data in members:
             archive.writestr(zipfile.ZipInfo(name), data, kind)
-    found = out.getvalue()
-    return damaged_bytes(found, rng) if rng.random() < 0.3 else found
+    content = out.getvalue()
+    return damaged_bytes(content, rng) if rng.random() < 0.3 else content
 
 
 def odd_json(data: bytes, rng: random.Random) -> bytes:
@@ -609,7 +609,7 @@ def child(seed: int, first: int, stop: int, until: float) -> None:
 
 def fuzz(seed: int, cases: int, seconds: float) -> tuple[int, list[str]]:
     """How many cases ran, and what was found."""
-    until, number, ran, found = time.time() + seconds, 0, 0, []
+    until, number, ran, problems = time.time() + seconds, 0, 0, []
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, str(Path(__file__).resolve())]
@@ -629,15 +629,15 @@ def fuzz(seed: int, cases: int, seconds: float) -> tuple[int, list[str]]:
                 if line.startswith("case "):
                     last, ran = int(line[5:]), ran + 1
                 elif line.startswith("FAULT "):
-                    found.append(f"case {last}: {json.loads(line[6:])}")
+                    problems.append(f"case {last}: {json.loads(line[6:])}")
             if done.returncode == 0:
                 break
-            found.append(f"case {last}: ended by {done.returncode}: {done.stderr[-2000:]}")
+            problems.append(f"case {last}: ended by {done.returncode}: {done.stderr[-2000:]}")
             number = last + 1
             shutil.rmtree(folder)  # the damaged file is still there
             os.mkdir(folder)
             subprocess.run([*command, "--make"], cwd=folder, env=environment, check=True)
-    return ran, found
+    return ran, problems
 
 
 def main() -> None:
@@ -648,22 +648,22 @@ def main() -> None:
     parser.add_argument("--case", type=int)
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.make:
+    options = parser.parse_args()
+    if options.make:
         make_home()
-    elif given.child:
-        seed, first, stop, until = given.child
+    elif options.child:
+        seed, first, stop, until = options.child
         child(int(seed), int(first), int(stop), float(until))
-    elif given.case is not None:
+    elif options.case is not None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             make_home()
-            print(run_case(given.seed, given.case, verbose=True) or "sound")
+            print(run_case(options.seed, options.case, verbose=True) or "sound")
             os.chdir("/")
     else:
-        ran, found = fuzz(given.seed, given.cases, 60 * given.minutes)
-        print("\n".join(found) or "nothing found", f"\n{ran} cases")
-        sys.exit(bool(found))
+        ran, problems = fuzz(options.seed, options.cases, 60 * options.minutes)
+        print("\n".join(problems) or "nothing found", f"\n{ran} cases")
+        sys.exit(bool(problems))
 
 
 if __name__ == "__main__":

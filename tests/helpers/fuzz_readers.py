@@ -106,15 +106,15 @@ def check_columns(path: Path, data: bytes, is_run: bool, threads: int):
     if refusal is not None:
         check_error(error, refusal)
         return None
-    found, tag = read
+    queries, tag = read
     names = [query.encode("utf-8", "surrogateescape") for query in columns.queries]
-    assert names == list(found)
-    assert columns.documents.to_pylist() == [d for query in found.values() for d in query]
+    assert names == list(queries)
+    assert columns.documents.to_pylist() == [d for query in queries.values() for d in query]
     values = (columns.scores if is_run else columns.relevance).tolist()
-    assert same(values, [value for query in found.values() for value in query.values()])
-    assert columns.offsets.tolist() == [0, *_sums(len(query) for query in found.values())]
+    assert same(values, [value for query in queries.values() for value in query.values()])
+    assert columns.offsets.tolist() == [0, *_sums(len(query) for query in queries.values())]
     assert not is_run or columns.tag.encode("utf-8", "surrogateescape") == tag
-    return found
+    return queries
 
 
 def _sums(counts):
@@ -128,8 +128,8 @@ def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -
     """Lists against the oracle's, for files that are both sound."""
     judged = read_judgements(qrels_path, threads=threads)
     lists = read_lists(judged, run_path, threads=threads, **options)
-    wanted = {("single_precision" if k == "single" else k): v for k, v in options.items()}
-    expected = oracle.lists(qrels, run, **wanted)
+    keywords = {("single_precision" if k == "single" else k): v for k, v in options.items()}
+    expected = oracle.lists(qrels, run, **keywords)
     names = [query.encode("utf-8", "surrogateescape") for query in lists.queries]
     assert names == list(expected)
     for i, (relevance, scores, retrieved, judgements) in enumerate(expected.values()):
@@ -187,10 +187,10 @@ def main() -> int:
         try:
             done = fuzz(Path(folder), options.seed, 60 * options.minutes)
         except AssertionError:
-            kept = f"fuzz-{options.seed}-{os.getpid()}"
+            stem = f"fuzz-{options.seed}-{os.getpid()}"
             for suffix in (".run", ".qrels"):
-                Path(kept + suffix).write_bytes(Path(folder, "fuzz" + suffix).read_bytes())
-            print(f"disagreement: see {kept}.run and {kept}.qrels", file=sys.stderr)
+                Path(stem + suffix).write_bytes(Path(folder, "fuzz" + suffix).read_bytes())
+            print(f"disagreement: see {stem}.run and {stem}.qrels", file=sys.stderr)
             raise
     print(f"{done:,} pairs of files, no disagreement")
     return 0

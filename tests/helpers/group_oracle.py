@@ -39,7 +39,7 @@ def preference_values(
             one = _partial(group, place, ret)
         counted.append(one)
         all_pairs += one["pairs"]
-    found = {
+    values = {
         "prefs_num_prefs_poss": sum(_possible(g) for g in counted),
         "prefs_num_prefs_ful": sum(g["fr"] + g["fi"] for g in counted),
         "prefs_num_prefs_ful_ret": sum(g["fr"] for g in counted),
@@ -50,15 +50,15 @@ def preference_values(
         "_imp": (lambda g: g["fr"] + g["fi"], lambda g: g["pr"] + g["pi"]),
     }
     for ending, (part, whole) in kinds.items():
-        found["prefs_simp" + ending] = _over(sum(map(part, counted)), sum(map(whole, counted)))
+        values["prefs_simp" + ending] = _over(sum(map(part, counted)), sum(map(whole, counted)))
         shares = [_over(part(g), whole(g)) for g in counted]
-        found["prefs_avgjg" + ending] = sum(shares) / len(shares)
+        values["prefs_avgjg" + ending] = sum(shares) / len(shares)
     for ending, key in (("", "balanced"), ("_ret", "balanced_ret")):
         shares = [g[key] for g in counted]
         undefined = any(whole == 0 for _, whole in shares)
         value = 0.0 if undefined else sum(f / p for f, p in shares) / len(shares)
-        found["prefs_avgjg_Rnonrel" + ending] = value
-    return found | _pairs(all_pairs, len(place), ret)
+        values["prefs_avgjg_Rnonrel" + ending] = value
+    return values | _pairs(all_pairs, len(place), ret)
 
 
 def _over(part: float, whole: float) -> float:
@@ -70,17 +70,17 @@ def _possible(g: dict) -> int:
 
 
 def _counts(pairs: list[tuple[int, int]], ret: int) -> dict:
-    found = dict.fromkeys(("fr", "pr", "fi", "pi", "no"), 0)
+    counts = dict.fromkeys(("fr", "pr", "fi", "pi", "no"), 0)
     for p, q in pairs:
         if p < ret and q < ret:
-            found["pr"] += 1
-            found["fr"] += p < q
+            counts["pr"] += 1
+            counts["fr"] += p < q
         elif p < ret or q < ret:
-            found["pi"] += 1
-            found["fi"] += p < ret
+            counts["pi"] += 1
+            counts["fi"] += p < ret
         else:
-            found["no"] += 1
-    return found | {"pairs": pairs}
+            counts["no"] += 1
+    return counts | {"pairs": pairs}
 
 
 def _simple(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
@@ -89,13 +89,13 @@ def _simple(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
         if any(q == p and other != level for q, other in rows):
             raise Refused
     pairs = [(p, q) for p, lp in rows for q, lq in rows if lp > lq]
-    found = _counts(pairs, ret)
+    counts = _counts(pairs, ret)
     lowest = min(level for _, level in rows)
     for key, shown in (("balanced", rows), ("balanced_ret", [r for r in rows if r[0] < ret])):
         relevant = sum(level > 0 for _, level in shown)
         other = len(shown) - relevant
-        ful = found["fr"] + (found["fi"] if key == "balanced" else 0)
-        poss = _possible(found) if key == "balanced" else found["pr"]
+        ful = counts["fr"] + (counts["fi"] if key == "balanced" else 0)
+        poss = _possible(counts) if key == "balanced" else counts["pr"]
         if relevant >= other:
             ful += sum(level > 0 and p < ret for p, level in rows) * (relevant - other)
             poss += sum(level > 0 for _, level in rows) * (relevant - other)
@@ -113,8 +113,8 @@ def _simple(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
                 for p, _ in shown:
                     poss += 1
                     ful += p < z and p < ret
-        found[key] = ful, poss
-    return found
+        counts[key] = ful, poss
+    return counts
 
 
 def _partial(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
@@ -140,27 +140,31 @@ def _partial(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
         level[d] = min(line[4] for line in group if line[3] == d and line[2] == mine)
     assert last is not None
     pairs = sorted((place[a], place[b]) for a, b in better)
-    found = _counts(pairs, ret)
+    counts = _counts(pairs, ret)
     relevant = sorted(place[d] for d in documents if level[d] > 0)
     other = sorted(place[d] for d in documents if level[d] == 0)
     got, got_other = ([p for p in some if p < ret] for some in (relevant, other))
     if len(relevant) >= len(other):
         extra = len(relevant) - len(other)
-        found["balanced"] = (
-            found["fr"] + found["fi"] + len(got) * extra, _possible(found) + len(relevant) * extra
+        counts["balanced"] = (
+            counts["fr"] + counts["fi"] + len(got) * extra,
+            _possible(counts) + len(relevant) * extra,
         )  # fmt: skip
     else:
         gone = other[len(relevant) :]
         left = [(p, q) for p, q in pairs if p not in gone and q not in gone]
-        found["balanced"] = sum(p < q and p < ret for p, q in left), len(left)
+        counts["balanced"] = sum(p < q and p < ret for p, q in left), len(left)
     if len(got) >= len(got_other):
         extra = len(got) - len(got_other)
-        found["balanced_ret"] = found["fr"] + len(got) * extra, found["pr"] + len(relevant) * extra
+        counts["balanced_ret"] = (
+            counts["fr"] + len(got) * extra,
+            counts["pr"] + len(relevant) * extra,
+        )
     else:
         gone = got_other[len(relevant) :]
         left = [(p, q) for p, q in pairs if p < ret and q < ret and p not in gone and q not in gone]
-        found["balanced_ret"] = sum(p < q for p, q in left), len(left)
-    return found
+        counts["balanced_ret"] = sum(p < q for p, q in left), len(left)
+    return counts
 
 
 def _pairs(pairs: list[tuple[int, int]], size: int, ret: int) -> dict[str, float]:

@@ -33,12 +33,12 @@ class Running:
         )  # fmt: skip
         assert self.process.stderr is not None
         first = self.process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", first)
-        if not found:
+        match = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", first)
+        if not match:
             self.kill()
             raise AssertionError(first + self.process.stderr.read())
-        self.url, self.port = found[0], int(found[1])
-        self.token = found[2]
+        self.url, self.port = match[0], int(match[1])
+        self.token = match[2]
 
     def __enter__(self) -> Running:
         return self
@@ -81,8 +81,8 @@ class Running:
         return self.ask("GET", path, None, {"X-Judge-Token": self.token, **headers})
 
     def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
-        given = {"Content-Type": "application/json", "X-Judge-Token": self.token}
-        return self.ask("POST", path, body, {**given, **headers})
+        own = {"Content-Type": "application/json", "X-Judge-Token": self.token}
+        return self.ask("POST", path, body, {**own, **headers})
 
     def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> tuple[int, Any]:
         body = {"row": row, "label": label, "evidence": evidence, "note": note}

@@ -36,27 +36,27 @@ def random_case(seed: int, scored: bool) -> ListCase:
         }
         splits[split] = sorted(rows)
     case = ListCase(splits, scored=scored)
-    for side, given, relation in sorted(questions_of(case)):
+    for side, entity, relation in sorted(questions_of(case)):
         if rng.random() < 0.15:
             continue
         labels = rng.choices([*case.entities, "nobody", "nothing"], k=rng.randint(0, 6))
         scores = [float(rng.randint(0, 3)) if scored else None for _ in labels]
-        case.lists[side, given, relation] = list(zip(labels, scores, strict=True))
+        case.lists[side, entity, relation] = list(zip(labels, scores, strict=True))
     return case
 
 
 def questions_of(case: ListCase) -> set[Question]:
     """What the test split asks."""
-    asked = {(0, tail, relation) for _, relation, tail in case.splits["test"]}
-    return asked | {(1, head, relation) for head, relation, _ in case.splits["test"]}
+    heads = {(0, tail, relation) for _, relation, tail in case.splits["test"]}
+    return heads | {(1, head, relation) for head, relation, _ in case.splits["test"]}
 
 
 def answers_in(rows: list[Triple], question: Question) -> set[str]:
     """Entities that answer a question in some triples."""
-    side, given, relation = question
+    side, entity, relation = question
     if side == 0:
-        return {h for h, r, t in rows if (r, t) == (relation, given)}
-    return {t for h, r, t in rows if (h, r) == (given, relation)}
+        return {h for h, r, t in rows if (r, t) == (relation, entity)}
+    return {t for h, r, t in rows if (h, r) == (entity, relation)}
 
 
 def expected(

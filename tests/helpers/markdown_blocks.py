@@ -45,12 +45,12 @@ class Block(NamedTuple):
 def blocks_of(markdown: str) -> list[Block]:
     return [
         Block(
-            found["language"],
-            markdown.count("\n", 0, found.start("text")) + 1,
-            textwrap.dedent(found["text"]),
-            found["name"],
+            match["language"],
+            markdown.count("\n", 0, match.start("text")) + 1,
+            textwrap.dedent(match["text"]),
+            match["name"],
         )
-        for found in FENCE.finditer(markdown)
+        for match in FENCE.finditer(markdown)
     ]
 
 
@@ -62,11 +62,11 @@ def commands_of(block: Block) -> list[list[str]]:
 
 def lines_missing(shown: str, printed: str) -> list[str]:
     """Lines of `shown` that `printed` does not have, but for blanks and the last digits."""
-    given = [line.split() for line in printed.splitlines()]
+    rows = [line.split() for line in printed.splitlines()]
     return [
         line
         for line in shown.splitlines()
-        if not any(_alike(line.split(), words) for words in given)
+        if not any(_alike(line.split(), words) for words in rows)
     ]
 
 

@@ -61,6 +61,6 @@ def simulated(counts: np.ndarray, question: np.ndarray, seed: int) -> kgtrec.Ran
     """Ranks of a random scorer without ties, one relation, tail side."""
     n = len(counts)
     greater = np.random.default_rng([17, seed]).integers(0, counts)
-    found = {"greater": greater, "candidates": counts, "question": question}
-    found |= {f"macro_{name}": found[name] for name in ("greater", "candidates")}
-    return make_ranks(found | {"side": np.ones(n, np.int64), "triple": np.arange(n)})
+    columns = {"greater": greater, "candidates": counts, "question": question}
+    columns |= {f"macro_{name}": columns[name] for name in ("greater", "candidates")}
+    return make_ranks(columns | {"side": np.ones(n, np.int64), "triple": np.arange(n)})

@@ -42,7 +42,7 @@ class Question:
 
     name: str
     side: int
-    given: int
+    entity: int
     relation: int
     answers: tuple[int, ...]
     known: frozenset[int]
@@ -60,19 +60,19 @@ class Instance:
 
 
 def asked_by(triple: Triple, side: int) -> tuple[tuple[int, int, int], int]:
-    """The question (side, given, relation) that a triple asks on a side, and its answer."""
+    """The question (side, entity, relation) that a triple asks on a side, and its answer."""
     head, relation, tail = triple
     return ((side, tail, relation), head) if side == HEAD else ((side, head, relation), tail)
 
 
 def answering(triples: Iterable[Sequence[int]], question: tuple[int, int, int]) -> set[int]:
     """All entities that answer a question in some triples."""
-    found = set()
+    answers = set()
     for triple in distinct(triples):
-        asked, answer = asked_by(triple, question[0])
-        if asked == question:
-            found.add(answer)
-    return found
+        key, answer = asked_by(triple, question[0])
+        if key == question:
+            answers.add(answer)
+    return answers
 
 
 def ask(
@@ -100,7 +100,7 @@ def ask(
                 Question(
                     name=f"{SIDE_NAMES[side]}{number}",
                     side=side,
-                    given=key[1],
+                    entity=key[1],
                     relation=key[2],
                     answers=tuple(sorted(answers)),
                     known=frozenset(known),
@@ -115,16 +115,16 @@ def instances_of(
 ) -> list[Instance]:
     """One instance per answer, question after question; rows count head triples, then tail ones."""
     triples = distinct(splits[evaluated])
-    found = []
+    instances = []
     for number, question in enumerate(questions):
         for answer in question.answers:
             if question.side == HEAD:
-                triple = triples.index((answer, question.relation, question.given))
+                triple = triples.index((answer, question.relation, question.entity))
             else:
-                triple = triples.index((question.given, question.relation, answer))
+                triple = triples.index((question.entity, question.relation, answer))
             row = ASKED[sides].index(question.side) * len(triples) + triple
-            found.append(Instance(number, answer, triple, row))
-    return found
+            instances.append(Instance(number, answer, triple, row))
+    return instances
 
 
 # -- Candidates, counts, ranks ---------------------------------------------------------------
@@ -275,7 +275,7 @@ def score(
     ]
     # A run's scores descend, so those of which lower is better stand in it with their sign turned.
     sign = 1.0 if higher_is_better else -1.0
-    run_scores = [[sign * first[q][entity] for entity in found] for q, found in enumerate(run)]
+    run_scores = [[sign * first[q][entity] for entity in ranked] for q, ranked in enumerate(run)]
     return Outcome(list(questions), list(instances), micro, macro, run, run_scores)
 
 
@@ -363,11 +363,11 @@ def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts])
 
 def average_precision(documents: Sequence[int], answers: Iterable[int], k: int) -> Fraction:
     """map_cut_k of one question: precision at each retrieved answer, over all answers."""
-    answers, found, total = set(answers), 0, Fraction(0)
+    answers, hits, total = set(answers), 0, Fraction(0)
     for position, document in enumerate(documents[:k], start=1):
         if document in answers:
-            found += 1
-            total += Fraction(found, position)
+            hits += 1
+            total += Fraction(hits, position)
     return total / len(answers)
 
 
@@ -455,7 +455,7 @@ def due_row(outcome: Outcome, number: int) -> dict[str, object]:
         "triple": instance.triple,
         "side": question.side,
         "relation": question.relation,
-        "given": question.given,
+        "given": question.entity,
     }
     for prefix, counts in (("", outcome.micro[number]), ("macro_", outcome.macro[number])):
         for name in COUNT_COLUMNS:

@@ -35,9 +35,9 @@ class Case:
 
     def runs(self, kind: str = "filtered", depth: int = N_ENTITIES) -> dict[str, kgtrec.Run]:
         """Runs over the whole split, filtered as `kgtrec rank` does or not at all."""
-        asked = self.graph.questions("test", filter="raw" if kind == "raw" else "all")
+        questions = self.graph.questions("test", filter="raw" if kind == "raw" else "all")
         return {
-            name: kgtrec.rank(scores, asked, run_depth=depth, progress=False)[1]
+            name: kgtrec.rank(scores, questions, run_depth=depth, progress=False)[1]
             for name, scores in self.scores.items()
         }
 
@@ -73,38 +73,38 @@ def asked_by(triples: list[Triple]) -> list[Question]:
 
 def triple_of(question: Question, entity: int) -> Triple:
     """The triple that an entity makes of a question."""
-    side, given, relation = question
-    return (entity, relation, given) if side == "head" else (given, relation, entity)
+    side, own, relation = question
+    return (entity, relation, own) if side == "head" else (own, relation, entity)
 
 
 def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int, int]]]]:
     """System, then seed question, to (entity, place), known ones left out and seeds left in."""
     known = set(listed(case.graph))
     rows = {question: i for i, question in enumerate(asked_by(listed(case.graph, "test")))}
-    found: dict[str, dict[Question, list[tuple[int, int]]]] = {}
+    lists: dict[str, dict[Question, list[tuple[int, int]]]] = {}
     for name, scores in case.scores.items():
-        found[name] = {}
+        lists[name] = {}
         for question in asked_by(case.seeds):
             row = scores[rows[question]]
             # Labels are the ids in decimal, of one digit: ties go by label, descending.
             order = sorted(range(N_ENTITIES), key=lambda e: (-row[e], -e))
-            place, kept = 0, []
+            place, entries = 0, []
             for entity in order:
                 triple = triple_of(question, entity)
                 is_out = triple in known and triple not in case.seeds
                 place += kind == "raw" or not is_out
                 if not is_out:
-                    kept.append((entity, place))
-            found[name][question] = kept
-    return found
+                    entries.append((entity, place))
+            lists[name][question] = entries
+    return lists
 
 
 def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]:
     """Pooled triple to the best place at which each system has it."""
     pool: dict[Triple, dict[str, int]] = {}
     for name, by_question in slow_lists(case, kind).items():
-        for question, kept in by_question.items():
-            for entity, place in kept:
+        for question, entries in by_question.items():
+            for entity, place in entries:
                 triple = triple_of(question, entity)
                 if place <= depth and triple not in case.seeds:
                     own = pool.setdefault(triple, {})
@@ -123,8 +123,8 @@ def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str,
     (folder / "graph" / "test.txt").write_text("".join(lines[40:]))
     (folder / "seed.tsv").write_text("".join(lines[40 : 40 + n_seeds]))
     graph = kgtrec.read_graph(folder / "graph")
-    asked = graph.questions()
-    scores = {name: random.random((len(asked), graph.n_entities)) for name in systems}
-    for name, found in scores.items():
-        kgtrec.rank(found, asked, run_depth=20)[1].write(folder / f"{name}.run")
+    questions = graph.questions()
+    scores = {name: random.random((len(questions), graph.n_entities)) for name in systems}
+    for name, matrix in scores.items():
+        kgtrec.rank(matrix, questions, run_depth=20)[1].write(folder / f"{name}.run")
     return scores

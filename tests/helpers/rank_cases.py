@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kgtrec import Ranks
 
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
-Asked = tuple[int, int, int]  # side, given entity, relation
+Question = tuple[int, int, int]  # side, given entity, relation
 
 
 @dataclass
@@ -22,40 +22,42 @@ class Case:
 
     n_entities: int
     triples: list[tuple[int, int, int]]
-    scores: dict[Asked, list[int]]
+    scores: dict[Question, list[int]]
     sides: tuple[int, ...] = (0, 1)
     rows: list[dict[str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        numbers: dict[Asked, int] = {}
+        numbers: dict[Question, int] = {}
         for side in self.sides:
             for number, triple in enumerate(self.triples):
-                asked, answer = self.ask(side, triple)
-                numbers.setdefault(asked, len(numbers))
-                self.rows.append(self.counted(number, asked, answer) | {"question": numbers[asked]})
+                question, answer = self.ask(side, triple)
+                numbers.setdefault(question, len(numbers))
+                self.rows.append(
+                    self.counted(number, question, answer) | {"question": numbers[question]}
+                )
 
     @staticmethod
-    def ask(side: int, triple: tuple[int, int, int]) -> tuple[Asked, int]:
+    def ask(side: int, triple: tuple[int, int, int]) -> tuple[Question, int]:
         head, relation, tail = triple
         return ((0, tail, relation), head) if side == 0 else ((1, head, relation), tail)
 
-    def answers(self, asked: Asked) -> set[int]:
-        found = (self.ask(asked[0], triple) for triple in self.triples)
-        return {answer for question, answer in found if question == asked}
+    def answers(self, question: Question) -> set[int]:
+        pairs = (self.ask(question[0], triple) for triple in self.triples)
+        return {answer for other, answer in pairs if other == question}
 
-    def counted(self, triple: int, asked: Asked, answer: int) -> dict[str, int]:
-        side, given, relation = asked
+    def counted(self, triple: int, question: Question, answer: int) -> dict[str, int]:
+        side, entity, relation = question
         everything = set(range(self.n_entities))
-        micro = everything - self.answers(asked) | {answer}
-        row = {"triple": triple, "side": side, "relation": relation, "given": given}
+        micro = everything - self.answers(question) | {answer}
+        row = {"triple": triple, "side": side, "relation": relation, "given": entity}
         row |= {"answer": answer, "answer_popularity": self.popularity(answer)}
         row["relation_popularity"] = sum(relation == r for _, r, _ in self.triples)
         for prefix, candidates in (("", micro), ("macro_", everything)):
-            row |= {prefix + k: v for k, v in self.compared(asked, answer, candidates).items()}
+            row |= {prefix + k: v for k, v in self.compared(question, answer, candidates).items()}
         return row
 
-    def compared(self, asked: Asked, answer: int, candidates: set[int]) -> dict[str, int]:
-        scores = self.scores[asked]
+    def compared(self, question: Question, answer: int, candidates: set[int]) -> dict[str, int]:
+        scores = self.scores[question]
         tied = [c for c in candidates - {answer} if scores[c] == scores[answer]]
         return {
             "greater": sum(scores[c] > scores[answer] for c in candidates),
@@ -71,13 +73,13 @@ class Case:
         codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
         return [row for row in self.rows if row["side"] in codes]
 
-    def order(self, asked: Asked) -> list[int]:
+    def order(self, question: Question) -> list[int]:
         """Entities in trec order, best first."""
-        return sorted(range(self.n_entities), key=lambda c: (-self.scores[asked][c], -c))
+        return sorted(range(self.n_entities), key=lambda c: (-self.scores[question][c], -c))
 
-    def first_places(self, asked: Asked) -> list[int]:
+    def first_places(self, question: Question) -> list[int]:
         """Rank of the first answer in every order that the ties allow, each equally likely."""
-        scores, answers = self.scores[asked], self.answers(asked)
+        scores, answers = self.scores[question], self.answers(question)
         best = max(scores[answer] for answer in answers)
         above = sum(score > best for score in scores)
         tied = [c for c in range(self.n_entities) if scores[c] == best]
@@ -114,9 +116,9 @@ def cases(draw: st.DrawFn, sides: tuple[int, ...] | None = None) -> Case:
     triple = st.tuples(entity, st.integers(0, 2), entity)
     triples = draw(st.lists(triple, min_size=1, max_size=12, unique=True))
     which = sides or draw(st.sampled_from([(0, 1), (0, 1), (0,), (1,)]))
-    asked = sorted({Case.ask(side, t)[0] for side in which for t in triples})
+    questions = sorted({Case.ask(side, t)[0] for side in which for t in triples})
     row = st.lists(st.integers(0, draw(st.sampled_from([0, 1, 3, 9]))), min_size=n, max_size=n)
-    scores = {question: draw(row) for question in asked}
+    scores = {question: draw(row) for question in questions}
     return Case(n, triples, scores, which)
 
 

@@ -57,7 +57,7 @@ class GraphCase:
         """The names that TREC files hold, by the oracle."""
         return [oracle.docno(label) for label in self.entity_labels()]
 
-    def asked(self) -> tuple[list[oracle.Question], list[oracle.Instance]]:
+    def oracle_questions(self) -> tuple[list[oracle.Question], list[oracle.Instance]]:
         """Questions and instances, by the oracle."""
         how = (self.evaluated, self.sides)
         questions = oracle.ask(self.splits, *how, self.filter_splits, self.extra_known)
@@ -222,7 +222,7 @@ class RankCase:
     def outcome(self) -> oracle.Outcome:
         """What the oracle makes of it; raises oracle.NanScore where NaN is an error."""
         return oracle.score(
-            *self.graph.asked(),
+            *self.graph.oracle_questions(),
             self.scores.tolist(),
             self.graph.docnos(),
             depth=self.depth,
@@ -246,7 +246,7 @@ def rank_cases(draw: st.DrawFn, dtypes: tuple[np.dtype, ...] = DTYPES) -> RankCa
     """Everything that one call of ``kgtrec.rank`` on an array depends on."""
     graph = draw(graph_cases())
     per_instance = draw(st.booleans())
-    questions, instances = graph.asked()
+    questions, instances = graph.oracle_questions()
     dtype = draw(st.sampled_from(dtypes))
     shape = (len(instances if per_instance else questions), graph.n_entities)
     return RankCase(

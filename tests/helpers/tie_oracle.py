@@ -72,9 +72,13 @@ def over_orders(
     judged_only: bool = False,
 ) -> dict[str, float]:
     """Expectation, least and greatest value, and whether there is more than one."""
-    found = [
+    values = [
         value(family, k, seen(order, most, judged_only), judged, level)
         for order in orders(documents)
     ]
-    mean = math.fsum(found) / len(found) if isinstance(found[0], float) else sum(found) / len(found)
-    return {"expected": float(mean), "min": float(min(found)), "max": float(max(found))}
+    mean = (
+        math.fsum(values) / len(values)
+        if isinstance(values[0], float)
+        else sum(values) / len(values)
+    )
+    return {"expected": float(mean), "min": float(min(values)), "max": float(max(values))}

@@ -16,23 +16,23 @@ def measures(
     shown: List, judged: Sequence[int], level: int = 1, compat: int = 10, collection: int = 0
 ) -> dict[str, float | str]:
     """Defaults and some parameters of everything but runid."""
-    found = {**_sets(shown, judged, level, collection), **_ranked(shown, judged, level)}
-    found |= _recall_points(shown, judged, level, compat)
+    values = {**_sets(shown, judged, level, collection), **_ranked(shown, judged, level)}
+    values |= _recall_points(shown, judged, level, compat)
     for k in (1, 2, 3, 5, 10, 20):
-        found |= _cut(shown, judged, level, k)
+        values |= _cut(shown, judged, level, k)
     for name, gains in (("", {}), ("_1=3,2=9,4=4.5", {1: 3.0, 2: 9.0, 4: 4.5}),
                         ("_0=0.25,1=0.5", {0: 0.25, 1: 0.5}), ("_-1=1,-2=2", {-1: 1.0, -2: 2.0}),
                         ("_1=-2,3=0", {1: -2.0, 3: 0.0})):  # fmt: skip
-        found |= {f + name: v for f, v in _gains(shown, judged, level, gains).items()}
-        found["rbp" + name] = rank_biased(shown, judged, gains, 0.9)
-    found["rbp_p=0.5"] = rank_biased(shown, judged, {}, 0.5)
-    found["rbp_resid"] = _residual(shown, 0.9)
-    found["rbp_resid_p=0.5"] = _residual(shown, 0.5)
+        values |= {f + name: v for f, v in _gains(shown, judged, level, gains).items()}
+        values["rbp" + name] = rank_biased(shown, judged, gains, 0.9)
+    values["rbp_p=0.5"] = rank_biased(shown, judged, {}, 0.5)
+    values["rbp_resid"] = _residual(shown, 0.9)
+    values["rbp_resid_p=0.5"] = _residual(shown, 0.5)
     for length in (10, 3):
-        found["relstring" + ("" if length == 10 else "_3")] = "".join(
+        values["relstring" + ("" if length == 10 else "_3")] = "".join(
             map(_character, shown[:length])
         )
-    return found
+    return values
 
 
 def _character(relevance: int | None) -> str:
@@ -91,7 +91,7 @@ def _ranked(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
         binary += 1 / math.log2(2 + (i - hit))
     ap = _over(precisions, r)
     first = next((i for i, x in enumerate(shown) if _is_relevant(x, level)), None)
-    found = {
+    values = {
         "map": ap, "gm_map": math.log(max(ap, 1e-5)), "bpref": _over(bpref, r),
         "gm_bpref": math.log(max(_over(bpref, r), 1e-5)), "infAP": _over(inferred, r),
         "binG": _over(binary, r), "recip_rank": 0.0 if first is None else 1 / (first + 1),
@@ -100,8 +100,8 @@ def _ranked(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
     }  # fmt: skip
     for times in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0):
         depth = int(times * r + 0.9)
-        found[f"Rprec_mult_{times:.2f}"] = _over(_count(shown[:depth], level), depth)
-    return found
+        values[f"Rprec_mult_{times:.2f}"] = _over(_count(shown[:depth], level), depth)
+    return values
 
 
 def _recall_points(shown: List, judged: Sequence[int], level: int, compat: int) -> dict[str, float]:
@@ -109,10 +109,10 @@ def _recall_points(shown: List, judged: Sequence[int], level: int, compat: int) 
     hits = [_count(shown[: i + 1], level) for i in range(len(shown))]
 
     def best(point: float) -> float:
-        wanted = point * r
-        needed = int(wanted + 0.9)
+        target = point * r
+        needed = int(target + 0.9)
         if compat == 10:
-            needed = int(wanted) + (wanted - int(wanted) >= 0.5)
+            needed = int(target) + (target - int(target) >= 0.5)
         reaching = [hit / (i + 1) for i, hit in enumerate(hits) if hit >= max(needed, 1)]
         return max(reaching, default=0.0)
 

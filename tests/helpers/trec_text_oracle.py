@@ -31,7 +31,7 @@ def number(text: bytes) -> float | None:
 
 def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | int]], bytes]:
     """Query, then document, to its score or relevance, in the order of the file; and the tag."""
-    found: dict[bytes, dict[bytes, float | int]] = {}
+    queries: dict[bytes, dict[bytes, float | int]] = {}
     tag = b""
     if content.startswith((b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
         raise Refused(None, "packed")
@@ -60,13 +60,13 @@ def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | 
             value = whole(fields[3])
         if value is None:
             raise Refused(place, "score" if is_run else "relevance")
-        documents = found.setdefault(fields[0], {})
+        documents = queries.setdefault(fields[0], {})
         if fields[2] in documents:
             raise Refused(place, "duplicate")
         documents[fields[2]] = value
-    if not found:
+    if not queries:
         raise Refused(None, "empty")
-    return found, tag
+    return queries, tag
 
 
 def single(score: float) -> float:

@@ -18,11 +18,11 @@ VECTORS = {
 }
 
 
-def assert_vectors(found: dict[str, np.ndarray]) -> None:
-    assert set(found) == set(VECTORS)
+def assert_vectors(arrays: dict[str, np.ndarray]) -> None:
+    assert set(arrays) == set(VECTORS)
     for name, values in VECTORS.items():
-        assert found[name].dtype == values.dtype
-        np.testing.assert_array_equal(found[name], values)
+        assert arrays[name].dtype == values.dtype
+        np.testing.assert_array_equal(arrays[name], values)
 
 
 def test_numpy_files(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ def predictions(seed: int, n: int = 200, m: int = 50, dtype: str = "f4") -> dict
 def test_the_lists_of_its_evaluator(seed: int, dtype: str, name: str) -> None:
     torch = pytest.importorskip("torch")
     evaluator = pytest.importorskip("ogb.linkproppred").Evaluator(name=name)
-    given = predictions(seed, dtype=dtype)
-    tensors = {key: torch.from_numpy(values) for key, values in given.items()}
+    arrays = predictions(seed, dtype=dtype)
+    tensors = {key: torch.from_numpy(values) for key, values in arrays.items()}
     due = evaluator.eval(tensors)
-    for form in (given, tensors):
+    for form in (arrays, tensors):
         result = evaluate(form)
         lists = as_lists(result)
         assert set(lists) == set(due)
@@ -41,14 +41,14 @@ def test_the_lists_of_its_evaluator(seed: int, dtype: str, name: str) -> None:
 @pytest.mark.parametrize("kind", ["optimistic", "realistic", "pessimistic"])
 def test_every_candidate_once(kind: str) -> None:
     rng = np.random.default_rng(4)
-    given = predictions(5, 60, 20)
+    arrays = predictions(5, 60, 20)
     answers, ids = rng.integers(0, 9, 60), rng.integers(0, 9, (60, 20))
     table = rng.integers(0, 5, (60, 9)).astype(np.float32)  # equal ids have equal scores
-    given = {
+    arrays = {
         "y_pred_pos": table[np.arange(60), answers],
         "y_pred_neg": np.take_along_axis(table, ids, axis=1),
     }
-    result = evaluate(given, protocol="kgtrec", answers=answers, negatives=ids, side="head")
+    result = evaluate(arrays, protocol="kgtrec", answers=answers, negatives=ids, side="head")
     ranks = []
     for row in range(60):
         own = table[row, answers[row]]
@@ -59,7 +59,7 @@ def test_every_candidate_once(kind: str) -> None:
         )
         assert result.ranks.candidates[row] == 1 + len(others)
     assert result[f"head.{kind}.micro.mr"] == pytest.approx(np.mean(ranks), rel=1e-12)
-    doubled = evaluate(given)
+    doubled = evaluate(arrays)
     assert (doubled.ranks.greater >= result.ranks.greater).all()
     assert (doubled.ranks.greater > result.ranks.greater).any()
     assert doubled.ranks.candidates.tolist() == [21] * 60
@@ -80,20 +80,20 @@ def test_every_candidate_once(kind: str) -> None:
     ],
 )
 def test_bad_predictions_are_named(change, said) -> None:
-    given = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")} | change
+    arrays = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")} | change
     with pytest.raises(InputError, match=said):
-        evaluate({name: values for name, values in given.items() if values is not None})
+        evaluate({name: values for name, values in arrays.items() if values is not None})
 
 
 def test_bad_options_are_named() -> None:
-    given = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
+    arrays = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
     with pytest.raises(UsageError, match="protocol='pbg' is unknown"):
-        evaluate(given, protocol="pbg")
+        evaluate(arrays, protocol="pbg")
     with pytest.raises(UsageError, match="side='both' is unknown"):
-        evaluate(given, side="both")
+        evaluate(arrays, side="both")
     with pytest.raises(UsageError, match="needs the ids"):
-        evaluate(given, protocol="kgtrec", answers=[0, 1, 2])
+        evaluate(arrays, protocol="kgtrec", answers=[0, 1, 2])
     with pytest.raises(InputError, match=r"expected ids of shape \(3,\) and \(3, 4\)"):
-        evaluate(given, protocol="kgtrec", answers=[0, 1], negatives=np.zeros((3, 4), int))
+        evaluate(arrays, protocol="kgtrec", answers=[0, 1], negatives=np.zeros((3, 4), int))
     with pytest.raises(InputError, match="there are no predictions"):
         evaluate({"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")})

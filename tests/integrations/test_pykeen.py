@@ -57,16 +57,16 @@ def both(dataset: Any, model: Any, **more: Any) -> tuple[Any, Any, KgtrecEvaluat
     """Results of PyKEEN's evaluator and of ours, and ours itself."""
     options = {"additional_filter_triples": known(dataset), "use_tqdm": False, "batch_size": 32}
     ours = KgtrecEvaluator()
-    given = dataset.testing.mapped_triples
+    triples = dataset.testing.mapped_triples
     theirs = RankBasedEvaluator(clear_on_finalize=False)
-    rough = theirs.evaluate(model, given, **(options | more)).to_flat_dict()
+    rough = theirs.evaluate(model, triples, **(options | more)).to_flat_dict()
     # PyKEEN's ranks are float32, and with them its sums: once more in float64.
     for key, parts in theirs.ranks.items():
         theirs.ranks[key] = [part.astype(np.float64) for part in parts]
     due = theirs.finalize()
     for name, value in due.to_flat_dict().items():
         assert rough[name] == pytest.approx(value, rel=1e-5, abs=1e-5, nan_ok=True), name
-    return due, ours.evaluate(model, given, **(options | more)), ours
+    return due, ours.evaluate(model, triples, **(options | more)), ours
 
 
 def assert_agree(due: Any, got: Any, tolerance: float = 1e-9) -> None:
@@ -204,8 +204,8 @@ def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
 def test_bootstrap_of_pykeen(dataset: Any, model: Any) -> None:
     ours = KgtrecEvaluator(clear_on_finalize=False)
     ours.evaluate(model, dataset.testing.mapped_triples, use_tqdm=False, batch_size=64)
-    found = ours.finalize_with_confidence(n_boot=3)
-    assert "both.realistic.inverse_harmonic_mean_rank" in found
+    means = ours.finalize_with_confidence(n_boot=3)
+    assert "both.realistic.inverse_harmonic_mean_rank" in means
 
 
 # -- evaluate(model, dataset) ------------------------------------------------------------------
@@ -214,10 +214,10 @@ def test_bootstrap_of_pykeen(dataset: Any, model: Any) -> None:
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_one_call(dataset: Any, model: Any, split: str) -> None:
     theirs = {"test": "testing", "valid": "validation"}
-    given = getattr(dataset, theirs[split]).mapped_triples
+    triples = getattr(dataset, theirs[split]).mapped_triples
     others = [getattr(dataset, n).mapped_triples for n in ("training", "validation", "testing")]
     due = RankBasedEvaluator().evaluate(
-        model, given, additional_filter_triples=others, use_tqdm=False, batch_size=32
+        model, triples, additional_filter_triples=others, use_tqdm=False, batch_size=32
     )
     result = evaluate(model, dataset, split, batch_size=10, slice_size=6)
     assert result["both.realistic.micro.mrr"] == pytest.approx(due.get_metric("mrr"), rel=1e-6)

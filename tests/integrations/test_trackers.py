@@ -22,20 +22,24 @@ def result() -> kgtrec.Result:
 
 
 def test_every_listed_measure(result: kgtrec.Result) -> None:
-    found = metrics(result)
-    assert len(found) == len([key for key in result if result[key] == result[key]])
-    assert all(MLFLOW.fullmatch(name) for name in found)
-    assert all(type(value) is float for value in found.values())
-    assert found["kgtrec/both.realistic.micro.hits_at_10"] == result["both.realistic.micro.hits@10"]
-    assert list(found) == list(metrics(result))
+    values = metrics(result)
+    assert len(values) == len([key for key in result if result[key] == result[key]])
+    assert all(MLFLOW.fullmatch(name) for name in values)
+    assert all(type(value) is float for value in values.values())
+    assert (
+        values["kgtrec/both.realistic.micro.hits_at_10"] == result["both.realistic.micro.hits@10"]
+    )
+    assert list(values) == list(metrics(result))
 
 
 def test_chosen_measures_and_a_prefix(result: kgtrec.Result) -> None:
     keys = ["tail.realistic.micro.mrr", "both.realistic.micro.p-mrr(0.5)", "both.macro.map_cut_20"]
-    found = metrics(result, keys, prefix="valid")
-    assert list(found) == ["valid/tail.realistic.micro.mrr", "valid/both.realistic.micro.p-mrr_0.5",
-                           "valid/both.macro.map_cut_20"]  # fmt: skip
-    assert list(found.values()) == [result[key] for key in keys]
+    values = metrics(result, keys, prefix="valid")
+    assert list(values) == [
+        "valid/tail.realistic.micro.mrr", "valid/both.realistic.micro.p-mrr_0.5",
+        "valid/both.macro.map_cut_20",
+    ]  # fmt: skip
+    assert list(values.values()) == [result[key] for key in keys]
     assert list(metrics(result, keys[:1], prefix="")) == ["tail.realistic.micro.mrr"]
     with pytest.raises(UsageError):
         metrics(result, ["tail.realistic.micro.mmr"])

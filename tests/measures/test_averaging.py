@@ -72,8 +72,8 @@ def test_where_the_mean_rank_decides_triples_are_micro(case: Case, kind: str, me
 
 
 def test_triples_need_both_sides() -> None:
-    asked = [(0, 1, 0), (0, 2, 0), (1, 0, 0), (1, 1, 0)]
-    case = Case(3, [(0, 0, 1), (1, 0, 2)], {question: [1, 0, 2] for question in asked})
+    questions = [(0, 1, 0), (0, 2, 0), (1, 0, 0), (1, 1, 0)]
+    case = Case(3, [(0, 0, 1), (1, 0, 2)], {question: [1, 0, 2] for question in questions})
     assert ask(case, "both.realistic.triple.mr") == ask(case, "both.realistic.micro.mr")
     case.rows = case.rows[1:]
     with pytest.raises(InputError, match=r"1 triples, such as \[0\], have one only"):

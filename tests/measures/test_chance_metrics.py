@@ -50,9 +50,9 @@ def test_chance_is_the_mean_over_all_outcomes(
     ]
     mean = math.fsum(outcomes) / len(outcomes)
     variance = math.fsum((value - mean) ** 2 for value in outcomes) / len(outcomes)
-    found = random_scorer(base, counts, weight if weighted else None)
-    assert found.mean == pytest.approx(mean, rel=1e-12)
-    assert found.variance == pytest.approx(variance, rel=1e-10, abs=1e-14)
+    chance = random_scorer(base, counts, weight if weighted else None)
+    assert chance.mean == pytest.approx(mean, rel=1e-12)
+    assert chance.variance == pytest.approx(variance, rel=1e-10, abs=1e-14)
 
 
 def slow_chance(base: str, counts: list[int], weight: list[Fraction]) -> tuple[float, float]:
@@ -151,18 +151,18 @@ def test_many_instances_of_many_sizes() -> None:
         ):  # fmt: skip
             mean = np.cumsum(values)[counts - 1] / counts
             square = np.cumsum(values**2)[counts - 1] / counts
-            found = random_scorer(base, counts, weighted)
-            assert found.mean == pytest.approx(float((share * mean).sum()), rel=1e-12)
+            chance = random_scorer(base, counts, weighted)
+            assert chance.mean == pytest.approx(float((share * mean).sum()), rel=1e-12)
             due = float((share**2 * (square - mean**2)).sum())
-            assert found.variance == pytest.approx(due, rel=1e-10)
+            assert chance.variance == pytest.approx(due, rel=1e-10)
     log = np.log(ranks)
     power = 1 / np.longdouble(len(counts))
     mean = np.log1p(np.cumsum(np.expm1(power * log))[counts - 1] / counts).sum()
     square = np.log1p(np.cumsum(np.expm1(2 * power * log))[counts - 1] / counts).sum()
-    found = random_scorer("gmr", counts)
-    assert found.mean == pytest.approx(float(np.exp(mean)), rel=1e-12)
+    chance = random_scorer("gmr", counts)
+    assert chance.mean == pytest.approx(float(np.exp(mean)), rel=1e-12)
     due = float(np.exp(2 * mean) * np.expm1(square - 2 * mean))
-    assert found.variance == pytest.approx(due, rel=1e-8)
+    assert chance.variance == pytest.approx(due, rel=1e-8)
 
 
 def test_the_continuous_approximation_has_a_name_and_is_too_small() -> None:
@@ -181,8 +181,8 @@ def test_the_continuous_approximation_has_a_name_and_is_too_small() -> None:
 
 @pytest.mark.parametrize(("c", "mean"), [(1, 1.0), (2, math.log(2)), (3, math.log(3) / 2)])
 def test_the_continuous_approximation_of_few_candidates(c: int, mean: float) -> None:
-    found = random_baseline.reciprocal_continuous(random_baseline.Tally.of([c], None), 0)
-    assert found.mean == pytest.approx(mean, rel=1e-15)
+    chance = random_baseline.reciprocal_continuous(random_baseline.Tally.of([c], None), 0)
+    assert chance.mean == pytest.approx(mean, rel=1e-15)
 
 
 def test_nothing_to_rank_has_no_index_and_no_z() -> None:
@@ -228,12 +228,12 @@ def scores_of_chance() -> dict[str, np.ndarray]:
         for averaging in ("micro", "question")
         for metric in ADJUSTED
     ]
-    found: dict[str, list[float]] = {key: [] for key in keys}
+    scores: dict[str, list[float]] = {key: [] for key in keys}
     for seed in range(400):
         result = kgtrec.Result(simulated(counts, question, seed))
         for key in keys:
-            found[key].append(result[key])
-    return {key: np.array(values) for key, values in found.items()}
+            scores[key].append(result[key])
+    return {key: np.array(values) for key, values in scores.items()}
 
 
 @pytest.mark.parametrize("averaging", ["micro", "question"])

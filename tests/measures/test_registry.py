@@ -114,13 +114,13 @@ exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
 
 def keys_of(metric: Metric, parameter: float) -> list[str]:
     """Every key of a row."""
-    found = []
+    keys = []
     for side, kind, averaging in product(("head", "both"), RANK_TYPES, metric.averagings):
         if averaging == "triple" and side != "both":
             continue
         tail = "(0.5,0)" if averaging == "stratified" else ""
-        found.append(f"{side}.{kind}.{averaging}.{metric.named(parameter)}{tail}")
-    return found
+        keys.append(f"{side}.{kind}.{averaging}.{metric.named(parameter)}{tail}")
+    return keys
 
 
 @given(st.lists(st.tuples(cutoffs, exponents), min_size=2, max_size=2, unique=True))
@@ -219,9 +219,9 @@ def test_every_alias_explains_its_row(row: Metric) -> None:
 
 @pytest.mark.parametrize("name", [*TREC_KEYS, "MAP@20", "p_5", "ndcg_cut"])
 def test_trec_measures_are_explained(name: str) -> None:
-    found = describe(name)
-    assert found["kind"] == "trec_eval measure"
-    assert all(Measure.parse(key).is_trec for key in found["keys"])
+    facts = describe(name)
+    assert facts["kind"] == "trec_eval measure"
+    assert all(Measure.parse(key).is_trec for key in facts["keys"])
 
 
 @pytest.mark.parametrize("name", [*AVERAGINGS, *RANK_TYPES, "head", "tail", "both"])
@@ -245,9 +245,9 @@ def test_the_list_has_everything() -> None:
     for name in (*(row.name for row in METRICS), *AVERAGINGS, *RANK_TYPES, "bpref", "map_cut_k"):
         assert name in words
     assert "relstring," in words
-    found = overview()
-    assert [row["name"] for row in found["metrics"]] == [row.name for row in METRICS]
-    assert found["of_run_files_only"][:3] == ["runid", "relstring", "prefs_num_prefs_poss"]
+    rows = overview()
+    assert [row["name"] for row in rows["metrics"]] == [row.name for row in METRICS]
+    assert rows["of_run_files_only"][:3] == ["runid", "relstring", "prefs_num_prefs_poss"]
     assert describe("dcg")["help"] == TABLE["dcg"].text
     assert "-R prefs -m prefs_simp" in describe("prefs_simp")["beware"][0]
 
@@ -271,9 +271,9 @@ def test_the_command_lists_and_explains() -> None:
 
 
 def test_the_command_gives_json() -> None:
-    found = json.loads(run("--format", "json"))
-    assert len(found["metrics"]) == len(METRICS)
-    assert {"P_k", "map", "bpref"} <= {row["name"] for row in found["trec_eval"]}
+    printed = json.loads(run("--format", "json"))
+    assert len(printed["metrics"]) == len(METRICS)
+    assert {"P_k", "map", "bpref"} <= {row["name"] for row in printed["trec_eval"]}
     assert json.loads(run("amri", "--format", "json"))["range"] == "[-1, 1]"
     both = json.loads(run("amri", "amr", "--format", "json"))
     assert [row["direction"] for row in both] == ["higher is better", "lower is better"]
@@ -312,10 +312,10 @@ def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
     text = report()
     assert [line.split()[0] for line in text.splitlines()[1:6]] == list(RANK_TYPES)
     assert "Ties: 100 % of the instances are tied" in text
-    found = json.loads(report("--format", "json", "-m", "both.micro.amri"))
-    assert found["rank_types"]["optimistic"] == {"both.micro.amri": 1}
-    assert found["rank_types"]["realistic"] == {"both.micro.amri": 0}
-    assert found["ties"] == ranks.tie_report()
+    printed = json.loads(report("--format", "json", "-m", "both.micro.amri"))
+    assert printed["rank_types"]["optimistic"] == {"both.micro.amri": 1}
+    assert printed["rank_types"]["realistic"] == {"both.micro.amri": 0}
+    assert printed["ties"] == ranks.tie_report()
     assert report("--format", "csv").count("\n") == 6
     done = CliRunner().invoke(cli, ["report", str(file), "--rank-types", "--by", "side"])
     assert "a report of its own" in str(done.exception)

@@ -204,9 +204,9 @@ def test_popularity_zero() -> None:
 )
 def test_wrong_arguments(arguments: dict, hint: str) -> None:
     case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
-    given = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
+    options = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
     with pytest.raises(UsageError, match=hint):
-        stratified_grid(make_ranks(columns(case)), **given)
+        stratified_grid(make_ranks(columns(case)), **options)
 
 
 def test_all_bad_metrics_are_named() -> None:
@@ -223,7 +223,7 @@ def test_no_ranks() -> None:
 
 def native(**changed: np.ndarray) -> np.ndarray:
     """One relation with two triples, of two instances and one."""
-    given = {
+    arrays = {
         "relations": np.array([0, 2]),
         "triples": np.array([0, 2, 3]),
         "row": np.array([2, 0, 1]),
@@ -235,8 +235,8 @@ def native(**changed: np.ndarray) -> np.ndarray:
         "beta_r": np.array([0.0]),
         "out": np.empty((1, 1, 1)),
     }
-    _core.stratify(*(given | changed).values())
-    return (given | changed)["out"]
+    _core.stratify(*(arrays | changed).values())
+    return (arrays | changed)["out"]
 
 
 def test_the_native_call_refuses_what_it_could_not_survive() -> None:

@@ -131,9 +131,9 @@ def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> 
     assert off(expected_reciprocal(*tie), due) < BOUND
     due = sum((p * (greater + j) for j, p in enumerate(chance, 1)), Fraction(0))
     assert off(expected_rank(*tie), due) < BOUND
-    found = sum((p for j, p in enumerate(chance, 1) if greater + j <= k), Fraction(0))
+    hits = sum((p for j, p in enumerate(chance, 1) if greater + j <= k), Fraction(0))
     got = expected_hits(*tie, k)
-    assert got[0] == 0 if found == 0 else off(got, found) < BOUND
+    assert got[0] == 0 if hits == 0 else off(got, hits) < BOUND
     assert got[0] <= 1
 
 
@@ -151,15 +151,15 @@ def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> 
 )
 def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> None:
     unit = 1 << 200  # P(X >= j) in integers, as no double could hold it
-    total, found, survival = 0, 0, unit
+    total, hits, survival = 0, 0, unit
     for j in range(1, size - answers + 2):
         left = size - j + 1
         total += survival * answers // (left * (greater + j))
         survival = survival * (left - answers) // left
-        found = unit - survival if j <= 50 else found
+        hits = unit - survival if j <= 50 else hits
     tie = row(greater, size, answers)
     assert off(expected_reciprocal(*tie), Fraction(total, unit)) < 10 * BOUND
-    assert off(expected_hits(*tie, greater + 50), Fraction(found, unit)) < BOUND
+    assert off(expected_hits(*tie, greater + 50), Fraction(hits, unit)) < BOUND
 
 
 # --- many at once ---------------------------------------------------------------------------------

@@ -87,12 +87,12 @@ def test_variance_is_the_mean_over_all_ways_to_break_the_ties(
     ways = [places(row, kind) for row in rows]
     assume(math.prod(map(len, ways)) <= 3000)
     weight = weights(rows, averaging)
-    found = []
+    squares = []
     for ranks in product(*ways):
         mean = sum(w * r for w, r in zip(weight, ranks, strict=True)) / sum(weight)
         square = sum(w * (r - mean) ** 2 for w, r in zip(weight, ranks, strict=True)) / sum(weight)
-        found.append(square)
-    due = float(sum(found) / len(found))
+        squares.append(square)
+    due = float(sum(squares) / len(squares))
     got = ask(case, f"{side}.{kind}.{averaging}.var")
     assert got == pytest.approx(due, rel=1e-12, abs=1e-13)
     assert ask(case, f"{side}.{kind}.{averaging}.std") == pytest.approx(math.sqrt(got))

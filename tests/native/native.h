@@ -30,4 +30,7 @@ void check_bytes(void);
 /* Run and qrels files; the same on every path. */
 void check_files(void);
 
+/* Labels of triples; the same on every path. */
+void check_labels(void);
+
 #endif

@@ -68,15 +68,15 @@ static void FN(check_maxima)(const T *x, size_t n, size_t group, T *maxima, size
     T *sorted = exact(n, sizeof(T));
     if (n > 0) memcpy(sorted, x, n * sizeof(T));
     const size_t numbers = FN(sort_numbers)(sorted, n);
-    const size_t kept = FN(sort_numbers)(maxima, n_maxima);
-    expect(kept == n_maxima, what, "n %zu, group %zu: a maximum is NaN", n, group);
+    const size_t n_numbers = FN(sort_numbers)(maxima, n_maxima);
+    expect(n_numbers == n_maxima, what, "n %zu, group %zu: a maximum is NaN", n, group);
     size_t at = 0, strangers = 0, missing = 0;
-    for (size_t i = 0; i < kept && maxima[i] > -INFINITY; i++, at++) {
+    for (size_t i = 0; i < n_numbers && maxima[i] > -INFINITY; i++, at++) {
         while (at < numbers && sorted[at] > maxima[i]) at++;
         strangers += at == numbers || sorted[at] != maxima[i];
     }
     for (size_t i = 0; i < numbers; i++)
-        missing += i / group >= kept || maxima[i / group] < sorted[i];
+        missing += i / group >= n_numbers || maxima[i / group] < sorted[i];
     expect(strangers == 0, what, "n %zu, group %zu: %zu maxima are not among the values", n, group,
            strangers);
     expect(missing == 0, what, "n %zu, group %zu: maxima too low for %zu values", n, group,
@@ -126,11 +126,11 @@ static void FN(check_compress)(const kgt_kernel *kernel, const T *x, size_t n, T
         if (x[i] >= t) due[n_due++] = x[i];
         nan_due |= x[i] != x[i];
     }
-    const size_t kept = kernel->OPS.compress(x, n, t, out, &nan);
-    expect(kept == n_due && nan == nan_due, NAME("compress"),
-           "n %zu, t %g: %zu kept, NaN %d, should be %zu and %d", n, (double)t, kept, nan, n_due,
+    const size_t n_out = kernel->OPS.compress(x, n, t, out, &nan);
+    expect(n_out == n_due && nan == nan_due, NAME("compress"),
+           "n %zu, t %g: %zu kept, NaN %d, should be %zu and %d", n, (double)t, n_out, nan, n_due,
            nan_due);
-    if (kept == n_due) FN(expect_same)(out, due, kept, NAME("compress"), n);
+    if (n_out == n_due) FN(expect_same)(out, due, n_out, NAME("compress"), n);
     kernel->OPS.compress(x, n, t, out, &stays);
     expect(stays, NAME("compress"), "n %zu: an earlier NaN was forgotten", n);
     free(out);
@@ -144,10 +144,10 @@ static void FN(check_select)(const kgt_kernel *kernel, const T *x, size_t n, T t
     kgt_kernel_scalar.OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
     const size_t n_due = kgt_kernel_scalar.OPS.select(x, n, maxima, t, due);
     kernel->OPS.count(x, n, NULL, 0, NULL, NULL, maxima);
-    const size_t found = kernel->OPS.select(x, n, maxima, t, out);
-    expect(found == n_due, NAME("select"), "n %zu, t %g: %zu found, should be %zu", n, (double)t,
-           found, n_due);
-    for (size_t i = 0; i < found && i < n_due; i++)
+    const size_t n_out = kernel->OPS.select(x, n, maxima, t, out);
+    expect(n_out == n_due, NAME("select"), "n %zu, t %g: %zu found, should be %zu", n, (double)t,
+           n_out, n_due);
+    for (size_t i = 0; i < n_out && i < n_due; i++)
         expect(out[i] == due[i], NAME("select"), "n %zu, t %g: index %zu is %d, should be %d", n,
                (double)t, i, out[i], due[i]);
     free(maxima);
@@ -167,18 +167,18 @@ static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_
 
 /* Strictly ascending levels of x, or next to some of it, and then NaN; their number. */
 static size_t FN(some_levels)(const T *x, size_t n, size_t at_most, T *levels) {
-    size_t wanted = 0, used = 0;
-    while (wanted < at_most) {
+    size_t n_levels = 0, used = 0;
+    while (n_levels < at_most) {
         const T level = FN(threshold)(x, n);
-        if (level == level) levels[wanted++] = level + 0; /* not -0 */
+        if (level == level) levels[n_levels++] = level + 0; /* not -0 */
     }
-    qsort(levels, wanted, sizeof(T), FN(descending));
-    for (size_t i = 0; i < wanted / 2; i++) {
-        const T low = levels[wanted - 1 - i];
-        levels[wanted - 1 - i] = levels[i];
+    qsort(levels, n_levels, sizeof(T), FN(descending));
+    for (size_t i = 0; i < n_levels / 2; i++) {
+        const T low = levels[n_levels - 1 - i];
+        levels[n_levels - 1 - i] = levels[i];
         levels[i] = low;
     }
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < n_levels; i++)
         if (used == 0 || levels[used - 1] < levels[i]) levels[used++] = levels[i];
     return used;
 }

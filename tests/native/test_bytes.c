@@ -129,7 +129,7 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     size_t n = 0;
     const uint64_t *reach = bits, *known = but, *removed = but + n_words / 2;
     const size_t words = (n_words + 1) / 2, except = random_below(words * 64);
-    const size_t found =
+    const size_t n_open =
         bytes->undecided(n_words % 3 ? but : NULL, reach, known, removed, words, except, places);
     for (size_t i = 0; i < words * 64; i++) {
         const size_t at = i / 64;
@@ -138,10 +138,10 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
         due[1] += (bits[at] & ~removed[at] & bit) != 0;
         if (i == except || !(reach[at] & bit)) continue;
         if ((n_words % 3 && (but[at] & bit)) || (known[at] & removed[at] & bit)) continue;
-        expect(n < found && places[n] == i, "undecided", "%zu words: place %zu", words, n);
+        expect(n < n_open && places[n] == i, "undecided", "%zu words: place %zu", words, n);
         n++;
     }
-    expect(n == found, "undecided", "%zu words: %zu, should be %zu", words, found, n);
+    expect(n == n_open, "undecided", "%zu words: %zu, should be %zu", words, n_open, n);
     bytes->count_bits(bits, known, removed, words, counted);
     expect(counted[0] == due[0] && counted[1] == due[1], "count_bits", "%zu words: %lld, %lld",
            words, (long long)counted[0], (long long)counted[1]);

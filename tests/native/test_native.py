@@ -50,6 +50,7 @@ WRONGS = {
     "factors": "kgt_rank_factors",
     "files": "kgt_trec_lists",
     "lines": "kgt_trec_write_run",
+    "labels": "kgt_label_order",
     "product": "product",
     "pairs": "pairs",
     "refine": "refine",
@@ -65,8 +66,8 @@ BYTES = {"product", "pairs", "refine", "quantise", "quantise_fine", "bound", "fi
 def tool(*names: str) -> str:
     """The first of these programs that there is."""
     for name in names:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     pytest.skip(f"no {' or '.join(names)} on this machine")
 
 

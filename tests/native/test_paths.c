@@ -21,7 +21,7 @@ static const char *const WRONGS[] = {
     "fold_twice", "fold_nan",   "tile",      "tile_l1",   "norms",      "pair",
     "pair_l1",    "widen_f16",  "count_f16", "maxima",    "rows",       "factors",
     "overread",   "files",      "lines",     "sort_keys", "product",    "residual",
-    "bound",      "transpose",  "locate",    "histogram", "tied_up_to",
+    "bound",      "transpose",  "locate",    "histogram", "tied_up_to", "labels",
 };
 
 const char *spoilt = "";
@@ -260,6 +260,7 @@ static bool check_path(const char *name) {
     check_factors(name);
     check_bytes();
     check_files();
+    check_labels();
     const long long failures = n_failures - failures_before;
     printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,
            failures);

@@ -106,8 +106,8 @@ static void check_write(void) {
     for (int i = 0; i < 2; i++) {
         const kgt_run_block block = {1, 3, document, i == 0 ? singles : NULL,
                                      i == 1 ? doubles : NULL};
-        int64_t room = kgt_trec_run_room(&run, &block);
-        char *out = exact((size_t)room, 1);
+        int64_t capacity = kgt_trec_run_capacity(&run, &block);
+        char *out = exact((size_t)capacity, 1);
         int64_t size = kgt_trec_write_run(&run, &block, out);
         if (spoils("lines")) out[size - 2]++;
         expect(size == (int64_t)strlen(due[i]) && memcmp(out, due[i], (size_t)size) == 0,

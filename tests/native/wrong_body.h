@@ -13,18 +13,18 @@ static bool FN(wrong_count)(const T *x, size_t n, const T *t, size_t m, int64_t 
 }
 
 static size_t FN(wrong_compress)(const T *x, size_t n, T t, T *out, bool *nan) {
-    size_t kept = 0;
+    size_t n_out = 0;
     for (size_t i = 0; i < n; i++) {
         *nan |= x[i] != x[i];
-        if (x[i] > t) out[kept++] = x[i];
+        if (x[i] > t) out[n_out++] = x[i];
     }
-    return kept;
+    return n_out;
 }
 
 static size_t FN(wrong_select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
-    const size_t kept = FN(honest).OPS.select(x, n, maxima, t, out);
-    if (kept > 1) out[kept - 1] = out[kept - 2];
-    return kept;
+    const size_t n_out = FN(honest).OPS.select(x, n, maxima, t, out);
+    if (n_out > 1) out[n_out - 1] = out[n_out - 2];
+    return n_out;
 }
 
 static size_t FN(wrong_fold)(const T *x, size_t n, size_t group, T *out) {

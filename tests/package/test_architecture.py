@@ -47,7 +47,7 @@ LAYERS = (
     "__main__",
 )
 NATIVE = (
-    "measures", "ranking", "scores.factors", "scores.mapped_files",
+    "graph.tsv_triples", "measures", "ranking", "scores.factors", "scores.mapped_files",
     "study.comparison.significance", "trec",
 )  # fmt: skip
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
@@ -111,11 +111,11 @@ def within(module: str, places: Iterable[str]) -> bool:
     return any(f"{module}.".startswith(f"kgtrec.{place}.") for place in places)
 
 
-def complaints(module: str, found: Import) -> Iterator[str]:
+def complaints(module: str, imported: Import) -> Iterator[str]:
     """What is wrong with an import of `module`."""
-    own, target = layer_of(module), layer_of(found.module)
+    own, target = layer_of(module), layer_of(imported.module)
     assert own is not None
-    if found.module == "kgtrec" and own not in FACADE:
+    if imported.module == "kgtrec" and own not in FACADE:
         yield "imports the package, not a module of it"
     if target is not None and target != own:
         if target not in LAYERS:
@@ -124,8 +124,8 @@ def complaints(module: str, found: Import) -> Iterator[str]:
             yield f"imports {target}, which is not above it in LAYERS"
     if target == "_core" and not within(module, NATIVE):
         yield f"imports _core, which only {', '.join(NATIVE)} may"
-    top = found.module.partition(".")[0]
-    if top in HEAVY and found.at_load:
+    top = imported.module.partition(".")[0]
+    if top in HEAVY and imported.at_load:
         yield f"imports {top} when it is loaded; do so in the function that needs it"
     if top in LIBRARIES and own != "integrations":
         yield f"imports {top}, which belongs to the integrations"
@@ -139,12 +139,12 @@ def complaints(module: str, found: Import) -> Iterator[str]:
 
 def sources() -> dict[str, str]:
     """Module -> text, of every Python module but the package's own lazy exports."""
-    found = {}
+    texts = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts).removesuffix(".__init__")] = path.read_text("utf-8")
-    del found["kgtrec"]
-    return found
+        texts[".".join(parts).removesuffix(".__init__")] = path.read_text("utf-8")
+    del texts["kgtrec"]
+    return texts
 
 
 SOURCES = sources()
@@ -182,9 +182,9 @@ def test_the_root_of_the_package_stays_small():
 @pytest.mark.parametrize("module", SOURCES)
 def test_imports_follow_the_layers(module: str):
     wrong = [
-        f"{module}:{found.line} {complaint}"
-        for found in imports_of(SOURCES[module], kgtrec._HOMES)
-        for complaint in complaints(module, found)
+        f"{module}:{imported.line} {complaint}"
+        for imported in imports_of(SOURCES[module], kgtrec._HOMES)
+        for complaint in complaints(module, imported)
     ]
     assert wrong == []
 
@@ -192,9 +192,9 @@ def test_imports_follow_the_layers(module: str):
 def test_no_modules_import_one_another_not_even_in_a_call():
     edges = {
         module: {
-            found.module
-            for found in imports_of(text, kgtrec._HOMES)
-            if found.module in SOURCES and found.module != module
+            imported.module
+            for imported in imports_of(text, kgtrec._HOMES)
+            if imported.module in SOURCES and imported.module != module
         }
         for module, text in SOURCES.items()
     }
@@ -203,7 +203,7 @@ def test_no_modules_import_one_another_not_even_in_a_call():
 
 def test_the_front_page_loads_nothing():
     text = (PACKAGE / "__init__.py").read_text("utf-8")
-    loaded = {found.module for found in imports_of(text) if found.at_load}
+    loaded = {imported.module for imported in imports_of(text) if imported.at_load}
     ours = {name for name in loaded if name.startswith("kgtrec")}
     assert ours == {"kgtrec._version", "kgtrec._internal.lazy"}
 
@@ -246,8 +246,8 @@ def pickle_faults(source: str) -> list[str]:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
-        given = {word.arg: word.value for word in node.keywords}
-        allowed = given.get("allow_pickle")
+        keywords = {word.arg: word.value for word in node.keywords}
+        allowed = keywords.get("allow_pickle")
         refused = isinstance(allowed, ast.Constant) and allowed.value is False
         if called in ("np.load", "numpy.load") and not refused:
             faults.append(f"line {node.lineno}: {called} without allow_pickle=False")
@@ -271,17 +271,19 @@ STANDARD = {
 }  # fmt: skip
 # What is of the operating system, in the one file that asks it for something.
 SYSTEM = {
+    "label_table.c": {"sys/mman.h"},  # on Linux
     "map_guard.c": {"errno.h", "signal.h", "sys/mman.h", "unistd.h"},
     "isa_platform.h": {"xlocale.h"},  # on macOS
 }
 # A file's name begins with its family; the umbrella and what all families share are the exceptions.
-FAMILIES = ("factors", "isa", "map", "rank", "stat", "trec")
+FAMILIES = ("factors", "isa", "label", "map", "rank", "stat", "trec")
 SHARED = {"kgtrec.h", "kgt_status.h"}
 # Rows of one table are below what uses the table; a family's public header knows no internal one.
 OWN = {
     "kgtrec.h": {f"{family}.h" for family in FAMILIES},
     "kgt_status.h": set(),
     "isa.h": set(),
+    "label.h": {"kgt_status.h"},
     "map.h": set(),
     "rank.h": {"kgt_status.h"},
     "factors.h": {"kgt_status.h", "rank.h"},
@@ -301,6 +303,9 @@ OWN = {
     "factors_bounds.h": {"factors_tiles.h", "isa_bytes.h"},
     "factors_bounds.c": {"factors_bounds.h", "factors_vectors_body.h"},
     "factors_block.c": {"factors_bounds.h", "factors_vectors_body.h"},
+    "label_lines.c": {"label.h", "trec_fields.h"},
+    "label_order.c": {"label.h", "trec_fields.h"},
+    "label_table.c": {"label.h", "trec_fields.h"},
     "map_guard.c": {"map.h"},
     "stat_expected.c": {"stat.h"},
     "stat_stratify.c": {"stat.h"},
@@ -320,7 +325,7 @@ ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
     for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose", "locate", "ties")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
-    f"isa_{part}_body.h" for part in 
+    f"isa_{part}_body.h"
     for part in ("bits", "quantise", "judge", "pairs", "refine", "bytes_avx512")
 }
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
@@ -328,8 +333,8 @@ C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 
 def included(text: str) -> tuple[set[str], set[str]]:
     """System headers and own headers that a C file includes."""
-    found = list(INCLUDE.finditer(text))
-    system, own = ({m[kind] for m in found if m[kind]} for kind in ("system", "own"))
+    matches = list(INCLUDE.finditer(text))
+    system, own = ({m[kind] for m in matches if m[kind]} for kind in ("system", "own"))
     return system, own
 
 
@@ -374,9 +379,9 @@ def unasked(text: str) -> set[str]:
     """Features that a kernel file compiles for, less those that its ``available()`` asks for."""
     enabled = re.findall(r'KGT_TARGET_BEGIN\("([^"=]*)"\)', text)
     body = text[text.index("static bool available(void)") :].partition("}")[0]
-    asked = set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)|kgt_cpu_has_(\w+)\(\)', body))
+    pairs = set(re.findall(r'__builtin_cpu_supports\("(\w+)"\)|kgt_cpu_has_(\w+)\(\)', body))
     features = {name.replace("-", "_") for names in enabled for name in names.split(",")}
-    return features - {a or b for a, b in asked}
+    return features - {a or b for a, b in pairs}
 
 
 @pytest.mark.parametrize("name", [name for name in C_FILES if has_kernels(name)])
@@ -413,7 +418,7 @@ def test_the_cython_mirror_takes_the_public_headers_one_block_each():
             "try:\n    import kgtrec.trec.measures.ties\nexcept E: pass",
             "imports trec.measures, which is",
         ),
-        ("results.result", "from kgtrec import _core", "imports _core, which only measures, ran"),
+        ("results.result", "from kgtrec import _core", "imports _core, which only graph.tsv_tri"),
         ("ranking.rank", "import kgtrec", "imports the package"),
         ("ranking.rank", "from kgtrec import evaluate", "imports results, which is not above it"),
         ("ranking.rank", "import kgtrec.cellar", "imports cellar, which is not in LAYERS"),
@@ -426,8 +431,8 @@ def test_the_cython_mirror_takes_the_public_headers_one_block_each():
 def test_a_wrong_import_is_found(module: str, source: str, complaint: str):
     said = [
         text
-        for found in imports_of(source, kgtrec._HOMES)
-        for text in complaints(f"kgtrec.{module}", found)
+        for imported in imports_of(source, kgtrec._HOMES)
+        for text in complaints(f"kgtrec.{module}", imported)
     ]
     assert len(said) == 1
     assert said[0].startswith(complaint)
@@ -447,7 +452,7 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str):
 )
 def test_a_right_import_is_let_pass(module: str, source: str):
     assert not [
-        text for found in imports_of(source) for text in complaints(f"kgtrec.{module}", found)
+        text for imported in imports_of(source) for text in complaints(f"kgtrec.{module}", imported)
     ]
 
 

@@ -27,11 +27,11 @@ def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
     done = run("--quick", "--only", "I1,K1", "--json", target)
 
     assert done.returncode == 0, done.stderr
-    found = json.loads(target.read_text())
-    assert found["quick"] is True
-    assert found["machine"]["gemm_GFLOPs"] > 0
-    assert [row["bar_id"] for row in found["rows"]] == ["K1", "I1", "I1"]
-    for row in found["rows"]:
+    report = json.loads(target.read_text())
+    assert report["quick"] is True
+    assert report["machine"]["gemm_GFLOPs"] > 0
+    assert [row["bar_id"] for row in report["rows"]] == ["K1", "I1", "I1"]
+    for row in report["rows"]:
         assert set(row) == {
             "bar_id", "what", "ours", "reference", "ratio", "bar", "met", "detail"
         }  # fmt: skip

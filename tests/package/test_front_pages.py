@@ -27,7 +27,7 @@ def test_every_name_is_there_and_is_what_its_home_has(page: str) -> None:
 def test_type_checkers_are_told_the_same(page: str) -> None:
     module = import_module(page)
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-    told = {
+    imported = {
         alias.name: node.module
         for block in tree.body
         if isinstance(block, ast.If)
@@ -35,7 +35,7 @@ def test_type_checkers_are_told_the_same(page: str) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert told == module._HOMES
+    assert imported == module._HOMES
 
 
 @pytest.mark.parametrize("page", PAGES)

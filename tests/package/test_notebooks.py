@@ -115,14 +115,14 @@ def test_quiet_leaves_errors_alone(tmp_path: Path) -> None:
     assert "none.parquet" in wrong.stderr
 
 
-@pytest.mark.parametrize(("words", "place", "wanted"), [
+@pytest.mark.parametrize(("words", "place", "completion"), [
     ("kgtrec rep", "1", "report"), ("kgtrec report --repl", "2", "--replicates"),
     ("kgtrec judge aud", "2", "audit"),
 ])  # fmt: skip
-def test_shells_complete(words: str, place: str, wanted: str) -> None:
+def test_shells_complete(words: str, place: str, completion: str) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("kgtrec")], capture_output=True, text=True, check=False,
         env={**os.environ, "_KGTREC_COMPLETE": "bash_complete", "COMP_WORDS": words,
              "COMP_CWORD": place},
     )  # fmt: skip
-    assert f"plain,{wanted}" in done.stdout.splitlines()
+    assert f"plain,{completion}" in done.stdout.splitlines()

@@ -66,8 +66,8 @@ def test_links_lead_to_files():
 
 
 def test_blocks_know_their_lines_and_lose_their_indent():
-    found = blocks_of("a\n\n```sh\nb\n```\n- c\n\n  ```python\n  d = 1\n  ```\n")
-    assert found == [Block("sh", 4, "b\n"), Block("python", 9, "d = 1\n")]
+    blocks = blocks_of("a\n\n```sh\nb\n```\n- c\n\n  ```python\n  d = 1\n  ```\n")
+    assert blocks == [Block("sh", 4, "b\n"), Block("python", 9, "d = 1\n")]
     assert blocks_of("```toml jobs.toml\na = 1\n```\n") == [
         Block("toml", 2, "a = 1\n", "jobs.toml")
     ]

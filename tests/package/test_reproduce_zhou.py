@@ -50,9 +50,9 @@ def rows(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     done = subprocess.run([*words, str(target)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "published figures come out" in done.stdout
-    found = json.loads(target.read_text())
-    assert len({row["key"] for row in found}) == len(found)
-    return {row["key"]: row for row in found}
+    rows = json.loads(target.read_text())
+    assert len({row["key"] for row in rows}) == len(rows)
+    return {row["key"]: row for row in rows}
 
 
 @pytest.mark.data
@@ -65,9 +65,9 @@ def test_every_known_figure_comes_out(shared_data: Path, rows: Report) -> None:
     for key, figure in known.items():
         row = rows[key]
         if key in TEXTS:
-            told = f"{row['ours']} {row['note']}"
+            text = f"{row['ours']} {row['note']}"
             assert all(
-                f"{value:.{4 if value < 1 else 1}f}" in told for value in figure["ours"].values()
+                f"{value:.{4 if value < 1 else 1}f}" in text for value in figure["ours"].values()
             )
             continue
         assert row["ours"] == pytest.approx(figure["ours"], abs=1e-6), key
@@ -101,9 +101,9 @@ def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, Modul
         study.samples(labels.at(10))  # one model has nothing to be compared with
     result = study.results(study.questions_of(labels.at(10)))["distmult"]
     assert result["both.realistic.micro.mrr"] == pytest.approx(expected, abs=1e-6)
-    found = shares(lists[0], labels.at(10), 10)
-    assert sum(found.values()) == 17450
-    assert found["added"] > found["seed"] > 0
+    counts = shares(lists[0], labels.at(10), 10)
+    assert sum(counts.values()) == 17450
+    assert counts["added"] > counts["seed"] > 0
     own = intervals(lists[0], labels.at(10))
     bounded = [one for one in own.values() if not one.reason]
     assert len(bounded) == len(own) - 1
@@ -152,8 +152,8 @@ def _slow_mrr(study: object, model: str, completion: object) -> float:
         part = np.array(instances[start : start + 256])
         rows = part[:, 2] + np.where(part[:, 0] == 0, graph.n_relations, 0)
         scores = (entity[part[:, 1]] * relation[rows]) @ entity.T
-        for own, (side, given, r, answer) in zip(scores, part.tolist(), strict=True):
-            out = np.array(sorted(known[side, given, r] - {answer}), np.int64)
+        for own, (side, other, r, answer) in zip(scores, part.tolist(), strict=True):
+            out = np.array(sorted(known[side, other, r] - {answer}), np.int64)
             own[out] = -np.inf
             total += 1 / (1 + (own > own[answer]).sum())
     return total / len(instances)

@@ -82,8 +82,8 @@ def test_pair_matrix_shades_what_is_told_apart(compared) -> None:
         assert sorted(t for t in texts(axes) if t.startswith(".")) == sizes
         rows = [label.get_text().split()[0] for label in axes.get_yticklabels()]
         assert rows == [one.samples.systems[i] for i in one.order]
-    told = [t.get_text() for t in drawn.legends[0].get_texts()]
-    assert told == ["not told apart", "p < 0.05 *", "p < 0.01 **", "p < 0.001 ***"]
+    labels = [t.get_text() for t in drawn.legends[0].get_texts()]
+    assert labels == ["not told apart", "p < 0.05 *", "p < 0.01 **", "p < 0.001 ***"]
 
 
 def test_matrices_of_thirteen_systems_fit_a_page() -> None:
@@ -115,15 +115,15 @@ VALUES = {"sparse": [0.4, 0.3, 0.3, 0.1], "full": [0.2, 0.5, 0.4, 0.3]}
 
 
 def test_bump_chart_lines_lead_from_place_to_place() -> None:
-    found = rankings_of_values(VALUES, NAMES, "MRR", draws=200)
-    (axes,) = ranked.bump_chart(found).axes
+    rankings = rankings_of_values(VALUES, NAMES, "MRR", draws=200)
+    (axes,) = ranked.bump_chart(rankings).axes
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
     assert {name: lines[name] for name in NAMES} == {
         "a": [0, 3], "b": [1, 0], "c": [2, 1], "d": [3, 2]
     }  # fmt: skip
     held = [line for line in axes.lines if line.get_color() == "#bbbbbb"]
     assert [line.get_ydata().tolist() for line in held] == [[1, 2]]  # b and c tie
-    (one,) = found.over_systems
+    (one,) = rankings.over_systems
     low, high = (f"{end:.2f}".replace("-", MINUS) for end in one.tau_interval)
     assert f"τ = {one.tau:.2f}\n[{low}, {high}]".replace("-", MINUS) in texts(axes)
     assert axes.get_xlabel() == "MRR: 95% intervals over systems; grey: equal values"
@@ -131,14 +131,14 @@ def test_bump_chart_lines_lead_from_place_to_place() -> None:
 
 
 def test_dollars_in_names_are_no_formula(tmp_path) -> None:
-    found = rankings_of_values(VALUES, ["$a$", "$\\b$", "c$", "d"], "MRR", draws=100)
-    save(ranked.bump_chart(found), tmp_path / "x.svg")
+    rankings = rankings_of_values(VALUES, ["$a$", "$\\b$", "c$", "d"], "MRR", draws=100)
+    save(ranked.bump_chart(rankings), tmp_path / "x.svg")
     assert ">$a$ " in (tmp_path / "x.svg").read_text("utf-8")
 
 
 def test_bump_charts_of_several_measures_and_of_many_rankings(tmp_path) -> None:
-    found = rankings_of_values(VALUES, NAMES, "MRR", draws=100)
-    assert len(ranked.bump_chart([found] * 3).axes) == 3
+    rankings = rankings_of_values(VALUES, NAMES, "MRR", draws=100)
+    assert len(ranked.bump_chart([rankings] * 3).axes) == 3
     wide = rankings_of_values({f"r{k}": v for k, v in enumerate([*VALUES.values()] * 2)}, NAMES,
                               draws=100)  # fmt: skip
     drawn = ranked.bump_chart(wide)
@@ -178,8 +178,8 @@ def test_sensitivity_has_bands_where_these_can_be_told_apart() -> None:
     for n in (2, 5):
         names = tuple(f"m{k}" for k in range(n))
         tau = rng.random((n, 3, 20))
-        found = Sensitivity(names, names, NAMES, np.array([0.1, 0.5, 0.9]), tau, 100, 0)
-        (axes,) = ranked.sensitivity(found).axes
+        sensitivity = Sensitivity(names, names, NAMES, np.array([0.1, 0.5, 0.9]), tau, 100, 0)
+        (axes,) = ranked.sensitivity(sensitivity).axes
         drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
         for name, mean in zip(names, tau.mean(axis=2), strict=True):
             assert drawn[name] == pytest.approx(mean)
@@ -191,18 +191,18 @@ def test_depth_curves_with_and_without_intervals() -> None:
     (axes,) = ranked.depth_curves(depth_curves({"mrr": rows}, (0, 2, 5))).axes
     line = next(line for line in axes.lines if line.get_label() == "mrr")
     assert line.get_xydata().tolist() == [[0, 1], [2, pytest.approx(2 / 3)], [5, -1]]
-    found = with_intervals([[samples(0)], [samples(1)]], (0, 1), draws=150)
-    (axes,) = ranked.depth_curves(found).axes
+    curves = with_intervals([[samples(0)], [samples(1)]], (0, 1), draws=150)
+    (axes,) = ranked.depth_curves(curves).axes
     (bars,) = axes.containers
     ends = np.array([segment[:, 1] for segment in bars[2][0].get_segments()])
-    assert ends == pytest.approx(found.interval[:, 0].T)
+    assert ends == pytest.approx(curves.interval[:, 0].T)
 
 
 def test_p_curves_give_the_areas() -> None:
-    found = discrimination_of({"x": [0.5, 0.1], "y": [0.2, 0.0]})
-    drawn = figures.p_curves(found)
-    told = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert told == ["x: 0.3000", "y: 0.1000", "p = 0.05"]
+    discrimination = discrimination_of({"x": [0.5, 0.1], "y": [0.2, 0.0]})
+    drawn = figures.p_curves(discrimination)
+    texts = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert texts == ["x: 0.3000", "y: 0.1000", "p = 0.05"]
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_what_looks_can_find_faults() -> None:
         axes.text(0.5, 0.5, "second")
         figure.legend(loc="center")
     faults = " ".join(faults_of(figure))
-    for told in ("is clipped", "'first' meets 'second'", "a legend is on a panel"):
-        assert told in faults
+    for fault in ("is clipped", "'first' meets 'second'", "a legend is on a panel"):
+        assert fault in faults
 
 
 def test_ties_are_drawn_in_steps() -> None:
@@ -67,8 +67,8 @@ def test_a_system_named_random_is_not_the_chance_line() -> None:
     chance, system = (lines[name] for name in (CHANCE, "random"))
     assert chance.get_color() != system.get_color()
     assert chance.get_zorder() > system.get_zorder()  # where both are the same, it shows
-    told = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert told == [CHANCE, *NAMES[:2], told[3], *NAMES[3:]]
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == [CHANCE, *NAMES[:2], texts[3], *NAMES[3:]]
 
 
 def test_markers_of_equal_rank_types_stand_apart() -> None:

@@ -188,8 +188,8 @@ def test_a_figure_that_cannot_be_saved(results, tmp_path: Path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
-    given = files[:1] if kind == "beta-grid" else files
-    done = CliRunner().invoke(command, [kind, *given, "-o", str(tmp_path / "out.svg")])
+    paths = files[:1] if kind == "beta-grid" else files
+    done = CliRunner().invoke(command, [kind, *paths, "-o", str(tmp_path / "out.svg")])
     assert done.exit_code == 0, done.output
     text = (tmp_path / "out.svg").read_text("utf-8")
     assert text.rstrip().endswith("</svg>")
@@ -209,8 +209,8 @@ def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
     ],
 )
 def test_wrong_calls_say_how_to_mend_them(arguments, said, files, tmp_path: Path):
-    given = [files[each] if isinstance(each, int) else each for each in arguments]
-    done = CliRunner().invoke(command, [*given, "-o", str(tmp_path / "out.svg")])
+    words = [files[each] if isinstance(each, int) else each for each in arguments]
+    done = CliRunner().invoke(command, [*words, "-o", str(tmp_path / "out.svg")])
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
     assert not (tmp_path / "out.svg").exists()

@@ -105,7 +105,7 @@ def test_lines_are_named_at_their_ends_and_names_do_not_meet(betas: tuple[float,
     made = plots.approximation_quality(betas)
     assert faults_of(made) == []
     (axes,) = made.axes
-    told = [text.get_text() for text in axes.texts]
-    assert sorted(told) == sorted(f"β = {beta:g}" for beta in betas)
+    texts = [text.get_text() for text in axes.texts]
+    assert sorted(texts) == sorted(f"β = {beta:g}" for beta in betas)
     heights = [text.xy[1] for text in axes.texts]
     assert heights == sorted(heights)

@@ -27,11 +27,11 @@ def graph_of(case: ListCase, folder: Path) -> kgtrec.Graph:
 def records_of(case: ListCase) -> list[dict[str, Any]]:
     return [
         {
-            ("tail", "head")[side]: given,
+            ("tail", "head")[side]: entity,
             "relation": relation,
             "predictions": [list(p) if case.scored else p[0] for p in predictions],
         }
-        for (side, given, relation), predictions in case.lists.items()
+        for (side, entity, relation), predictions in case.lists.items()
     ]
 
 
@@ -101,13 +101,13 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
             part = kgtrec.Result(ranks)
             if len(_rest(case, graph, questions, question)[1]) > 4:  # 5! rankings take long
                 continue
-            found = {key: [] for key in KEYS if key.startswith(("both", part.sides[-1]))}
+            possible = {key: [] for key in KEYS if key.startswith(("both", part.sides[-1]))}
             for scores in _completions(case, graph, questions, question):
                 whole = kgtrec.rank(scores, questions)[0]
                 one = kgtrec.Result(whole.subset(whole.question == question))
-                for key, values in found.items():
+                for key, values in possible.items():
                     values.append(one[_own(key, part)])
-            for key, values in found.items():
+            for key, values in possible.items():
                 value = part[_own(key, part)]
                 ends = [min(values), max(values)]  # NaN where a question has one candidate
                 assert np.allclose(_ends(value), ends, 0, 1e-12, True), (seed, question, key)
@@ -126,9 +126,9 @@ def _ends(value: float) -> tuple[float, float]:
 def _rest(case: ListCase, graph: Any, questions: Any, question: int) -> list[list[str]]:
     """Listed labels of a question, candidates behind them, and the other entities."""
     names = list(graph.entities)
-    side, given = int(questions.side[question]), names[int(questions.entity[question])]
+    side, entity = int(questions.side[question]), names[int(questions.entity[question])]
     relation = graph.relations[int(questions.relation[question])]
-    listed = list(dict.fromkeys(p[0] for p in case.lists.get((side, given, relation), [])))
+    listed = list(dict.fromkeys(p[0] for p in case.lists.get((side, entity, relation), [])))
     known = set(questions.removed[question].tolist())
     rest = [name for name in names if name not in listed and names.index(name) not in known]
     return [listed, rest, [name for name in names if name not in listed and name not in rest]]
@@ -152,19 +152,19 @@ def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
     questions = graph.questions()
     scores = rng.integers(0, 6, (len(questions), 30)).astype(np.float64)  # many ties
     ranks, run = kgtrec.rank(scores, questions, run_depth=30)
-    found, listed = ranked_lists(run, questions)
-    assert not found.unlisted.any()
-    assert not found.macro_unlisted.any()
+    ours, listed = ranked_lists(run, questions)
+    assert not ours.unlisted.any()
+    assert not ours.macro_unlisted.any()
     for name in ("greater", "equal", "tied_ahead", "candidates"):
         for prefix in ("", "macro_"):
             column = getattr(ranks, prefix + name)
             if prefix + name == "equal":
                 continue  # a run holds macro candidates: those that micro filters are filtered
-            np.testing.assert_array_equal(getattr(found, prefix + name), column, prefix + name)
-    np.testing.assert_array_equal(found.equal, ranks.equal)
+            np.testing.assert_array_equal(getattr(ours, prefix + name), column, prefix + name)
+    np.testing.assert_array_equal(ours.equal, ranks.equal)
     np.testing.assert_array_equal(listed.documents, run.documents)
-    assert dict(kgtrec.Result(found)) == dict(kgtrec.Result(ranks))
-    assert kgtrec.comparable(found, ranks) == []
+    assert dict(kgtrec.Result(ours)) == dict(kgtrec.Result(ranks))
+    assert kgtrec.comparable(ours, ranks) == []
 
 
 def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Path) -> None:

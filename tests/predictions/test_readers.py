@@ -38,8 +38,10 @@ def home(tmp_path: Path) -> Path:
 
 def _jsonl(path: Path) -> None:
     lines = [
-        json.dumps({("tail", "head")[side]: given, "relation": relation, "predictions": found})
-        for (side, given, relation), found in LISTS.items()
+        json.dumps(
+            {("tail", "head")[side]: entity, "relation": relation, "predictions": predictions}
+        )
+        for (side, entity, relation), predictions in LISTS.items()
     ]
     path.write_text("\n".join(lines) + "\n")
 
@@ -55,9 +57,9 @@ def _anyburl(path: Path) -> None:
 
 def _frame(path: Path) -> None:
     rows = []
-    for (side, given, relation), found in LISTS.items():
-        for entity, score in found:
-            head, tail = (entity, given) if side == 0 else (given, entity)
+    for (side, query, relation), predictions in LISTS.items():
+        for entity, score in predictions:
+            head, tail = (entity, query) if side == 0 else (query, entity)
             rows.append(f"1,{head},2,{relation},3,{tail},{score}")
     header = "head_id,head_label,relation_id,relation_label,tail_id,tail_label,score"
     text = "\n".join([header, *reversed(rows)]) + "\n"
@@ -83,14 +85,14 @@ def test_every_format_gives_the_same_ranks(home: Path, name: str) -> None:
     base = kgtrec.rank_lists(home / "l.jsonl", questions, "jsonl")
     path = home / "lists"
     _anyburl(path) if name == "anyburl" else _run(path, questions)
-    found = kgtrec.rank_lists(path, questions, name)
+    ranks = kgtrec.rank_lists(path, questions, name)
     for column in ("greater", "equal", "tied_ahead", "unlisted", "macro_greater", "macro_equal"):
-        np.testing.assert_array_equal(getattr(found, column), getattr(base, column), column)
+        np.testing.assert_array_equal(getattr(ranks, column), getattr(base, column), column)
     # By hand: (a, r, ?) without b, which train knows; é for c and c for é.
     tail = {
-        found.entity_labels[int(a)]: (int(g), int(e))
-        for a, g, e, s in zip(found.answer, found.greater, found.equal, found.side, strict=True)
-        if s == 1 and found.relation_labels[int(found.relation[0])] == "r"
+        ranks.entity_labels[int(a)]: (int(g), int(e))
+        for a, g, e, s in zip(ranks.answer, ranks.greater, ranks.equal, ranks.side, strict=True)
+        if s == 1 and ranks.relation_labels[int(ranks.relation[0])] == "r"
     }
     assert tail["c"] == (1, 0)  # behind c d alone
 
@@ -102,10 +104,10 @@ def test_frames_of_triples_are_lists_of_the_sides_that_are_asked(
 ) -> None:
     side = ("head", "tail").index(sides)
     questions = kgtrec.read_graph(home / "g").questions(sides=sides)
-    keep = {key: found for key, found in LISTS.items() if key[0] == side}
+    keep = {key: predictions for key, predictions in LISTS.items() if key[0] == side}
     records = [
-        {("tail", "head")[side]: given, "relation": relation, "predictions": found}
-        for (_, given, relation), found in keep.items()
+        {("tail", "head")[side]: entity, "relation": relation, "predictions": predictions}
+        for (_, entity, relation), predictions in keep.items()
     ]
     base = kgtrec.rank_lists(records, questions)
     everything = dict(LISTS)
@@ -115,9 +117,9 @@ def test_frames_of_triples_are_lists_of_the_sides_that_are_asked(
         _frame(home / f"f{ending}")
     finally:
         LISTS.update(everything)
-    found = kgtrec.rank_lists(home / f"f{ending}", questions, "pykeen")
+    ranks = kgtrec.rank_lists(home / f"f{ending}", questions, "pykeen")
     for column in ("greater", "equal", "unlisted", "macro_greater"):
-        np.testing.assert_array_equal(getattr(found, column), getattr(base, column), column)
+        np.testing.assert_array_equal(getattr(ranks, column), getattr(base, column), column)
 
 
 def test_top_ten_of_ogb_goes_by_number_and_row(home: Path) -> None:
@@ -185,7 +187,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> None:
-    form, text, found = MALFORMED[kind]
+    form, text, problem = MALFORMED[kind]
     path = home / (f"x.{form.partition('.')[2]}" if "." in form else "x")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     options = ["rank", "--graph", str(home / "g"), "-o", str(home / "o"), "--predictions"]
@@ -193,13 +195,13 @@ def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> Non
     assert isinstance(outcome.exception, kgtrec.InputError), outcome.exception
     message = str(outcome.exception)
     assert message.startswith(str(path))
-    assert found in message
+    assert problem in message
     assert "; " in message  # a hint
     assert not (home / "o").exists()
 
 
 @pytest.mark.parametrize(
-    ("arrays", "found"),
+    ("arrays", "problem"),
     [
         ({"x": np.zeros(3)}, "arrays ['x']"),
         ({"t_pred_top10": np.zeros((2, 10), int)}, "of shape (2, 10), for 3 triples"),
@@ -209,13 +211,13 @@ def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> Non
     ],
     ids=["names", "rows", "floats", "range", "pickled"],
 )
-def test_arrays_that_are_no_top_ten(home: Path, arrays: dict, found: str) -> None:
+def test_arrays_that_are_no_top_ten(home: Path, arrays: dict, problem: str) -> None:
     np.savez(home / "p.npz", **arrays)
     questions = kgtrec.read_graph(home / "g").questions()
     with pytest.raises(kgtrec.InputError) as caught:
         kgtrec.rank_lists(home / "p.npz", questions, "ogb-lsc")
     assert str(caught.value).startswith(str(home / "p.npz"))
-    assert found in str(caught.value)
+    assert problem in str(caught.value)
 
 
 def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
@@ -236,20 +238,20 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "problem"),
     [
         ([], "give the answers' scores (--scores PATH) or lists"),
         (["--predictions", "x", "--scores", "y"], "give the answers' scores"),
         (["--predictions", "x"], "--predictions needs --format: anyburl"),
-        (["--predictions", "x", "--format", "jsonl", "--nan", "worst"], "--nan: of use with"),
-        (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: of use with --predictions"),
+        (["--predictions", "x", "--format", "jsonl", "--nan", "worst"], "--nan: requires --scores"),
+        (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: requires --predictions"),
     ],
     ids=["neither", "two", "format", "nan", "unlinkable"],
 )
-def test_options_that_do_not_fit_are_refused(home: Path, options: list[str], found: str) -> None:
+def test_options_that_do_not_fit_are_refused(home: Path, options: list[str], problem: str) -> None:
     outcome = CliRunner().invoke(cli, ["rank", "--graph", "g", "-o", "o", *options])
     assert isinstance(outcome.exception, kgtrec.UsageError)
-    assert found in str(outcome.exception)
+    assert problem in str(outcome.exception)
 
 
 def test_formats_are_listed_and_others_register(

@@ -25,9 +25,9 @@ def check(
 def test_one_list_for_all_questions(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
     questions = random_questions(rng)
-    kept = set(np.flatnonzero(rng.random(N) < share).tolist())
-    restricted = questions.restrict(entities=list(kept), outside="worst")
-    check(restricted, some_scores(rng, (len(questions), N)), [kept] * len(questions))
+    candidates = set(np.flatnonzero(rng.random(N) < share).tolist())
+    restricted = questions.restrict(entities=list(candidates), outside="worst")
+    check(restricted, some_scores(rng, (len(questions), N)), [candidates] * len(questions))
 
 
 @given(seed=st.integers(0, 10**6))
@@ -51,13 +51,13 @@ def test_lists_by_relation_and_side(seed: int) -> None:
 def test_lists_by_question_and_their_columns(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     questions = random_questions(rng)
-    given_lists = np.stack([rng.permutation(N)[:size] for _ in range(len(questions))])
+    lists = np.stack([rng.permutation(N)[:size] for _ in range(len(questions))])
     scores = some_scores(rng, (len(questions), N))
-    expected = [set(ids.tolist()) for ids in given_lists]
-    check(questions.restrict(candidates=given_lists, outside="worst"), scores, expected)
-    narrow = questions.restrict(candidates=given_lists, columns="candidates", outside="worst")
-    check(narrow, scores, expected, np.take_along_axis(scores, given_lists, axis=1))
-    ranks, _ = kgtrec.rank(scores, questions.restrict(candidates=given_lists, outside="worst"))
+    expected = [set(ids.tolist()) for ids in lists]
+    check(questions.restrict(candidates=lists, outside="worst"), scores, expected)
+    narrow = questions.restrict(candidates=lists, columns="candidates", outside="worst")
+    check(narrow, scores, expected, np.take_along_axis(scores, lists, axis=1))
+    ranks, _ = kgtrec.rank(scores, questions.restrict(candidates=lists, outside="worst"))
     assert ranks.manifest["questions"]["sampled"] is True
 
 

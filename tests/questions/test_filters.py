@@ -50,9 +50,9 @@ def test_protocols_are_lists_of_splits(name: str, split: str) -> None:
     }[name]  # fmt: skip
     questions = quietly(graph_of(*NAMES), split=split, filter=name)
     assert questions.filter_splits == expected
-    asked = oracle.ask(SPLITS, split, "both", expected)
-    assert pairs(questions.known) == [sorted(q.known) for q in asked]
-    assert pairs(questions.removed) == [sorted(q.removed) for q in asked]
+    oracle_questions = oracle.ask(SPLITS, split, "both", expected)
+    assert pairs(questions.known) == [sorted(q.known) for q in oracle_questions]
+    assert pairs(questions.removed) == [sorted(q.removed) for q in oracle_questions]
     described = questions.describe()
     assert described["filter"] == ("raw" if name == "none" else name)
     assert described["filter_left_out"] == [s for s in NAMES if s not in expected]
@@ -74,8 +74,8 @@ def test_protocols_take_the_splits_that_exist(names: tuple[str, ...]) -> None:
 
 def test_names_of_splits_are_a_filter_of_their_own() -> None:
     graph = graph_of(*NAMES)
-    for given in (("valid",), ["valid"], {"valid"}):
-        assert quietly(graph, filter=given).filter_splits == ("valid",)
+    for names in (("valid",), ["valid"], {"valid"}):
+        assert quietly(graph, filter=names).filter_splits == ("valid",)
     assert quietly(graph, filter="train").filter_splits == ("train",)
     # The long form knows no protocols.
     assert quietly(graph, filter_splits="valid").filter_splits == ("valid",)
@@ -148,9 +148,9 @@ def test_labels_that_the_graph_lacks(home: Path) -> None:
     graph = kgtrec.read_graph(home / "g")
     path = home / "known.tsv"
     path.write_text("e0\tr0\te0\ne0\tr9\te1\nnew\tr0\te0\n")
-    with pytest.raises(FileError, match=r"known.tsv:2: relation 'r9' is not in the graph") as found:
+    with pytest.raises(FileError, match=r"known.tsv:2: relation 'r9' is not in the graph") as error:
         graph.questions(known=path)
-    assert "1 more lines" in str(found.value)
+    assert "1 more lines" in str(error.value)
     questions = graph.questions(known=path, unknown="skip")
     assert questions.describe()["known_files"][0]["unknown"] == 2
     assert questions.fingerprint == graph.questions(extra_known=[(0, 0, 0)]).fingerprint

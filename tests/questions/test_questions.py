@@ -28,7 +28,7 @@ def asks(triple: Triple, side: int) -> tuple[tuple[int, int, int], int]:
 def answers_to(question: tuple[int, int, int], triples: Iterable[Triple]) -> set[int]:
     side = question[0]
     pairs = (asks(triple, side) for triple in triples)
-    return {answer for asked, answer in pairs if asked == question}
+    return {answer for own, answer in pairs if own == question}
 
 
 def check(questions: Questions, splits: dict, n_entities: int, extra: list[Triple]) -> None:
@@ -225,8 +225,8 @@ def test_csr() -> None:
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)))
 def test_contains(haystack: list[int], needles: list[int]) -> None:
-    found = contains(np.array(sorted(haystack), np.int64), np.array(needles, np.int64))
-    assert found.tolist() == [needle in haystack for needle in needles]
+    mask = contains(np.array(sorted(haystack), np.int64), np.array(needles, np.int64))
+    assert mask.tolist() == [needle in haystack for needle in needles]
 
 
 @pytest.mark.data

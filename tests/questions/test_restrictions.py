@@ -44,39 +44,39 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
     graph = random_questions(rng).graph
     entities, relations = set(subset(rng, N, 0.8)), set(subset(rng, R, 0.8))
     rows = [tuple(row) for row in graph.splits["test"].tolist()]
-    kept = [
+    evaluated = [
         i for i, (h, r, t) in enumerate(rows)
         if h in entities and t in entities and r in relations
     ]  # fmt: skip
     how = {"entities": list(entities), "relations": list(relations), "sides": sides}
-    if not kept:
+    if not evaluated:
         with pytest.raises(InputError, match="none of the"):
             graph.questions(**how)
         return
     questions = graph.questions(**how)
     every = graph.questions(sides=sides)
-    asked = [(0, 1), (0,), (1,)][("both", "head", "tail").index(sides)]
-    wanted = {(s, rows[i][2 - 2 * s], rows[i][1]) for i in kept for s in asked}
+    side_numbers = [(0, 1), (0,), (1,)][("both", "head", "tail").index(sides)]
+    expected = {(s, rows[i][2 - 2 * s], rows[i][1]) for i in evaluated for s in side_numbers}
     keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
     all_keys = list(zip(every.side, every.entity, every.relation, strict=True))
-    assert keys == [key for key in all_keys if key in wanted]  # in the order of all questions
+    assert keys == [key for key in all_keys if key in expected]  # in the order of all questions
     got = set(zip(questions.instance_triple.tolist(), questions.side[questions.instance_question],
                   strict=True))  # fmt: skip
-    assert got == {(i, s) for i in kept for s in asked}
+    assert got == {(i, s) for i in evaluated for s in side_numbers}
     for row, instance in enumerate(questions.triple_rows):
-        assert questions.instance_triple[instance] == kept[row % len(kept)]
+        assert questions.instance_triple[instance] == evaluated[row % len(evaluated)]
     scores = some_scores(rng, (len(questions), N))
     ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH)
     lists = [entities] * len(questions)
     assert_counts(ranks, expected_counts(questions, scores, lists))
     assert run_lists(run) == expected_best(questions, scores, DEPTH, lists)
-    n_relation = [sum(rows[i][1] == r for i in kept) for r in range(R)]
+    n_relation = [sum(rows[i][1] == r for i in evaluated) for r in range(R)]
     assert ranks.relation_popularity.tolist() == [n_relation[r] for r in ranks.relation]
     assert ranks.manifest["questions"]["subset"] == {
         "entities": len(entities),
         "relations": len(relations),
-        "triples_kept": len(kept),
-        "triples_dropped": len(rows) - len(kept),
+        "triples_kept": len(evaluated),
+        "triples_dropped": len(rows) - len(evaluated),
     }
 
 
@@ -91,10 +91,10 @@ def test_scores_of_all_questions_will_do(seed: int, rows: str) -> None:
     ranks, run = kgtrec.rank(scores, part, rows=rows, run_depth=5)
     full, _ = kgtrec.rank(scores, every, rows=rows)
     chosen = np.isin(full.relation, relations)
-    found = {(t, s): (g, e) for t, s, g, e in zip(*columns(full, chosen), strict=True)}
+    counts = {(t, s): (g, e) for t, s, g, e in zip(*columns(full, chosen), strict=True)}
     assert {
         (t, s): (g, e) for t, s, g, e in zip(*columns(ranks, slice(None)), strict=True)
-    } == found
+    } == counts
     at, total = part.rows_among(rows)
     assert total == n_rows
     narrow, again = kgtrec.rank(scores[at], part, rows=rows, run_depth=5)
@@ -141,20 +141,20 @@ def test_each_triple_is_ranked_among_its_own_negatives(seed: int, m: int, raw: b
     rng = np.random.default_rng(seed)
     graph = random_questions(rng).graph
     questions = graph.questions(filter="raw" if raw else "all")
-    given_arrays = negatives(rng, questions, m)
-    sampled = questions.restrict(candidates=given_arrays)
+    arrays = negatives(rng, questions, m)
+    sampled = questions.restrict(candidates=arrays)
     triples = graph.splits["test"].tolist()
     assert len(sampled) == sampled.n_instances == 2 * len(triples)
     scores = some_scores(rng, (len(questions), N))  # a row per question serves all its triples
     ranks = kgtrec.rank(scores, sampled)[0]
     known = set() if raw else {tuple(t) for s in graph.splits.values() for t in s.tolist()}
-    asked = list(zip(questions.side, questions.entity, questions.relation, strict=True))
+    keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
     for row in range(len(ranks)):
         i, side = int(ranks.triple[row]), int(ranks.side[row])
         h, r, t = triples[i]
         answer = t if side else h
-        line = scores[asked.index((side, h if side else t, r))]
-        listed = set(given_arrays[("head_neg", "tail_neg")[side]][i].tolist())
+        line = scores[keys.index((side, h if side else t, r))]
+        listed = set(arrays[("head_neg", "tail_neg")[side]][i].tolist())
         others = {
             e for e in listed - {answer} if ((h, r, e) if side else (e, r, t)) not in known
         }  # fmt: skip
@@ -228,12 +228,12 @@ def test_negatives_that_do_not_fit(change: object, message: str) -> None:
 def test_lists_meet_the_entities_given_before(seed: int) -> None:
     rng = np.random.default_rng(seed)
     questions = random_questions(rng)
-    kept = subset(rng, N, 0.6)
-    first = questions.restrict(entities=kept, outside="worst")
+    entities = subset(rng, N, 0.6)
+    first = questions.restrict(entities=entities, outside="worst")
     scores = some_scores(rng, (len(questions), N))
     tails = {r: subset(rng, N, 0.5) for r in range(R) if rng.random() < 0.7}
     lists: Lists = [
-        set(kept) & set(tails.get(int(r), range(N)) if s else range(N))
+        set(entities) & set(tails.get(int(r), range(N)) if s else range(N))
         for s, r in zip(questions.side, questions.relation, strict=True)
     ]
     ranks, _ = kgtrec.rank(scores, first.restrict(tails=tails, outside="worst"))
@@ -242,10 +242,10 @@ def test_lists_meet_the_entities_given_before(seed: int) -> None:
     for how in ("entities", "candidates"):
         sampled = first.restrict(candidates=own, columns=how, outside="worst")
         source = scores if how == "entities" else np.take_along_axis(scores, own, axis=1)
-        met = [set(kept) & set(ids) for ids in own.tolist()]
+        met = [set(entities) & set(ids) for ids in own.tolist()]
         assert_counts(kgtrec.rank(source, sampled)[0], expected_counts(questions, scores, met))
     with pytest.raises(UsageError, match="restricted by candidates already"):
-        sampled.restrict(entities=kept)
+        sampled.restrict(entities=entities)
     assert [first.candidates.tolist()] == [sampled.full_candidates.tolist()]
 
 
@@ -459,13 +459,13 @@ def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
     assert "sampled candidates: not comparable with full ranking" in text
     path = home / "s.parquet"
     assert kgtrec.Ranks.load(path).manifest["questions"]["sampled"] is True
-    found = json.loads(run(report_command, path, "--format", "json").stdout)
-    assert {key.split(".")[0] for key in found} == {"sampled", "full"}
+    values = json.loads(run(report_command, path, "--format", "json").stdout)
+    assert {key.split(".")[0] for key in values} == {"sampled", "full"}
     result = kgtrec.Result(kgtrec.Ranks.load(path))
-    assert set(result.to_dict()) < set(found)
+    assert set(result.to_dict()) < set(values)
     key = "both.realistic.micro.mrr"
     assert result[key] == result[f"sampled.{key}"] == dict(result)[f"sampled.{key}"]
-    assert f"full.low.{key}" in found
+    assert f"full.low.{key}" in values
     for form in ("latex", "markdown"):
         shown = run(report_command, path, "--format", form).stdout
         assert "s (sampled) " in shown
@@ -505,8 +505,8 @@ def test_reasons_not_to_compare() -> None:
     graph = questions.graph
     scores = some_scores(rng, (len(questions), N))
 
-    def ranks(asked: kgtrec.Questions) -> kgtrec.Ranks:
-        return kgtrec.rank(scores, asked)[0]
+    def ranks(questions: kgtrec.Questions) -> kgtrec.Ranks:
+        return kgtrec.rank(scores, questions)[0]
 
     base = ranks(questions)
     assert comparable(base, ranks(graph.questions())) == []
@@ -523,11 +523,11 @@ def test_reasons_not_to_compare() -> None:
         ),
         "evaluated: every triple against": graph.questions(relations=[int(questions.relation[0])]),
     }
-    for reason, asked in cases.items():
-        found = comparable(base, ranks(asked))
-        assert len(found) == 1, found
-        assert found[0].startswith(reason)
-        assert len(comparable(ranks(asked), base)) == 1
+    for reason, other_questions in cases.items():
+        reasons = comparable(base, ranks(other_questions))
+        assert len(reasons) == 1, reasons
+        assert reasons[0].startswith(reason)
+        assert len(comparable(ranks(other_questions), base)) == 1
     tails = kgtrec.rank(scores[questions.side == 1], graph.questions(sides="tail"))[0]
     assert comparable(base, tails) == ["sides: both against tail"]
     other = kgtrec.rank(scores, random_questions(np.random.default_rng(1)).restrict(
@@ -572,11 +572,11 @@ def test_type_constraints_of_fb15k_237(shared_data: Path) -> None:
     known = {tuple(t) for rows in graph.splits.values() for t in rows.tolist()}
     labels = list(graph.relations)
     for row in range(0, len(ranks), 7):
-        side, r, given_id = (int(getattr(ranks, n)[row]) for n in ("side", "relation", "given"))
+        side, r, entity = (int(getattr(ranks, n)[row]) for n in ("side", "relation", "given"))
         answer, line = int(ranks.answer[row]), scores[ranks.question[row]]
         others = [
             e for e in lists[labels[r], side]
-            if e != answer and ((given_id, r, e) if side else (e, r, given_id)) not in known
+            if e != answer and ((entity, r, e) if side else (e, r, entity)) not in known
         ]  # fmt: skip
         assert ranks.greater[row] == int((line[others] > line[answer]).sum())
         assert ranks.candidates[row] == len(others) + 1

@@ -19,9 +19,9 @@ def test_no_warning_where_it_is_right() -> None:
     graph = kgtrec.Graph.from_arrays(**SPLITS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        asked = graph.questions("valid", filter="valid")
-    assert asked.filter_splits == ("train", "valid")
-    result = kgtrec.evaluate(np.random.default_rng(0).random((len(asked), 4)), asked)
+        questions = graph.questions("valid", filter="valid")
+    assert questions.filter_splits == ("train", "valid")
+    result = kgtrec.evaluate(np.random.default_rng(0).random((len(questions), 4)), questions)
     assert "WARNING" not in str(result)
     assert "filter train, valid" in str(result)
 
@@ -35,8 +35,8 @@ def test_all_else_is_warned_of() -> None:
         ("valid", {"filter_splits": ("valid",)}),
     ):
         with pytest.warns(FilterWarning, match="filter leaves out"):
-            asked = graph.questions(split, **how)
-        result = kgtrec.evaluate(np.random.default_rng(0).random((len(asked), 4)), asked)
+            questions = graph.questions(split, **how)
+        result = kgtrec.evaluate(np.random.default_rng(0).random((len(questions), 4)), questions)
         assert "left out of the filter" in str(result)
 
 
@@ -45,8 +45,8 @@ def test_the_command_line_too(tmp_path) -> None:
         text = "".join(f"e{h}\tr\te{t}\n" for h, _, t in rows)
         (tmp_path / f"{name}.txt").write_text(text)
     for split, warned in (("valid", False), ("test", True)):
-        asked = len(kgtrec.read_graph(tmp_path).questions(split))
-        np.save(tmp_path / "s.npy", np.random.default_rng(0).random((asked, 4)))
+        n_questions = len(kgtrec.read_graph(tmp_path).questions(split))
+        np.save(tmp_path / "s.npy", np.random.default_rng(0).random((n_questions, 4)))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             done = CliRunner().invoke(

@@ -16,8 +16,8 @@ import kgtrec
 @given(graphs(), st.integers(1, 9), st.sampled_from(["head", "tail", "both"]),
        st.sampled_from(["questions", "instances"]))  # fmt: skip
 def test_no_batch_mixes_sides(graph: kgtrec.Graph, size: int, sides: str, rows: str) -> None:
-    asked = graph.questions(sides=sides)
-    ranker = kgtrec.Ranker(asked, rows=rows)
+    questions = graph.questions(sides=sides)
+    ranker = kgtrec.Ranker(questions, rows=rows)
     batches = list(ranker.batches(size))
     assert all(len(set(batch.side.tolist())) == 1 for batch in batches)
     assert all(0 < len(batch) <= size for batch in batches)
@@ -31,16 +31,16 @@ def test_what_everyone_writes_is_right(rows: str) -> None:
     """A loop that looks at the first row's side gives the ranks of the whole matrix."""
     random = np.random.default_rng(2)
     triples = np.unique(random.integers(0, (9, 3, 9), (40, 3)), axis=0)
-    asked = kgtrec.Graph.from_arrays(test=triples).questions()
+    questions = kgtrec.Graph.from_arrays(test=triples).questions()
     head, tail = (random.random((9, 3, 9)) for _ in range(2))
-    ranker = kgtrec.Ranker(asked, rows=rows)
+    ranker = kgtrec.Ranker(questions, rows=rows)
     for batch in ranker.batches(7):
         model = tail if batch.side[0] else head
         ranker.update(batch, model[batch.entity, batch.relation])
     ranks, _ = ranker.finish()
-    own = np.where(asked.side[:, None] == 1, tail[asked.entity, asked.relation],
-                   head[asked.entity, asked.relation])  # fmt: skip
-    due, _ = kgtrec.rank(own, asked)
+    own = np.where(questions.side[:, None] == 1, tail[questions.entity, questions.relation],
+                   head[questions.entity, questions.relation])  # fmt: skip
+    due, _ = kgtrec.rank(own, questions)
     assert ranks.greater.tolist() == due.greater.tolist()
 
 

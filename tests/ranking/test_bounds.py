@@ -108,11 +108,11 @@ def ranked(path: str, factors, questions, depth: int, threads: int = 1, nan: str
     return kgtrec.rank(factors, questions, depth, threads, nan=nan, progress=False)
 
 
-def assert_same(got, wanted) -> None:
+def assert_same(got, expected) -> None:
     for name in COUNTS:
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(wanted[0], name), name)
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
     for name in ("offsets", "documents", "scores"):
-        np.testing.assert_array_equal(getattr(got[1], name), getattr(wanted[1], name), name)
+        np.testing.assert_array_equal(getattr(got[1], name), getattr(expected[1], name), name)
 
 
 @pytest.mark.parametrize("metric", ["dot", "l2"])
@@ -126,9 +126,9 @@ def test_counts_and_best_are_those_of_scores(questions, path, kind, metric):
         with np.errstate(over="ignore"):
             table = entities.astype(np.float16) if half else entities
         factors = kgtrec.Factors(queries, table, some_bias, metric)
-        wanted = ranked("scalar", factors, questions, depth)
-        assert_same(ranked(path, factors, questions, depth), wanted)
-        assert_same(ranked(path, factors, questions, depth, threads=2), wanted)
+        expected = ranked("scalar", factors, questions, depth)
+        assert_same(ranked(path, factors, questions, depth), expected)
+        assert_same(ranked(path, factors, questions, depth, threads=2), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -139,15 +139,15 @@ def test_restricted_candidates(questions, path):
            for answers in (questions.answers.ids,)]  # fmt: skip
     restricted = questions.restrict(candidates=own * len(questions))
     factors = kgtrec.Factors(queries, entities)
-    wanted = ranked("scalar", factors, restricted, 20)
-    assert_same(ranked(path, factors, restricted, 20), wanted)
+    expected = ranked("scalar", factors, restricted, 20)
+    assert_same(ranked(path, factors, restricted, 20), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_ranges_of_entities(questions, path):
     rng = np.random.default_rng(13)
     queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
-    wanted = ranked("scalar", kgtrec.Factors(queries, entities), questions, 20)
+    expected = ranked("scalar", kgtrec.Factors(queries, entities), questions, 20)
     _core.force_path(path)
     spans = [(0, 530), (530, 600), (600, N)]
     answers = kgtrec.AnswerScores(questions)
@@ -157,7 +157,7 @@ def test_ranges_of_entities(questions, path):
         kgtrec.rank_range(kgtrec.Factors(queries, entities[low:high]), answers, low, 20)
         for low, high in spans
     ]
-    assert_same(kgtrec.merge_ranges(parts, answers), wanted)
+    assert_same(kgtrec.merge_ranges(parts, answers), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -171,7 +171,7 @@ def test_few_scores_are_computed(questions, path):
     assert 0 < computed < 0.6
     assert 0 < refined < 0.3
     assert ranks.manifest["scores"]["kernel_path"] == path
-    assert "% of its scores computed; bounds of 16 bits" in kgtrec.show_config()
+    assert "% decided by 16 bits" in kgtrec.show_config()
     ranks, _ = ranked("scalar", factors, questions, 0)
     assert last_shares() == (1, 0)
 
@@ -182,12 +182,12 @@ def test_labels_in_another_order(path):
     labels = [f"e{i}" for i in rng.permutation(N)]
     test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N, entities=labels)
-    asked = graph.questions("test", sides="tail")
+    questions = graph.questions("test", sides="tail")
     for kind in (normal, groups, integers):
         queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
-        factors = kgtrec.Factors(queries[: len(asked)], entities)
-        wanted = ranked("scalar", factors, asked, 20)
-        assert_same(ranked(path, factors, asked, 20), wanted)
+        factors = kgtrec.Factors(queries[: len(questions)], entities)
+        expected = ranked("scalar", factors, questions, 20)
+        assert_same(ranked(path, factors, questions, 20), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -197,9 +197,9 @@ def test_wrong_guesses_are_made_good(path):
     row = np.arange(n_rows)
     test = np.column_stack([row % n, row // n, rng.integers(0, n, n_rows)])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=n)
-    asked = graph.questions("test", sides="tail")
-    queries = rng.standard_normal((len(asked), dim), dtype=np.float32)
+    questions = graph.questions("test", sides="tail")
+    queries = rng.standard_normal((len(questions), dim), dtype=np.float32)
     entities = rng.standard_normal((n, dim), dtype=np.float32)
     for metric in ("dot", "l2"):
         factors = kgtrec.Factors(queries, entities, metric=metric)
-        assert_same(ranked(path, factors, asked, 20), ranked("scalar", factors, asked, 20))
+        assert_same(ranked(path, factors, questions, 20), ranked("scalar", factors, questions, 20))

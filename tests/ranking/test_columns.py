@@ -17,11 +17,11 @@ SEED = st.integers(0, 10**6)
 COLUMNS = [name for name in kgtrec.Ranks.__annotations__ if "popularity" not in name]
 
 
-def assert_same(got, wanted) -> None:
+def assert_same(got, expected) -> None:
     for name in COLUMNS:
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(wanted[0], name), name)
-    assert run_lists(got[1]) == run_lists(wanted[1])
-    np.testing.assert_array_equal(got[1].scores, wanted[1].scores)
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    assert run_lists(got[1]) == run_lists(expected[1])
+    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
 
 
 def a_graph(rng) -> kgtrec.Graph:
@@ -52,10 +52,10 @@ def test_any_form_anywhere(seed, form, where, restricted, shuffled, dtype) -> No
     order = rng.permutation(N)
     declared = forms(order, graph)[form]
     plain = graph.questions()
-    asked = graph.questions(columns=declared) if where == "questions" else plain
+    questions = graph.questions(columns=declared) if where == "questions" else plain
     if restricted:
         some = np.flatnonzero(rng.random(N) < 0.7)
-        plain, asked = (q.restrict(entities=some, outside="worst") for q in (plain, asked))
+        plain, questions = (q.restrict(entities=some, outside="worst") for q in (plain, questions))
     scores = some_scores(rng, (len(plain), N)).astype(dtype)
     theirs = np.empty_like(scores)
     for column, entity in enumerate(order.tolist()):
@@ -63,20 +63,20 @@ def test_any_form_anywhere(seed, form, where, restricted, shuffled, dtype) -> No
     due = kgtrec.rank(scores, plain, 5)
     more = {} if where == "questions" else {"columns": declared}
     if where == "rank":
-        assert_same(kgtrec.rank(theirs, asked, 5, **more), due)
+        assert_same(kgtrec.rank(theirs, questions, 5, **more), due)
         return
-    ranker = kgtrec.Ranker(asked, 5, **more)
+    ranker = kgtrec.Ranker(questions, 5, **more)
     if shuffled:
         rows = rng.permutation(ranker.n_rows)
         ranker.update(rows, theirs[rows])
     else:
         for batch in ranker.batches(5):
-            given = [order.tolist().index(entity) for entity in batch.entity.tolist()]
-            assert batch.column.tolist() == given
+            places = [order.tolist().index(entity) for entity in batch.entity.tolist()]
+            assert batch.column.tolist() == places
             ranker.update(batch, theirs[batch.start : batch.stop])
     assert_same(ranker.finish(), due)
     if where == "questions":
-        assert order[asked.column].tolist() == asked.entity.tolist()
+        assert order[questions.column].tolist() == questions.entity.tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -110,13 +110,13 @@ def test_evaluate_takes_columns() -> None:
 def test_a_nan_is_named_by_its_entity() -> None:
     rng = np.random.default_rng(4)
     graph, order = a_graph(rng), rng.permutation(N)
-    asked = graph.questions(columns=order)
-    scores = some_scores(rng, (len(asked), N))
-    answer = int(asked.answers[2][0])
+    questions = graph.questions(columns=order)
+    scores = some_scores(rng, (len(questions), N))
+    answer = int(questions.answers[2][0])
     scores[2, order.tolist().index(answer)] = np.nan
     with pytest.raises(InputError, match=f"entity '{graph.entities[answer]}'"):
-        kgtrec.rank(scores, asked)
-    ranks, _ = kgtrec.rank(scores, asked, nan="worst")
+        kgtrec.rank(scores, questions)
+    ranks, _ = kgtrec.rank(scores, questions, nan="worst")
     assert ranks.answer_nan.sum() == 1
 
 
@@ -168,19 +168,19 @@ def test_what_is_no_order_of_factors(columns, said) -> None:
 def test_declared_once_and_only_where_it_has_a_meaning(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     graph, order = a_graph(rng), rng.permutation(N)
-    asked = graph.questions(columns=order)
+    questions = graph.questions(columns=order)
     with pytest.raises(UsageError, match="declare columns= already"):
-        kgtrec.Ranker(asked, columns=order)
+        kgtrec.Ranker(questions, columns=order)
     with pytest.raises(UsageError, match="a range of entities takes columns in id order"):
-        kgtrec.AnswerScores(asked)
+        kgtrec.AnswerScores(questions)
     from kgtrec.cluster.question_store import save_questions
 
     with pytest.raises(UsageError, match="a ranking in parts takes columns in id order"):
-        save_questions(asked, "questions", tmp_path)
-    lists = [sorted({*asked.answers[q].tolist(), *range(9)}) for q in range(len(asked))]
+        save_questions(questions, "questions", tmp_path)
+    lists = [sorted({*questions.answers[q].tolist(), *range(9)}) for q in range(len(questions))]
     lists = [ids + [e for e in range(N) if e not in ids][: 15 - len(ids)] for ids in lists]
     with pytest.raises(UsageError, match="leave one of them out"):
-        asked.restrict(candidates=lists, columns="candidates")
+        questions.restrict(candidates=lists, columns="candidates")
     narrow = graph.questions().restrict(candidates=lists, columns="candidates")
     with pytest.raises(UsageError, match="hold their candidates alone"):
         kgtrec.Ranker(narrow, columns=order)

@@ -359,16 +359,16 @@ def test_factors_claim_the_first_row_too(questions, scores) -> None:
 def test_factors_that_were_refused_may_be_given_again(questions, scores, listed) -> None:
     """With candidate lists rows are ranked in another order; a second try begins anew."""
     lists = {relation: range(relation, N, 2) for relation in range(2)}
-    asked = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
-    asked = asked if listed else questions
+    restricted = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
+    restricted = restricted if listed else questions
     right = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
     wrong = kgtrec.Factors(np.where(scores == 5, np.nan, scores), np.eye(N, dtype=np.float32))
-    ranker = kgtrec.Ranker(asked, 7, threads=2)
+    ranker = kgtrec.Ranker(restricted, 7, threads=2)
     for _ in range(2):
         with pytest.raises(InputError, match="NaN"):
             ranker.rank_factors(wrong)
     ranker.rank_factors(right)
-    assert content(ranker.finish()) == content(kgtrec.rank(scores, asked, run_depth=7))
+    assert content(ranker.finish()) == content(kgtrec.rank(scores, restricted, run_depth=7))
 
 
 def test_messages_name_the_side_that_is_asked(questions, scores) -> None:

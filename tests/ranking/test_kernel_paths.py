@@ -42,7 +42,7 @@ def test_an_unknown_path_is_refused():
 
 
 @functools.cache
-def asked(n_entities: int) -> kgtrec.Questions:
+def questions_of(n_entities: int) -> kgtrec.Questions:
     """Questions with one answer and with many, known entities at both ends of the row."""
     last = n_entities - 1
     middle = n_entities // 2
@@ -114,7 +114,7 @@ def check(scores: np.ndarray, questions: kgtrec.Questions, depth: int, offsets=O
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_row_lengths_and_alignments(length, dtype, path):
-    questions = asked(length)
+    questions = questions_of(length)
     rng = np.random.default_rng(length)
     scores = rng.integers(0, 5, (len(questions), length)).astype(dtype)
     check(scores, questions, depth=7)
@@ -124,7 +124,7 @@ def test_row_lengths_and_alignments(length, dtype, path):
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 1025])
 def test_extreme_values_in_every_lane(length, dtype, path):
     """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
-    questions = asked(length)
+    questions = questions_of(length)
     info = np.finfo(dtype)
     values = np.array(
         [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
@@ -161,7 +161,7 @@ def test_nan_is_found_in_every_lane(length, dtype, path):
 @pytest.mark.parametrize("length", [2, 17, 130, 2049, 4500])
 def test_nan_candidates_are_counted(length, dtype, rows, path):
     """NaN of known entities do not count, unless these are the row's own answers."""
-    questions = asked(length)
+    questions = questions_of(length)
     question = np.arange(len(questions))
     if rows == "instances":
         question = questions.instance_question[questions.triple_rows]
@@ -188,7 +188,7 @@ def test_nan_candidates_are_counted(length, dtype, rows, path):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
 def test_strided_rows(length, dtype, path):
-    questions = asked(length)
+    questions = questions_of(length)
     rng = np.random.default_rng(length)
     wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
     for view in (
@@ -346,7 +346,7 @@ def test_factors_on_every_path(dim, metric, dtype):
     """Real numbers: the sums must be made in one order, or paths and copies would differ."""
     rng = np.random.default_rng(dim)
     for n_entities in (1, 15, 16, 17, 63, 65, 500):
-        questions = asked(n_entities)
+        questions = questions_of(n_entities)
         entities = rng.normal(size=(n_entities, dim)).astype(dtype)
         entities[n_entities // 2 :] = entities[: n_entities - n_entities // 2]  # exact copies
         queries = rng.normal(size=(len(questions), dim)).astype(dtype)
@@ -402,14 +402,14 @@ def test_a_hundred_million_comparisons_agree():
     graph = kgtrec.Graph.from_arrays(test=test.T, n_entities=20_000)
     questions = graph.questions(sides="tail")
     scores = rng.integers(-300, 300, (len(questions), 20_000)).astype(np.float32)
-    found = {}
+    counts = {}
     for path in PATHS:
         _core.force_path(path)
         ranks, run = kgtrec.rank(scores, questions, run_depth=20)
         columns = (ranks.greater, ranks.equal, ranks.tied_ahead, ranks.macro_equal, run.documents)
-        found[path] = b"".join(column.tobytes() for column in columns)
+        counts[path] = b"".join(column.tobytes() for column in columns)
     _core.force_path(None)
-    assert len(set(found.values())) == 1
+    assert len(set(counts.values())) == 1
     assert int(ranks.equal.sum()) > 100_000
 
 
@@ -427,16 +427,18 @@ def test_ties_in_every_order_of_names(order):
     steps = np.arange(n) // 7
     scores = np.stack([np.zeros(n), steps, -steps, rng.integers(0, 3, n)])
     for depth in (1, 20, 90, 700, n):
-        wanted = []
+        expected = []
         for row, removed in enumerate(questions.removed[q] for q in range(4)):
-            kept = np.setdiff1d(np.arange(n), removed)
-            ordered = sorted(kept, key=lambda e: (scores[row, e], place[order][e]), reverse=True)
-            wanted += ordered[:depth]
+            candidates = np.setdiff1d(np.arange(n), removed)
+            ordered = sorted(
+                candidates, key=lambda e: (scores[row, e], place[order][e]), reverse=True
+            )
+            expected += ordered[:depth]
         for path in PATHS:
             _core.force_path(path)
             for dtype in (np.float32, np.float64):
                 _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
-                assert run.documents.tolist() == wanted, (depth, path, dtype)
+                assert run.documents.tolist() == expected, (depth, path, dtype)
     _core.force_path(None)
 
 
@@ -451,12 +453,12 @@ def test_many_ties_with_the_last_of_the_best():
     removed = set(range(5_000, 5_100))
     for share in (0.0, 0.001, 0.01, 0.5, 1.0):
         scores = np.where(rng.random((1, 6_000)) < share, 2, rng.integers(0, 2, (1, 6_000)))
-        kept = [e for e in range(6_000) if e not in removed]
-        wanted = sorted(kept, key=lambda e: (scores[0, e], e), reverse=True)
+        candidates = [e for e in range(6_000) if e not in removed]
+        expected = sorted(candidates, key=lambda e: (scores[0, e], e), reverse=True)
         for depth in (1, 20, 300, 6_000):
             for path in PATHS:
                 _core.force_path(path)
                 for dtype in (np.float32, np.float64):
                     _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
-                    assert run.documents.tolist() == wanted[:depth], (share, depth, path, dtype)
+                    assert run.documents.tolist() == expected[:depth], (share, depth, path, dtype)
     _core.force_path(None)

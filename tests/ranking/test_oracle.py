@@ -54,7 +54,7 @@ def counts_of(result: oracle.Outcome, name: str, answer: int, macro: bool = Fals
 
 def test_questions_worked_by_hand():
     questions = oracle.ask(SPLITS)
-    assert [(q.name, q.given, q.relation, q.answers) for q in questions] == [
+    assert [(q.name, q.entity, q.relation, q.answers) for q in questions] == [
         ("head0", 3, 0, (0, 2)),
         ("head1", 4, 0, (0,)),
         ("tail0", 0, 0, (3, 4)),
@@ -66,8 +66,8 @@ def test_questions_worked_by_hand():
 
 
 def test_instances_and_their_rows():
-    found = oracle.instances_of(SPLITS, oracle.ask(SPLITS))
-    assert [(i.question, i.answer, i.triple, i.row) for i in found] == [
+    instances = oracle.instances_of(SPLITS, oracle.ask(SPLITS))
+    assert [(i.question, i.answer, i.triple, i.row) for i in instances] == [
         (0, 0, 0, 0),
         (0, 2, 2, 2),
         (1, 0, 1, 1),
@@ -416,9 +416,9 @@ def known_left_in_the_run(question, n_entities):
 
 
 def valid_forgotten(splits, evaluated="test", sides="both", filter_splits=None, extra_known=()):
-    kept = ("train", "test") if filter_splits is None else filter_splits
-    kept = [name for name in kept if name in splits]
-    return RIGHT["ask"](splits, evaluated, sides, kept, extra_known)
+    names = ("train", "test") if filter_splits is None else filter_splits
+    names = [name for name in names if name in splits]
+    return RIGHT["ask"](splits, evaluated, sides, names, extra_known)
 
 
 def answer_left_out(question, answer, n_entities):
@@ -458,7 +458,7 @@ def by_oracle(case) -> oracle.Outcome | None:
 def test_random_cases_find_every_usual_mistake(name, mutant, monkeypatch):
     """The strategies reach each mistake, and the comparisons see it."""
 
-    def found(case) -> bool:
+    def is_noticed(case) -> bool:
         right = by_oracle(case)
         if right is None:
             return False
@@ -470,7 +470,7 @@ def test_random_cases_find_every_usual_mistake(name, mutant, monkeypatch):
         ranks, run = as_ranks(wrong), as_run(wrong)
         return bool(oracle.rank_differences(ranks, right) or oracle.run_differences(run, right))
 
-    find(rank_cases(), found, settings=SEARCH)
+    find(rank_cases(), is_noticed, settings=SEARCH)
 
 
 # -- The strategies keep their promises --------------------------------------------------------
@@ -510,13 +510,13 @@ def test_value_pools_survive_their_dtype(dtype):
 @given(graph_cases())
 @settings(PATIENT, max_examples=50)
 def test_drawn_graphs_are_consistent(case):
-    rows = sorted(instance.row for instance in case.asked()[1])
+    rows = sorted(instance.row for instance in case.oracle_questions()[1])
     assert rows == list(range(len(rows)))  # every (triple, side) row belongs to one instance
     assert len(set(case.entity_labels())) == case.n_entities
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "shows",
     [
         lambda c: len(c.splits[c.evaluated]) != len(set(c.splits[c.evaluated])),
         lambda c: set(c.splits.get("train", [])) & set(c.splits[c.evaluated]),
@@ -529,8 +529,8 @@ def test_drawn_graphs_are_consistent(case):
     ],
     ids=["duplicate", "overlap", "lone", "decimal", "encoded", "loop", "other filter", "extra"],
 )
-def test_awkward_graphs_are_drawn(wanted):
-    find(graph_cases(), wanted, settings=SEARCH)
+def test_awkward_graphs_are_drawn(shows):
+    find(graph_cases(), shows, settings=SEARCH)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

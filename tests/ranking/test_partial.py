@@ -34,10 +34,10 @@ def in_ranges(source, questions, cuts, depth=5, higher_is_better=True):
     return kgtrec.merge_ranges(parts, answers)
 
 
-def assert_same(got, wanted) -> None:
-    assert_counts(got[0], {name: getattr(wanted[0], name) for name in COUNTS})
-    assert run_lists(got[1]) == run_lists(wanted[1])
-    np.testing.assert_array_equal(got[1].scores, wanted[1].scores)
+def assert_same(got, expected) -> None:
+    assert_counts(got[0], {name: getattr(expected[0], name) for name in COUNTS})
+    assert run_lists(got[1]) == run_lists(expected[1])
+    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
 
 
 @given(
@@ -116,8 +116,10 @@ def test_l1_is_minus_the_distance(dim: int, dtype: type) -> None:
     queries = rng.normal(size=(11, dim)).astype(dtype)
     entities = rng.normal(size=(101, dim)).astype(dtype)
     got = kgtrec.Factors(queries, entities, metric="l1").scores()
-    wanted = -np.abs(queries[:, None].astype(np.float64) - entities[None]).sum(axis=2)
-    np.testing.assert_allclose(got, wanted, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-30)
+    expected = -np.abs(queries[:, None].astype(np.float64) - entities[None]).sum(axis=2)
+    np.testing.assert_allclose(
+        got, expected, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-30
+    )
 
 
 def test_every_path_gives_the_same_bits_of_factors() -> None:
@@ -132,12 +134,12 @@ def test_every_path_gives_the_same_bits_of_factors() -> None:
                 rng.normal(size=149).astype(dtype),
                 metric,
             )
-            found = []
+            scores = []
             for path in _core.available_paths():
                 _core.force_path(path)
-                found.append(factors.scores().tobytes())
+                scores.append(factors.scores().tobytes())
             _core.force_path(None)
-            assert len(set(found)) == 1, (metric, dtype)
+            assert len(set(scores)) == 1, (metric, dtype)
 
 
 def partials(questions, scores):
@@ -185,11 +187,11 @@ def test_half_precision_entities_score_as_their_widened_copies(metric: str) -> N
     questions = random_questions(rng)
     queries = rng.normal(size=(len(questions), 19)).astype(np.float32)
     half = rng.normal(size=(N, 19)).astype(np.float16)
-    kept, wide = (kgtrec.Factors(queries, e, metric=metric) for e in (half, half.astype("f4")))
-    assert kept.entities.dtype == np.float16
-    assert kept.scores().tobytes() == wide.scores().tobytes()
+    narrow, wide = (kgtrec.Factors(queries, e, metric=metric) for e in (half, half.astype("f4")))
+    assert narrow.entities.dtype == np.float16
+    assert narrow.scores().tobytes() == wide.scores().tobytes()
     assert_same(
-        kgtrec.rank(kept, questions, run_depth=5), kgtrec.rank(wide, questions, run_depth=5)
+        kgtrec.rank(narrow, questions, run_depth=5), kgtrec.rank(wide, questions, run_depth=5)
     )
 
     def source(low, high):

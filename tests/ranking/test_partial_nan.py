@@ -36,8 +36,8 @@ def assert_same(got, due) -> None:
         for name in COLUMNS:
             name = f"{prefix}{name}"
             np.testing.assert_array_equal(getattr(got[0], name), getattr(due[0], name), name)
-    scores, wanted = got[0].manifest["scores"], due[0].manifest["scores"]
-    assert {name: scores[name] for name in wanted} == wanted
+    scores, expected = got[0].manifest["scores"], due[0].manifest["scores"]
+    assert {name: scores[name] for name in expected} == expected
     for name in ("offsets", "documents", "scores"):
         np.testing.assert_array_equal(getattr(got[1], name), getattr(due[1], name))
 
@@ -60,12 +60,12 @@ def assert_by_definition(ranked, questions, scores, depth=4) -> None:
             assert getattr(ranks, f"{prefix}greater")[row] == higher
             assert getattr(ranks, f"{prefix}equal")[row] == equal
     for number in range(len(questions)):
-        kept = run.documents[run.offsets[number] : run.offsets[number + 1]].tolist()
+        listed = run.documents[run.offsets[number] : run.offsets[number + 1]].tolist()
         able = set(range(N)) - set(removed[number].tolist())
         able |= set(questions.answers[number].tolist())
         able = {e for e in able if not np.isnan(scores[number][e])}
         best = sorted(able, key=lambda e: (scores[number][e], str(e).encode()), reverse=True)
-        assert kept == best[:depth]
+        assert listed == best[:depth]
 
 
 @pytest.mark.parametrize("higher", [True, False])

@@ -64,7 +64,7 @@ def check(case: RankCase) -> None:
 def nan_questions(case: RankCase) -> set[str]:
     """Names of the questions that have a NaN among their candidates."""
     names = set()
-    questions, instances = case.graph.asked()
+    questions, instances = case.graph.oracle_questions()
     for instance in instances:
         question = questions[instance.question]
         row = case.scores[instance.row if case.per_instance else instance.question]
@@ -87,11 +87,11 @@ def test_ranks_and_runs_are_those_of_the_oracle(case):
 @given(graph_cases())
 @settings(PATIENT, max_examples=200)
 def test_questions_are_those_of_the_oracle(case):
-    due, instances = case.asked()
+    due, instances = case.oracle_questions()
     questions = case.questions()
     assert list(questions.ids) == [q.name for q in due]
     assert questions.side.tolist() == [q.side for q in due]
-    assert questions.entity.tolist() == [q.given for q in due]
+    assert questions.entity.tolist() == [q.entity for q in due]
     assert questions.relation.tolist() == [q.relation for q in due]
     for number, question in enumerate(due):
         assert questions.answers[number].tolist() == list(question.answers)
@@ -125,7 +125,7 @@ def test_every_memory_layout(layout, dtype, per_instance):
         n_entities=37,
         splits={"train": [(0, 0, 5), (3, 0, 1)], "test": [(0, 0, 1), (0, 0, 2), (9, 0, 1)]},
     )
-    n_rows = len(graph.asked()[1 if per_instance else 0])
+    n_rows = len(graph.oracle_questions()[1 if per_instance else 0])
     scores = np.random.default_rng(1).integers(0, 4, (n_rows, 37)).astype(dtype)
     check(rank_case(graph, scores, layout=layout, per_instance=per_instance, depth=9))
 
@@ -140,7 +140,7 @@ def test_many_answers_and_many_known(per_instance, higher):
         splits={"train": triples[:40].tolist(), "valid": triples[30:60].tolist()}
         | {"test": triples[50:].tolist()},
     )
-    n_rows = len(graph.asked()[1 if per_instance else 0])
+    n_rows = len(graph.oracle_questions()[1 if per_instance else 0])
     scores = rng.integers(0, 12, (n_rows, 150)).astype(np.float32)
     case = rank_case(graph, scores, per_instance=per_instance, higher_is_better=higher)
     for depth in (0, 1, 10, 149, 150, 151):
@@ -276,7 +276,7 @@ def test_popularity_is_counted_in_distinct_triples():
     """Entities over all splits, as head and as tail; relations in the evaluated split."""
     splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}
     graph = graph_case(n_relations=2, splits=splits)
-    scores = np.zeros((len(graph.asked()[0]), 3), np.float32)
+    scores = np.zeros((len(graph.oracle_questions()[0]), 3), np.float32)
     ranks, _ = kgtrec.rank(scores, graph.questions())
     counts = oracle.entity_popularity(splits)
     assert counts == {0: 3, 1: 3, 2: 2}
@@ -291,14 +291,14 @@ CUTOFFS = (1, 3, 10)
 
 def metrics_of(ranks: list[Fraction], candidates: list[int] | None) -> dict[str, float]:
     """Metrics of exact ranks; those adjusted for chance need candidates."""
-    found = {f"hits@{k}": float(oracle.hits(ranks, k)) for k in CUTOFFS}
-    found |= {"mr": float(oracle.mean_rank(ranks)), "mrr": float(oracle.mrr(ranks))}
+    values = {f"hits@{k}": float(oracle.hits(ranks, k)) for k in CUTOFFS}
+    values |= {"mr": float(oracle.mean_rank(ranks)), "mrr": float(oracle.mrr(ranks))}
     if candidates is not None:
-        found |= {"gmr": oracle.gmr(ranks), "igmr": 1 / oracle.gmr(ranks)}
-        found["amr"] = float(oracle.amr(ranks, candidates))
+        values |= {"gmr": oracle.gmr(ranks), "igmr": 1 / oracle.gmr(ranks)}
+        values["amr"] = float(oracle.amr(ranks, candidates))
         if any(c > 1 for c in candidates):
-            found["amri"] = float(oracle.amri(ranks, candidates))
-    return found
+            values["amri"] = float(oracle.amri(ranks, candidates))
+    return values
 
 
 def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, float]:
@@ -340,7 +340,7 @@ def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, flo
 @settings(PATIENT, max_examples=100)
 def test_metrics_are_those_of_the_oracle(case):
     case = replace(case, depth=20, nan="error", per_instance=False)
-    n_questions = len(case.graph.asked()[0])
+    n_questions = len(case.graph.oracle_questions()[0])
     case = replace(case, scores=np.nan_to_num(case.scores[:n_questions], nan=0.5))
     due = case.outcome()
     result = kgtrec.evaluate(

@@ -109,12 +109,12 @@ def test_relations_without_a_label(relation: int) -> None:
 
 def parts_of(ranks: Ranks, *masks: np.ndarray) -> list[Ranks]:
     """The instances of each mask, with a manifest of their own."""
-    found = []
+    parts = []
     for mask in masks:
         columns = {name: getattr(ranks, name)[mask] for name in ranks._names}
         manifest = copy.deepcopy(ranks.manifest)
-        found.append(Ranks(columns, manifest, ranks.relation_labels, ranks.entity_labels))
-    return found
+        parts.append(Ranks(columns, manifest, ranks.relation_labels, ranks.entity_labels))
+    return parts
 
 
 def by_relation() -> list[Ranks]:
@@ -161,12 +161,12 @@ def test_parts_of_different_evaluations(part: str, name: str) -> None:
         Ranks.concat(parts)
 
 
-@pytest.mark.parametrize(("side", "asked"), [(0, "head"), (1, "tail")])
-def test_an_instance_in_two_parts(side: int, asked: str) -> None:
+@pytest.mark.parametrize(("side", "end"), [(0, "head"), (1, "tail")])
+def test_an_instance_in_two_parts(side: int, end: str) -> None:
     whole = ranked()
     chosen = (whole.side == side) & (whole.triple == 2)
     assert chosen.sum() == 1
-    said = rf"triple 2 with its {asked} asked stands in more than one part \(1 such instances\)"
+    said = rf"triple 2 with its {end} asked stands in more than one part \(1 such instances\)"
     with pytest.raises(UsageError, match=said):
         Ranks.concat(parts_of(whole, chosen | True, chosen))
 

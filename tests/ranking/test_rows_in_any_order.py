@@ -18,12 +18,12 @@ from kgtrec.errors import FileError, InputError, UsageError
 COLUMNS = [name for name in kgtrec.Ranks.__annotations__ if "popularity" not in name]
 
 
-def assert_same(got, wanted) -> None:
+def assert_same(got, expected) -> None:
     for name in COLUMNS:
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(wanted[0], name), name)
-    assert run_lists(got[1]) == run_lists(wanted[1])
-    np.testing.assert_array_equal(got[1].scores, wanted[1].scores)
-    ours, theirs = (dict(each[0].manifest["scores"]) for each in (got, wanted))
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    assert run_lists(got[1]) == run_lists(expected[1])
+    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
+    ours, theirs = (dict(each[0].manifest["scores"]) for each in (got, expected))
     assert ours == theirs
 
 
@@ -161,10 +161,10 @@ def test_rows_of_triples(rows: str, sides: str) -> None:
     questions = kgtrec.Graph.from_arrays(**triples, n_entities=N, n_relations=R).questions(
         sides=sides, entities=range(N - 3)
     )
-    asked = {"both": ("head", "tail")}.get(sides, (sides,))
-    tables = {side: some_scores(rng, (N, R, N)) for side in asked}  # by given, relation
+    names = {"both": ("head", "tail")}.get(sides, (sides,))
+    tables = {side: some_scores(rng, (N, R, N)) for side in names}  # by given, relation
     ranker = kgtrec.Ranker(questions, 5, rows=rows, duplicates="ignore")
-    for side in asked:
+    for side in names:
         shuffled = rng.permutation(questions.triples)
         for start in range(0, len(shuffled), 6):
             some = shuffled[start : start + 6]
@@ -177,10 +177,10 @@ def test_rows_of_triples(rows: str, sides: str) -> None:
             questions.side, questions.entity, questions.relation, strict=True
         )
     ])  # fmt: skip
-    wanted, got = kgtrec.rank(own, questions, 5), ranker.finish()
+    expected, got = kgtrec.rank(own, questions, 5), ranker.finish()
     for name in ("greater", "equal", "tied_ahead", "macro_greater", "candidates"):
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(wanted[0], name), name)
-    assert run_lists(got[1]) == run_lists(wanted[1])
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    assert run_lists(got[1]) == run_lists(expected[1])
     other = "tail" if sides == "head" else "head"
     if sides != "both":
         with pytest.raises(UsageError, match="is not asked"):
@@ -188,9 +188,9 @@ def test_rows_of_triples(rows: str, sides: str) -> None:
     foreign = questions.triples[:2].copy()
     foreign[1] = (N - 1, 0, N - 1)  # left out by the restriction
     with pytest.raises(InputError, match=r"triple 1, \(22, 0, 22\), is not one of the"):
-        ranker.rows_of(foreign, asked[0])
+        ranker.rows_of(foreign, names[0])
     with pytest.raises(InputError, match="triples"):
-        ranker.rows_of([[0, 1]], asked[0])
+        ranker.rows_of([[0, 1]], names[0])
 
 
 # -- Saved, sent, merged -----------------------------------------------------------------------

@@ -38,17 +38,17 @@ class Once:
             yield self.scores[start : start + 9]
 
 
-def known_by_hand(graph: kgtrec.Graph, side: int, given: int, relation: int, splits) -> set[int]:
+def known_by_hand(graph: kgtrec.Graph, side: int, entity: int, relation: int, splits) -> set[int]:
     rows = [row for split in splits for row in graph.splits[split].tolist()]
     if side == 0:
-        return {h for h, r, t in rows if (r, t) == (relation, given)}
-    return {t for h, r, t in rows if (h, r) == (given, relation)}
+        return {h for h, r, t in rows if (r, t) == (relation, entity)}
+    return {t for h, r, t in rows if (h, r) == (entity, relation)}
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
-@pytest.mark.parametrize("asked", [{}, {"sides": "tail"}, {"entities": range(N - 4)}])
-def test_each_is_that_of_a_pass_of_its_own(graph, rows: str, asked: dict[str, Any]) -> None:
-    several = graph.questions_by_filter(FILTERS, **asked)
+@pytest.mark.parametrize("options", [{}, {"sides": "tail"}, {"entities": range(N - 4)}])
+def test_each_is_that_of_a_pass_of_its_own(graph, rows: str, options: dict[str, Any]) -> None:
+    several = graph.questions_by_filter(FILTERS, **options)
     assert list(several) == NAMES
     n_rows = kgtrec.Ranker(several["raw"], rows=rows).n_rows
     scores = Once(some_scores(np.random.default_rng(4), (n_rows, N)))
@@ -58,7 +58,7 @@ def test_each_is_that_of_a_pass_of_its_own(graph, rows: str, asked: dict[str, An
     for name, (ranks, run) in ranked.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FilterWarning)
-            own = graph.questions(filter=FILTERS[NAMES.index(name)], **asked)
+            own = graph.questions(filter=FILTERS[NAMES.index(name)], **options)
         due, due_run = kgtrec.rank(scores.scores, own, 5, rows=rows)
         for column in kgtrec.Ranks.__annotations__:
             np.testing.assert_array_equal(getattr(ranks, column), getattr(due, column), column)
@@ -72,15 +72,18 @@ def test_what_is_known_by_hand(graph) -> None:
     several = graph.questions_by_filter(FILTERS)
     scores = some_scores(np.random.default_rng(5), (len(several["raw"]), N))
     for name, (ranks, _) in kgtrec.rank(scores, several).items():
-        asked = several[name]
+        questions = several[name]
         known = [
             known_by_hand(graph, *question, SPLITS[name])
             for question in zip(
-                asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist(), strict=True
+                questions.side.tolist(),
+                questions.entity.tolist(),
+                questions.relation.tolist(),
+                strict=True,
             )
         ]
-        assert [set(ids.tolist()) for ids in asked.known] == known
-        assert_counts(ranks, expected_counts(asked, scores))
+        assert [set(ids.tolist()) for ids in questions.known] == known
+        assert_counts(ranks, expected_counts(questions, scores))
 
 
 def test_factors_and_results(graph) -> None:

@@ -37,10 +37,10 @@ def crowded(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.
     """Scores a few units in the last place around the ends of each other's ties."""
     base = rng.choice([0.0, 1.0, -1.0, 1e-5, 0.25, 3.0, -7.5], shape)
     near = base * (1 + rng.integers(-3, 4, shape) * RTOL / 2) + rng.integers(-2, 3, shape) * ATOL
-    found = near.astype(dtype)
+    scores = near.astype(dtype)
     if dtype != "float16":
-        found = np.nextafter(found, rng.choice([-9, 9, 0], shape).astype(dtype), dtype=dtype)
-    return found
+        scores = np.nextafter(scores, rng.choice([-9, 9, 0], shape).astype(dtype), dtype=dtype)
+    return scores
 
 
 def check(ranks: kgtrec.Ranks, exact: kgtrec.Ranks, questions: Any, scores: np.ndarray) -> None:
@@ -84,19 +84,19 @@ def test_counts_in_other_layouts(how: str) -> None:
     questions = graph.questions(entities=range(5, 30)) if how == "entities" else graph.questions()
     scores = crowded(rng, (len(questions), 31), "float32")
     exact = kgtrec.rank(scores, questions)[0]
-    given, more = scores, {}
+    turned, more = scores, {}
     if how == "lower":
-        given, more = -scores, {"higher_is_better": False}
+        turned, more = -scores, {"higher_is_better": False}
     if how == "columns":
         order = rng.permutation(31)
-        given, more = scores[:, order], {"columns": order.tolist()}
+        turned, more = scores[:, order], {"columns": order.tolist()}
     if how == "instances":
         rows = questions.instance_question[questions.triple_rows]
-        given, more = scores[rows], {"rows": "instances"}
+        turned, more = scores[rows], {"rows": "instances"}
     ranker = kgtrec.Ranker(questions, atol=ATOL, rtol=RTOL, **more)
-    order = rng.permutation(len(given)) if how == "rows in any order" else np.arange(len(given))
+    order = rng.permutation(len(turned)) if how == "rows in any order" else np.arange(len(turned))
     for part in np.array_split(order, 3):
-        ranker.update(part, given[part])
+        ranker.update(part, turned[part])
     check(ranker.finish()[0], exact, questions, scores)
 
 

@@ -132,9 +132,9 @@ def test_other_layouts(home: Path, path: str, scores: str, more: tuple[str, ...]
     for name in ("o.parquet", "o.run", "o.qrels"):
         os.unlink(name)
     for act in ("cut", "write"):
-        kept = Path(path).read_bytes()
+        content = Path(path).read_bytes()
         refused(ranked(path, act, 2, scores, *more), path, SAID[act])
-        Path(path).write_bytes(kept)
+        Path(path).write_bytes(content)
 
 
 @pytest.mark.parametrize("act", ["cut", "write"])
@@ -148,11 +148,11 @@ def test_the_last_block(home: Path, act: str) -> None:
 def test_arrays_that_numpy_has_mapped(home: Path) -> None:
     questions = kgtrec.read_graph("g", progress=False).questions()
     matrix = np.load("s.npy", mmap_mode="r")
-    wanted = kgtrec.rank(matrix, questions)[0]
+    expected = kgtrec.rank(matrix, questions)[0]
     again = kgtrec.rank(np.asarray(matrix), questions)[0]
-    assert (again.greater == wanted.greater).all()
-    for given in (matrix, np.asarray(matrix), matrix[:]):
-        assert mapped_file(given) == str(home / "s.npy")
+    assert (again.greater == expected.greater).all()
+    for array in (matrix, np.asarray(matrix), matrix[:]):
+        assert mapped_file(array) == str(home / "s.npy")
     assert mapped_file(np.array(matrix)) is None
     assert mapped_file(np.load("s.npy", mmap_mode="r+")) is None  # whoever has it may write
 

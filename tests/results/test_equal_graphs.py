@@ -22,8 +22,10 @@ def graph_in(folder: Path, train: str = TRAIN) -> kgtrec.Graph:
 
 
 def ranks_of(graph: kgtrec.Graph) -> kgtrec.Ranks:
-    asked = graph.questions()
-    return kgtrec.rank(np.random.default_rng(0).random((len(asked), graph.n_entities)), asked)[0]
+    questions = graph.questions()
+    return kgtrec.rank(
+        np.random.default_rng(0).random((len(questions), graph.n_entities)), questions
+    )[0]
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])

@@ -114,16 +114,16 @@ def test_evaluating_changes_neither_filter_nor_scores():
     graph = graph_of(6, [(0, 0, 1), (0, 0, 2)], train=[(0, 0, 3)], valid=[(0, 0, 4)])
     questions = graph.questions()
     scores = np.arange(6.0 * len(questions), dtype=np.float32).reshape(len(questions), 6)
-    kept = [
+    arrays = [
         *graph.splits.values(),
         *(csr.ids for csr in (questions.answers, questions.known, questions.removed)),
         *(csr.offsets for csr in (questions.answers, questions.known, questions.removed)),
         scores,
     ]
-    before = [array.tobytes() for array in kept]
+    before = [array.tobytes() for array in arrays]
     first, _ = kgtrec.rank(scores, questions, run_depth=3)
     second, _ = kgtrec.rank(scores, questions, run_depth=3)
-    assert [array.tobytes() for array in kept] == before
+    assert [array.tobytes() for array in arrays] == before
     assert np.array_equal(first.greater, second.greater)
     assert np.array_equal(first.candidates, second.candidates)
 

@@ -33,7 +33,7 @@ class World:
 
     labels: list[str]
     splits: dict[str, list[tuple[int, int, int]]]
-    asked: list[tuple[int, int, int]]  # side, given, relation
+    questions: list[tuple[int, int, int]]  # side, given, relation
     answers: dict[tuple[int, int, int], list[int]]
     elsewhere: dict[tuple[int, int, int], set[int]]  # answers in train and valid
 
@@ -53,15 +53,17 @@ def world(shared_data: Path) -> World:
         name: list(dict.fromkeys((entity[h], relation[r], entity[t]) for h, r, t in split))
         for name, split in raw.items()
     }
-    asked: list[tuple[int, int, int]] = []
+    questions: list[tuple[int, int, int]] = []
     answers, elsewhere = defaultdict(set), defaultdict(set)
     for side in (0, 1):
         for name, split in splits.items():
             for h, r, t in split:
                 key, answer = ((0, t, r), h) if side == 0 else ((1, h, r), t)
                 (answers if name == "test" else elsewhere)[key].add(answer)
-        asked += dict.fromkeys((0, t, r) if side == 0 else (1, h, r) for h, r, t in splits["test"])
-    return World(labels, splits, asked, {q: sorted(a) for q, a in answers.items()}, elsewhere)
+        questions += dict.fromkeys(
+            (0, t, r) if side == 0 else (1, h, r) for h, r, t in splits["test"]
+        )
+    return World(labels, splits, questions, {q: sorted(a) for q, a in answers.items()}, elsewhere)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +79,8 @@ def load(shared_data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def queries_of(name: str, entity: np.ndarray, relation: np.ndarray, world: World) -> np.ndarray:
     """One query vector per question; a head question asks for the inverse relation."""
-    side, given, rel = np.array(world.asked).T
-    e, w = entity[given], relation[np.where(side == 0, rel + N_RELATIONS, rel)]
+    side, known, rel = np.array(world.questions).T
+    e, w = entity[known], relation[np.where(side == 0, rel + N_RELATIONS, rel)]
     if name == "distmult":
         return e * w
     if name == "transe":
@@ -114,16 +116,16 @@ def counts_against(others: np.ndarray, score: np.floating) -> tuple[int, int, in
 
 def best_documents(row: np.ndarray, out: np.ndarray, depth: int) -> list[int]:
     """The best in trec order; ids stand in byte order of the labels, so higher ids win ties."""
-    kept = np.delete(np.arange(len(row)), out)
-    least = np.partition(row[kept], -depth)[-depth]
-    kept = kept[row[kept] >= least]
-    order = np.lexsort((-kept, -row[kept]))
-    return kept[order[:depth]].tolist()
+    candidates = np.delete(np.arange(len(row)), out)
+    least = np.partition(row[candidates], -depth)[-depth]
+    candidates = candidates[row[candidates] >= least]
+    order = np.lexsort((-candidates, -row[candidates]))
+    return candidates[order[:depth]].tolist()
 
 
 def filters(world: World, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Entities known from other splits but no answers, and all known ones."""
-    key = world.asked[number]
+    key = world.questions[number]
     answers, elsewhere = set(world.answers[key]), world.elsewhere[key]
     return np.array(sorted(elsewhere - answers), int), np.array(sorted(elsewhere | answers), int)
 
@@ -132,7 +134,7 @@ def brute_force(world: World, number: int, row: np.ndarray, into: Brute) -> None
     """Rank one question's answers."""
     out, known = filters(world, number)
     few = np.delete(row, known)  # no answer is among them
-    for answer in world.answers[world.asked[number]]:
+    for answer in world.answers[world.questions[number]]:
         into.micro[number, answer] = counts_against(few, row[answer])
         many = np.delete(row, np.append(out, answer))
         into.macro[number, answer] = counts_against(many, row[answer])
@@ -170,9 +172,9 @@ def test_graph_and_questions(world, questions):
     assert {name: len(split) for name, split in world.splits.items()} == {
         name: len(split) for name, split in questions.graph.splits.items()
     }
-    asked = zip(questions.side, questions.entity, questions.relation, strict=True)
-    assert [tuple(map(int, key)) for key in asked] == world.asked
-    for number, key in enumerate(world.asked):
+    keys = zip(questions.side, questions.entity, questions.relation, strict=True)
+    assert [tuple(map(int, key)) for key in keys] == world.questions
+    for number, key in enumerate(world.questions):
         answers, elsewhere = world.answers[key], world.elsewhere[key]
         assert questions.answers[number].tolist() == answers
         assert questions.known[number].tolist() == sorted(elsewhere | set(answers))
@@ -246,15 +248,15 @@ HITS = (1, 3, 10)
 
 def rank_metrics(ranks: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
     """Micro metrics of rank values."""
-    found = {f"hits@{k}": math.fsum(ranks <= k) / len(ranks) for k in HITS}
+    values = {f"hits@{k}": math.fsum(ranks <= k) / len(ranks) for k in HITS}
     mean = math.fsum(ranks) / len(ranks)
-    found["mr"] = mean
-    found["mrr"] = math.fsum(1 / ranks) / len(ranks)
-    found["gmr"] = math.exp(math.fsum(np.log(ranks)) / len(ranks))
-    found["igmr"] = 1 / found["gmr"]
-    found["amr"] = mean / (math.fsum(candidates + 1) / 2 / len(ranks))
-    found["amri"] = 1 - (mean - 1) / (math.fsum(candidates - 1) / 2 / len(ranks))
-    return found
+    values["mr"] = mean
+    values["mrr"] = math.fsum(1 / ranks) / len(ranks)
+    values["gmr"] = math.exp(math.fsum(np.log(ranks)) / len(ranks))
+    values["igmr"] = 1 / values["gmr"]
+    values["amr"] = mean / (math.fsum(candidates + 1) / 2 / len(ranks))
+    values["amri"] = 1 - (mean - 1) / (math.fsum(candidates - 1) / 2 / len(ranks))
+    return values
 
 
 def expected_metrics(greater: np.ndarray, equal: np.ndarray) -> dict[str, float]:
@@ -262,10 +264,10 @@ def expected_metrics(greater: np.ndarray, equal: np.ndarray) -> dict[str, float]
     spans = [
         np.arange(g + 1, g + e + 2) for g, e in zip(greater.tolist(), equal.tolist(), strict=True)
     ]
-    found = {f"hits@{k}": math.fsum((s <= k).mean() for s in spans) / len(spans) for k in HITS}
-    found["mrr"] = math.fsum(math.fsum(1 / s) / len(s) for s in spans) / len(spans)
-    found["mr"] = math.fsum(s.mean() for s in spans) / len(spans)
-    return found
+    values = {f"hits@{k}": math.fsum((s <= k).mean() for s in spans) / len(spans) for k in HITS}
+    values["mrr"] = math.fsum(math.fsum(1 / s) / len(s) for s in spans) / len(spans)
+    values["mr"] = math.fsum(s.mean() for s in spans) / len(spans)
+    return values
 
 
 def rank_value(kind: str, greater: np.ndarray, equal: np.ndarray) -> np.ndarray:
@@ -328,18 +330,18 @@ def test_macro_metrics_by_pytrec_eval_itself(side, dense, result, world):
     brute = dense[2]
     chosen = [
         number
-        for number, (asked, _, _) in enumerate(world.asked)
-        if side == "both" or asked == (side == "tail")
+        for number, (code, _, _) in enumerate(world.questions)
+        if side == "both" or code == (side == "tail")
     ]
-    qrels = {f"q{n}": {f"d{a}": 1 for a in world.answers[world.asked[n]]} for n in chosen}
+    qrels = {f"q{n}": {f"d{a}": 1 for a in world.answers[world.questions[n]]} for n in chosen}
     run = {
         f"q{n}": {f"d{d}": float(DEPTH - place) for place, d in enumerate(brute.run[n])}
         for n in chosen
     }
-    wanted = {"map_cut_20", "ndcg_cut_20"}
+    names = {"map_cut_20", "ndcg_cut_20"}
     values = pytrec_eval.RelevanceEvaluator(qrels, {"map_cut.20", "ndcg_cut.20"}).evaluate(run)
     assert len(values) == len(chosen)
-    for measure in wanted:
+    for measure in names:
         due = math.fsum(row[measure] for row in values.values()) / len(chosen)
         assert result[f"{side}.macro.{measure}"] == pytest.approx(due, abs=1e-12)
 
@@ -349,7 +351,7 @@ def test_macro_mrr_and_hits(side, dense, result, world):
     brute = dense[2]
     first: dict[int, list[float]] = {}
     for (number, _), (greater, equal, _) in brute.macro.items():
-        if side == "both" or world.asked[number][0] == (side == "tail"):
+        if side == "both" or world.questions[number][0] == (side == "tail"):
             first.setdefault(number, []).append(greater + 1 + equal / 2)
     ranks = np.array([min(values) for values in first.values()])
     assert result[f"{side}.realistic.macro.mrr"] == pytest.approx(np.mean(1 / ranks), rel=1e-12)

@@ -31,8 +31,8 @@ def random_case(sides: tuple[int, ...] = (0, 1)) -> Case:
     random = np.random.default_rng(5)
     drawn = zip(*(random.integers(0, n, 40).tolist() for n in (30, 2, 30)), strict=True)
     triples = sorted(set(drawn))
-    asked = sorted({Case.ask(side, t)[0] for side in sides for t in triples})
-    return Case(30, triples, {q: random.integers(0, 20, 30).tolist() for q in asked}, sides)
+    questions = sorted({Case.ask(side, t)[0] for side in sides for t in triples})
+    return Case(30, triples, {q: random.integers(0, 20, 30).tolist() for q in questions}, sides)
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,12 @@ def make_result(sides: tuple[int, ...] = (0, 1), **more: object) -> Result:
     return Result(ranks, **more)  # type: ignore[arg-type]
 
 
-def average_precision(case: Case, asked: tuple[int, int, int]) -> float:
-    answers, found, total = case.answers(asked), 0, 0.0
-    for place, entity in enumerate(case.order(asked)[:20], 1):
+def average_precision(case: Case, question: tuple[int, int, int]) -> float:
+    answers, hits, total = case.answers(question), 0, 0.0
+    for place, entity in enumerate(case.order(question)[:20], 1):
         if entity in answers:
-            found += 1
-            total += found / place
+            hits += 1
+            total += hits / place
     return total / len(answers)
 
 
@@ -60,8 +60,8 @@ def average_precision(case: Case, asked: tuple[int, int, int]) -> float:
 def test_map_and_ndcg_follow_from_ranks_alone(case: Case) -> None:
     result = Result(make_ranks(columns(case, 4)))
     for side in result.sides:
-        asked = {(r["side"], r["given"], r["relation"]) for r in case.of_side(side)}
-        due = math.fsum(average_precision(case, q) for q in asked) / len(asked)
+        questions = {(r["side"], r["given"], r["relation"]) for r in case.of_side(side)}
+        due = math.fsum(average_precision(case, q) for q in questions) / len(questions)
         assert result[f"{side}.macro.map_cut_20"] == pytest.approx(due, rel=1e-12)
         assert 0 <= result[f"{side}.macro.ndcg_cut_20"] <= 1 + 1e-12
 
@@ -198,9 +198,9 @@ def test_the_text_warns() -> None:
 
 
 def test_agreement_is_reported_also_from_a_manifest() -> None:
-    found = {"map_cut_20": 1e-16, "ndcg_cut_20": 2.5e-16}
-    ranks = make_ranks(columns(random_case()), manifest={"trec_agreement": found})
-    for result in (make_result(agreement=found), Result(ranks)):
+    agreement = {"map_cut_20": 1e-16, "ndcg_cut_20": 2.5e-16}
+    ranks = make_ranks(columns(random_case()), manifest={"trec_agreement": agreement})
+    for result in (make_result(agreement=agreement), Result(ranks)):
         text = str(result).replace("\n  ", " ")
         assert "pytrec_eval and native values agree to 1e-12 (largest difference 2.5e-16)" in text
         assert "no run was at hand" not in text
@@ -221,8 +221,8 @@ def test_slices_by_relation_are_what_those_instances_alone_give(result: Result) 
     counts = [row["count"] for row in table.values()]
     assert counts == sorted(counts, reverse=True)
     for number, label in enumerate(LABELS):
-        kept = {k: v[result.ranks.relation == number] for k, v in columns(random_case()).items()}
-        alone = Result(make_ranks(kept))
+        part = {k: v[result.ranks.relation == number] for k, v in columns(random_case()).items()}
+        alone = Result(make_ranks(part))
         assert table[label]["count"] == alone.count("tail")[1]
         for key in measures:
             key = str(Measure.parse(key))
@@ -234,8 +234,8 @@ def test_slices_by_side(result: Result) -> None:
     assert list(table) == ["head", "tail", "both"]
     assert table["head"]["realistic.micro.mrr"] == result["head.micro.mrr"]
     assert table["both"]["instances"] == len(result.ranks.greater)
-    asked = result.slice("side", ["both.micro.mrr", "both.stratified.mrr(0,1)"]).to_dict()
-    assert asked["tail"]["stratified.mrr(0,1)"] == result["tail.stratified.mrr(0,1)"]
+    values = result.slice("side", ["both.micro.mrr", "both.stratified.mrr(0,1)"]).to_dict()
+    assert values["tail"]["stratified.mrr(0,1)"] == result["tail.stratified.mrr(0,1)"]
 
 
 def test_slices_that_make_no_sense(result: Result) -> None:

@@ -98,8 +98,8 @@ def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataOb
             assert value == pytest.approx(math.fsum(f(rank[i]) for i in members) / len(members))
         seen.add(tuple(row[: len(by)]))
     assert len(seen) == len(table.rows)  # no group twice
-    wanted = set(zip(*(own[name] for name in names), strict=True))
-    assert {row[: len(names)] for row in seen} == wanted  # none is missing
+    groups = set(zip(*(own[name] for name in names), strict=True))
+    assert {row[: len(names)] for row in seen} == groups  # none is missing
 
 
 def small(**labelled: list[str]) -> kgtrec.Graph:
@@ -140,9 +140,9 @@ def test_measures_of_whole_questions() -> None:
     for name, relation in (("1-N", 0), ("1-1", 1)):
         part = ranks.subset(ranks.relation == relation)
         alone = Result(part)
-        kept = np.unique(part.question)
+        questions = np.unique(part.question)
         assert table[name]["both.realistic.macro.mrr"] == alone["both.macro.mrr"]
-        assert table[name]["both.macro.map_cut_20"] == pytest.approx(values[kept].mean())
+        assert table[name]["both.macro.map_cut_20"] == pytest.approx(values[questions].mean())
         assert table[name]["both.stratified.mrr(0,0.5)"] == alone[keys[2]]
     # (0, 0, ?) has two answers: by these labels they stand in two groups.
     with pytest.raises(UsageError, match=r"macro\.mrr is about whole questions, and 1 questions"):
@@ -317,10 +317,10 @@ def test_the_command(folder: Path) -> None:
     for by in ("category", "quartile", "category,side", "side,quartile"):
         table = result.slice(by, graph=graph)
         assert report(ranks, "--by", by, "--graph", folder).rstrip("\n") == table.to_text()
-    found = json.loads(
+    printed = json.loads(
         report(ranks, "--by", "category,side", "--graph", folder, "--format", "json")
     )
-    assert found == result.slice("category,side", graph=graph).to_dict()
+    assert printed == result.slice("category,side", graph=graph).to_dict()
     labels = ["--by", "label", "--labels", folder / "labels.tsv", "--format", "csv"]
     rows = list(csv.DictReader(report(ranks, *labels).splitlines()))
     assert [(row["label"], row["instances"]) for row in rows] == [("easy", "2"), ("hard", "2")]

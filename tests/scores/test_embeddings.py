@@ -116,8 +116,8 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def score_of(name: str, h: int, r: int, t: int) -> float:
     """The score of one triple, in loops over Python's own numbers."""
-    function, given = MODELS[name]
-    arrays = {key: value.tolist() for key, value in given.items() if key != "norm"}
+    function, values = MODELS[name]
+    arrays = {key: value.tolist() for key, value in values.items() if key != "norm"}
     more = {}
     if "entity_tail" in arrays:
         more |= {"t_tail": arrays["entity_tail"][t], "h_tail": arrays["entity_tail"][h]}
@@ -130,10 +130,10 @@ def score_of(name: str, h: int, r: int, t: int) -> float:
 
 def due_scores(name: str, questions: kgtrec.Questions) -> np.ndarray:
     rows = []
-    asked = zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
+    keys = zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
                 strict=True)  # fmt: skip
-    for side, given, relation in asked:
-        triples = [(given, relation, e) if side else (e, relation, given) for e in range(N)]
+    for side, entity, relation in keys:
+        triples = [(entity, relation, e) if side else (e, relation, entity) for e in range(N)]
         rows.append([score_of(name, *triple) for triple in triples])
     return np.array(rows)
 
@@ -157,16 +157,16 @@ def questions() -> kgtrec.Questions:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions) -> None:
     due = due_scores(name, questions)
-    given = MODELS[name][1]
+    arrays = MODELS[name][1]
     assert due.std() > 0.1
-    assert_scores(kgtrec.Factors.from_embeddings(questions, name.split()[0], **given), due, 1e-6)
+    assert_scores(kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays), due, 1e-6)
     ranks, _ = kgtrec.rank(
-        kgtrec.Factors.from_embeddings(questions, name.split()[0], **given), questions
+        kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays), questions
     )
     # Scores of hundreds of triples that are told apart by far more than rounding.
     np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
     single = {k: v if isinstance(v, str) else v.astype("c8" if v.dtype.kind == "c" else "f4")
-              for k, v in given.items()}  # fmt: skip
+              for k, v in arrays.items()}  # fmt: skip
     small = kgtrec.Factors.from_embeddings(questions, name.split()[0], **single)
     assert small.dtype == np.float32
     assert_scores(small, due, 1e-2 if small.metric == "l2" else 1e-4)
@@ -174,10 +174,10 @@ def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions
 
 @pytest.mark.parametrize("name", ["complex", "rotate"])
 def test_halves_are_real_and_imaginary(name: str, questions: kgtrec.Questions) -> None:
-    given = MODELS[name][1]
-    halves = {k: np.hstack([v.real, v.imag]) for k, v in given.items()}
+    parts = MODELS[name][1]
+    halves = {k: np.hstack([v.real, v.imag]) for k, v in parts.items()}
     one, other = (
-        kgtrec.Factors.from_embeddings(questions, name, **arrays) for arrays in (given, halves)
+        kgtrec.Factors.from_embeddings(questions, name, **arrays) for arrays in (parts, halves)
     )
     assert one.scores().tobytes() == other.scores().tobytes()
 
@@ -201,8 +201,8 @@ def test_inverse_relations(rows: str, inverse: str, questions: kgtrec.Questions)
     for question in number.tolist():
         side, relation_id = questions.side[question], questions.relation[question]
         r = (backward, forward)[side][relation_id]
-        given = entity[questions.entity[question]]
-        due.append([-math.sqrt(sum((given + r - entity[e]) ** 2)) for e in range(N)])
+        vector = entity[questions.entity[question]]
+        due.append([-math.sqrt(sum((vector + r - entity[e]) ** 2)) for e in range(N)])
     assert_scores(factors, np.array(due), 1e-6)
     kgtrec.rank(factors, questions, rows=rows)
 
@@ -210,9 +210,9 @@ def test_inverse_relations(rows: str, inverse: str, questions: kgtrec.Questions)
 def test_a_models_own_order(questions: kgtrec.Questions) -> None:
     order = np.random.default_rng(3).permutation(N)
     for name in ("distmult", "simple"):
-        given = MODELS[name][1]
-        theirs = {k: v[order] if k.startswith("entity") else v for k, v in given.items()}
-        one = kgtrec.Factors.from_embeddings(questions, name, **given)
+        arrays = MODELS[name][1]
+        theirs = {k: v[order] if k.startswith("entity") else v for k, v in arrays.items()}
+        one = kgtrec.Factors.from_embeddings(questions, name, **arrays)
         other = kgtrec.Factors.from_embeddings(questions, name, columns=order, **theirs)
         assert one.scores().tobytes() == other.scores().tobytes()
 
@@ -229,8 +229,8 @@ def test_a_bias_is_added(questions: kgtrec.Questions) -> None:
 def test_tensors_of_torch(questions: kgtrec.Questions) -> None:
     torch = pytest.importorskip("torch")
     for name, kind in (("distmult", torch.float32), ("complex", torch.complex64)):
-        given = MODELS[name][1]
-        tensors = {k: torch.nn.Parameter(torch.tensor(v).to(kind)) for k, v in given.items()}
+        arrays = MODELS[name][1]
+        tensors = {k: torch.nn.Parameter(torch.tensor(v).to(kind)) for k, v in arrays.items()}
         got = kgtrec.Factors.from_embeddings(questions, name, **tensors)
         assert_scores(got, due_scores(name, questions), 1e-4)
 
@@ -268,6 +268,6 @@ def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Quest
     ],
 )
 def test_bad_arrays_are_named(model, change, said, questions: kgtrec.Questions) -> None:
-    given = {"entity": normal(N, DIM), "relation": normal(R, DIM)} | change
+    arrays = {"entity": normal(N, DIM), "relation": normal(R, DIM)} | change
     with pytest.raises((UsageError, InputError), match=said):
-        kgtrec.Factors.from_embeddings(questions, model, **given)
+        kgtrec.Factors.from_embeddings(questions, model, **arrays)

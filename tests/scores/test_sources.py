@@ -194,8 +194,8 @@ def test_callable(rows, scores, questions, due, monkeypatch):
     }
 
     def score(batch):
-        asked = zip(batch.side, batch.entity, batch.relation, strict=True)
-        return scores[[row[int(s), int(e), int(r)] for s, e, r in asked]]
+        keys = zip(batch.side, batch.entity, batch.relation, strict=True)
+        return scores[[row[int(s), int(e), int(r)] for s, e, r in keys]]
 
     assert_identical(kgtrec.rank(score, questions, run_depth=20), due)
 

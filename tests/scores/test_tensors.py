@@ -178,8 +178,8 @@ def test_tensors_of_torch(case, change) -> None:
     torch = pytest.importorskip("torch")
     questions, scores, due = case
     tensor = change(torch, torch.from_numpy(scores.copy()))
-    columns, lists, kept, _ = content(kgtrec.rank(tensor, questions, 5))
-    assert (columns, lists, kept) == due[:3]  # whole numbers, which every type holds
+    columns, lists, run, _ = content(kgtrec.rank(tensor, questions, 5))
+    assert (columns, lists, run) == due[:3]  # whole numbers, which every type holds
     ranker = kgtrec.Ranker(questions, 5)
     order = torch.randperm(len(scores), generator=torch.Generator().manual_seed(3))
     for rows in order.split(6):

@@ -53,18 +53,18 @@ def slow_ranks(
 ) -> dict[tuple[int, int, int], tuple[int, int, int]]:
     """(left, right, side) -> greater, equal, candidates."""
     lefts, rights = {x for x, _ in pairs}, {y for _, y in pairs}
-    found = {}
+    counts = {}
     for x, y in pairs:
         heads = [o for o in lefts if o != x and (o, y) not in pairs]
         tails = [o for o in rights if o != y and (x, o) not in pairs]
         for side, others in ((0, [(o, y) for o in heads]), (1, [(x, o) for o in tails])):
             own = values[x, y]
-            found[x, y, side] = (
+            counts[x, y, side] = (
                 sum(values[o] > own for o in others),
                 sum(values[o] == own for o in others),
                 len(others) + 1,
             )
-    return found
+    return counts
 
 
 def fast_ranks(ranks: kgtrec.Ranks, n_left: int) -> dict[tuple[int, int, int], tuple[int, ...]]:
@@ -165,10 +165,14 @@ def test_all_measures_and_files_are_those_of_link_prediction(tmp_path: Path) -> 
 
 def test_labels_are_told_apart_where_they_must_be() -> None:
     pairs = [(0, 1), (1, 0)]
-    asked = alignment_questions(pairs, left_labels=["Rom", "Paris"], right_labels=["Roma", "Lyon"])
-    assert list(asked.graph.entities) == ["Rom", "Paris", "Roma", "Lyon"]
-    asked = alignment_questions(pairs, left_labels=["Rom", "Paris"], right_labels=["Paris", "x"])
-    assert list(asked.graph.entities) == ["left:Rom", "left:Paris", "right:Paris", "right:x"]
+    questions = alignment_questions(
+        pairs, left_labels=["Rom", "Paris"], right_labels=["Roma", "Lyon"]
+    )
+    assert list(questions.graph.entities) == ["Rom", "Paris", "Roma", "Lyon"]
+    questions = alignment_questions(
+        pairs, left_labels=["Rom", "Paris"], right_labels=["Paris", "x"]
+    )
+    assert list(questions.graph.entities) == ["left:Rom", "left:Paris", "right:Paris", "right:x"]
     assert list(alignment_questions(pairs).graph.entities) == [
         "left:0", "left:1", "right:0", "right:1",
     ]  # fmt: skip
@@ -225,16 +229,16 @@ def noisy_world(n: int, noise: float) -> tuple[np.ndarray, np.ndarray, list[tupl
 def test_amr_is_flat_where_mr_and_hits_move() -> None:
     """Figure 1: one model, and test sets from 50 to 1,200 alignments."""
     left, right, pairs = noisy_world(1200, 1.5)
-    found = size_experiment(pairs, left, right, sizes=[1200, 50, 200], repeats=4, seed=3)
-    assert found.sizes.tolist() == [50, 200, 1200]
-    mean = {name: values.mean(axis=1) for name, values in found.values.items()}
-    assert all(values.shape == (3, 4) for values in found.values.values())
+    experiment = size_experiment(pairs, left, right, sizes=[1200, 50, 200], repeats=4, seed=3)
+    assert experiment.sizes.tolist() == [50, 200, 1200]
+    mean = {name: values.mean(axis=1) for name, values in experiment.values.items()}
+    assert all(values.shape == (3, 4) for values in experiment.values.values())
     assert mean["mr"][2] / mean["mr"][0] > 15  # 24 times the candidates
     assert mean["hits@1"][0] > 3 * mean["hits@1"][2]
     assert mean["mrr"][0] > 2 * mean["mrr"][2]
     assert np.ptp(mean["amr"]) < 0.15 * mean["amr"][2]
     assert np.ptp(mean["amri"]) < 0.1 * mean["amri"][2]
-    assert np.ptp(found.values["mr"][2]) == 0  # all alignments, whatever the order
+    assert np.ptp(experiment.values["mr"][2]) == 0  # all alignments, whatever the order
     whole = align(pairs, left, right)
     for name, values in mean.items():
         assert values[2] == pytest.approx(whole[f"both.realistic.micro.{name}"], rel=1e-12)
@@ -242,20 +246,20 @@ def test_amr_is_flat_where_mr_and_hits_move() -> None:
 
 def test_the_experiment_is_that_of_its_parts() -> None:
     left, right, pairs = noisy_world(40, 0.8)
-    found = size_experiment(pairs, left, right, sizes=[7], repeats=2, seed=9, csls=2,
+    experiment = size_experiment(pairs, left, right, sizes=[7], repeats=2, seed=9, csls=2,
                             metrics=["mr", "hits@3"], sides="head", similarity="l2")  # fmt: skip
-    assert list(found.values) == ["mr", "hits@3"]
+    assert list(experiment.values) == ["mr", "hits@3"]
     for repeat in range(2):
         chosen = np.random.default_rng([9, repeat]).permutation(40)[:7]
         part = align([pairs[i] for i in chosen], left, right, csls=2, sides="head",
                      similarity="l2")  # fmt: skip
-        assert found.values["mr"][0, repeat] == part["head.realistic.micro.mr"]
+        assert experiment.values["mr"][0, repeat] == part["head.realistic.micro.mr"]
     again = size_experiment(pairs, left, right, sizes=[7], repeats=2, seed=9, csls=2,
                             metrics=["mr"], sides="head", similarity="l2")  # fmt: skip
-    np.testing.assert_array_equal(found.values["mr"], again.values["mr"])
-    table = found.table()
+    np.testing.assert_array_equal(experiment.values["mr"], again.values["mr"])
+    table = experiment.table()
     assert table.keys == ("pairs", "mr", "mr.sd", "hits@3", "hits@3.sd")
-    assert table.rows[0][2] == pytest.approx(found.values["mr"][0].std(ddof=1))
+    assert table.rows[0][2] == pytest.approx(experiment.values["mr"][0].std(ddof=1))
     assert size_experiment(pairs, left, right, repeats=1).sizes.tolist() == [
         10, 12, 15, 18, 22, 27, 33, 40,
     ]  # fmt: skip
@@ -304,9 +308,9 @@ def test_the_command_writes_and_prints(home: Path) -> None:
     np.testing.assert_array_equal(saved.rank(), result.ranks.rank())
     assert len(Path("o.qrels").read_text().splitlines()) == 60
     assert len(Path("o.run").read_text().splitlines()) == 60 * 30
-    found = json.loads(run(*TABLES, "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json"))
+    printed = json.loads(run(*TABLES, "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json"))
     assert (
-        found["both.realistic.micro.amr"] == align(pairs, left, right)["both.realistic.micro.amr"]
+        printed["both.realistic.micro.amr"] == align(pairs, left, right)["both.realistic.micro.amr"]
     )
     by_matrix = json.loads(
         run("--matrix", "m.npy", "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json")

@@ -34,9 +34,9 @@ def test_divergence_by_hand(reference: list[int], other: list[int], extra: float
     p = [(count + extra) / (sum(reference) + 3 * extra) for count in reference]
     q = [(count + extra) / (sum(other) + 3 * extra) for count in other]
     due = math.fsum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
-    found = kl_divergence(reference, other, extra)
-    assert found == pytest.approx(due, abs=1e-12)
-    assert found >= -1e-15
+    divergence = kl_divergence(reference, other, extra)
+    assert divergence == pytest.approx(due, abs=1e-12)
+    assert divergence >= -1e-15
 
 
 def test_divergence_without_smoothing() -> None:
@@ -83,8 +83,8 @@ def f(rank: float, name: str) -> float:
 
 
 def test_labels_name_the_relations() -> None:
-    asked = [(0, 1, 0), (1, 0, 0), (0, 2, 1), (1, 0, 1)]
-    case = Case(3, [(0, 0, 1), (0, 1, 2)], {question: [1, 2, 0] for question in asked})
+    questions = [(0, 1, 0), (1, 0, 0), (0, 2, 1), (1, 0, 1)]
+    case = Case(3, [(0, 0, 1), (0, 1, 2)], {question: [1, 2, 0] for question in questions})
     ranks = make_ranks(columns(case), relation_labels=["likes", "owns", "knows"])
     result = Result(ranks)
     key = "both.realistic.micro.mrr"
@@ -129,10 +129,10 @@ def test_wrong_arguments(call, hint: str) -> None:
 
 
 def test_spread() -> None:
-    found = spread(["a", "b", "c", "d", "e", "none"], [5, 1, 2, 4, 3, math.nan])
-    assert (found.low, found.q1, found.median, found.q3, found.high) == (1, 2, 3, 4, 5)
-    assert found.mean == 3
-    assert found.names == ("a", "b", "c", "d", "e")
+    result = spread(["a", "b", "c", "d", "e", "none"], [5, 1, 2, 4, 3, math.nan])
+    assert (result.low, result.q1, result.median, result.q3, result.high) == (1, 2, 3, 4, 5)
+    assert result.mean == 3
+    assert result.names == ("a", "b", "c", "d", "e")
 
 
 # --- published values -----------------------------------------------------------------------------
@@ -148,13 +148,13 @@ def sets(shared_data: Path) -> dict[str, np.ndarray]:
         "S": "FB-Test-S/samples.txt",
         "SC": "FB-Test-S-C/test.txt",
     }
-    found = {"all": sum(graph.relation_counts(name) for name in graph.splits)}
+    counts_of = {"all": sum(graph.relation_counts(name) for name in graph.splits)}
     for name, file in files.items():
-        found[name] = np.zeros(graph.n_relations, int)
+        counts_of[name] = np.zeros(graph.n_relations, int)
         counts = read_relation_counts(shared_data / "kgc-sparsity" / "data" / file)
         for label, count in counts.items():
-            found[name][place[label]] = count
-    return found
+            counts_of[name][place[label]] = count
+    return counts_of
 
 
 @pytest.mark.data
@@ -185,8 +185,8 @@ def test_published_metrics_with_the_sparse_ratios(
         own = {r["Relation"]: r for r in per_relation if r["System"] == row["System"]}
         for metric in metrics:
             values = [float(own[label][metric]) if label in own else math.nan for label in labels]
-            found = reweighted_mean(values, sets["S"])
-            assert found == pytest.approx(float(row[metric]), rel=1e-12)
+            value = reweighted_mean(values, sets["S"])
+            assert value == pytest.approx(float(row[metric]), rel=1e-12)
 
 
 @pytest.mark.data
@@ -206,8 +206,8 @@ def test_published_table_4(shared_data: Path, sets: dict[str, np.ndarray]) -> No
                 float(own[label][f"micro_{name}"]) if label in own else math.nan for label in labels
             ]
             ours.append(reweighted_mean(values, sets["S"]))
-        found = kendalltau([float(row[f"micro_{name}"]) for row in sparse], ours).statistic
-        assert found == pytest.approx(tau, abs=5.1e-5)
+        computed = kendalltau([float(row[f"micro_{name}"]) for row in sparse], ours).statistic
+        assert computed == pytest.approx(tau, abs=5.1e-5)
 
 
 @pytest.mark.data
@@ -216,9 +216,9 @@ def test_published_figure_6(shared_data: Path) -> None:
     for name, (relations, median) in due.items():
         rows = rows_of(shared_data, f"{name}/lp_per_rel.csv")
         own = [row for row in rows if row["System"] == "fb15k-237-hitter"]
-        found = spread([r["Relation"] for r in own], [float(r["micro_mrr"]) for r in own])
-        assert len(found.values) == relations
-        assert found.median == pytest.approx(median, abs=5e-5)
+        result = spread([r["Relation"] for r in own], [float(r["micro_mrr"]) for r in own])
+        assert len(result.values) == relations
+        assert result.median == pytest.approx(median, abs=5e-5)
 
 
 # --- kgtrec report --spread and --ratios ----------------------------------------------------------
@@ -258,10 +258,10 @@ def test_ratios_on_the_command_line(saved: Path, tmp_path: Path) -> None:
     assert read_relation_counts(other) == {"a": 1, "b": 2, "new": 1}
     out, said = report(saved, "--ratios", other, "--format", "csv")
     result = Result(kgtrec.Ranks.load(saved))
-    found = {row["measure"]: row for row in csv.DictReader(out.splitlines())}
+    by_measure = {row["measure"]: row for row in csv.DictReader(out.splitlines())}
     key = "both.realistic.micro.mrr"
-    assert float(found[key]["own"]) == result[key]
-    assert float(found[key]["given"]) == reweighted(result, key, {"a": 1, "b": 2})
+    assert float(by_measure[key]["own"]) == result[key]
+    assert float(by_measure[key]["given"]) == reweighted(result, key, {"a": 1, "b": 2})
     assert "1 given relations (1 of 4 triples)" in said
     assert "1 evaluated relations" in said
     for path in (tmp_path / "none.txt", tmp_path):

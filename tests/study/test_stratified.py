@@ -49,20 +49,20 @@ def test_lemmas_1_and_2(graph: kgtrec.Graph, rank_type: str) -> None:
 def trained(shared_data: Path) -> dict[str, Ranks]:
     """FB15k-237's test split ranked by DistMult and TransE."""
     questions = kgtrec.read_graph(shared_data / "fb15k-237").questions("test")
-    found = {}
+    ranks = {}
     for name in ("distmult", "transe"):
         path = shared_data / "models" / f"fb15k-237-{name}.npz"
         with np.load(path, allow_pickle=False) as weights:
             entity, relation = weights["entity"], weights["relation"]
         row = relation[np.where(questions.side == 0, questions.relation + 237, questions.relation)]
-        given = entity[questions.entity]
+        queries = entity[questions.entity]
         factors = (
-            kgtrec.Factors(given * row, entity)
+            kgtrec.Factors(queries * row, entity)
             if name == "distmult"
-            else kgtrec.Factors(given + row, entity, metric="l2")
+            else kgtrec.Factors(queries + row, entity, metric="l2")
         )
-        found[name], _ = kgtrec.rank(factors, questions, progress=False)
-    return found
+        ranks[name], _ = kgtrec.rank(factors, questions, progress=False)
+    return ranks
 
 
 @pytest.mark.data
@@ -117,10 +117,10 @@ def test_any_function_of_the_rank(case: Case, rank_type: str) -> None:
         "mrr": lambda r: 1 / r,
         "hits@3": lambda r: r <= 3,
     }
-    found = beta_grid(ranks, [-1, 0.5], [0, 1], functions, rank_type=rank_type, side=side)
+    values = beta_grid(ranks, [-1, 0.5], [0, 1], functions, rank_type=rank_type, side=side)
     due = beta_grid(ranks, [-1, 0.5], [0, 1], list(functions), rank_type=rank_type, side=side)
-    np.testing.assert_allclose(found.values, due.values, rtol=1e-12)
-    assert found.metrics == due.metrics
+    np.testing.assert_allclose(values.values, due.values, rtol=1e-12)
+    assert values.metrics == due.metrics
 
 
 def test_a_function_that_no_metric_has() -> None:
@@ -146,14 +146,14 @@ def test_sampled_candidates_are_said_to_be() -> None:
 @given(graphs(), st.sampled_from(["train", "test", "train,test", "all"]))
 def test_recounted(graph: kgtrec.Graph, splits: str) -> None:
     ranks = evaluated(graph).ranks
-    found = recounted(ranks, graph, splits, splits)
+    result = recounted(ranks, graph, splits, splits)
     triples = listed(graph, *(() if splits == "all" else splits.split(",")))
     for row in range(len(ranks)):
         answer, relation = int(ranks.answer[row]), int(ranks.relation[row])
         due = sum((answer == h) + (answer == t) for h, _, t in triples)
-        assert found.answer_popularity[row] == due
-        assert found.relation_popularity[row] == sum(relation == r for _, r, _ in triples)
-    assert np.array_equal(found.greater, ranks.greater)
+        assert result.answer_popularity[row] == due
+        assert result.relation_popularity[row] == sum(relation == r for _, r, _ in triples)
+    assert np.array_equal(result.greater, ranks.greater)
 
 
 def test_recounted_leaves_what_is_not_asked_for(tmp_path: Path) -> None:
@@ -262,8 +262,8 @@ def test_the_command(folder: Path) -> None:
     assert len(rows) == 2 * 21
     assert {row["file"] for row in rows} == {str(m), str(n)}
     assert [float(row["mrr"]) for row in rows[:21]] == curve["mrr"][:, 0].tolist()
-    found = json.loads(stratify(m, "--vary", "grid", "--points", 3, "--format", "json"))
-    assert found["1.0"]["-1.0"] == {
+    printed = json.loads(stratify(m, "--vary", "grid", "--points", 3, "--format", "json"))
+    assert printed["1.0"]["-1.0"] == {
         name: beta_grid(Ranks.load(m), [1], [-1], name).values.item()
         for name in ("mrr", "hits@1", "hits@3", "hits@10")
     }

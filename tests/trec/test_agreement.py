@@ -140,16 +140,16 @@ def test_high_relevance_is_no_matter() -> None:
 
 def test_options_hold_for_dicts() -> None:
     qrels, run = {"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 2}}, {"a": {"x": 3, "w": 2, "y": 1}}
-    asked = ["P_2", "map", "num_ret", "relstring", "rbp"]
-    level = evaluate(qrels, run, asked, level=2)
+    names = ["P_2", "map", "num_ret", "relstring", "rbp"]
+    level = evaluate(qrels, run, names, level=2)
     assert level == {"a": {"map": pytest.approx(1 / 6), "num_ret": 3, "P_2": 0,
                            "relstring": "1-2", "rbp": pytest.approx(0.1 / 3 + 0.081 * 2 / 3)}
                      }  # fmt: skip
-    judged = evaluate(qrels, run, asked, judged_only=True, complete=True)
+    judged = evaluate(qrels, run, names, judged_only=True, complete=True)
     assert judged["a"]["P_2"] == 1
     assert judged["a"]["relstring"] == "12"
     assert judged["b"] == {"map": 0, "num_ret": 0, "P_2": 0, "relstring": "", "rbp": 0}
-    assert summarise(judged, asked)["map"] == pytest.approx(1 / 3)
+    assert summarise(judged, names)["map"] == pytest.approx(1 / 3)
 
 
 def test_numpy_values_are_taken_and_faults_named() -> None:
@@ -185,8 +185,8 @@ def test_table_is_that_of_pytrec_eval() -> None:
 
 
 def test_names_are_understood_in_both_spellings() -> None:
-    def names(*asked: str) -> list[str]:
-        return [column.name for column in resolve(asked)]
+    def names(*measures: str) -> list[str]:
+        return [column.name for column in resolve(measures)]
 
     assert names("map_cut_20") == names("map_cut.20") == ["map_cut_20"]
     assert names("P.10,5", "P_1") == ["P_1", "P_5", "P_10"]
@@ -251,9 +251,9 @@ def cases(draw: st.DrawFn, depth: int = 20) -> Case:
         row = draw(st.lists(value, min_size=n_entities, max_size=n_entities))
         some = st.sets(st.integers(0, n_entities - 1), min_size=1, max_size=n_entities)
         answers = sorted(draw(some))
-        kept = draw(some) | set(answers)
+        candidates = draw(some) | set(answers)
         order = sorted(
-            (e for e in kept if row[e] == row[e]), key=lambda e: (row[e], e), reverse=True
+            (e for e in candidates if row[e] == row[e]), key=lambda e: (row[e], e), reverse=True
         )
         documents += order[:depth]
         scores += [row[e] for e in order[:depth]]
@@ -263,8 +263,8 @@ def cases(draw: st.DrawFn, depth: int = 20) -> Case:
         places.append([order.index(e) + 1 for e in sorted(answers, key=lambda e: row[e])
                        if e in order])  # fmt: skip
         for e in answers:
-            greater = sum(row[c] > row[e] for c in kept)
-            ahead = sum(row[c] == row[e] and c > e for c in kept)
+            greater = sum(row[c] > row[e] for c in candidates)
+            ahead = sum(row[c] == row[e] and c > e for c in candidates)
             rows.append((question, greater, ahead, row[e] != row[e]))
     shuffled = draw(st.permutations(rows))
     question, greater, ahead, nan = (np.array(column) for column in zip(*shuffled, strict=True))

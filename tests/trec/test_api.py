@@ -52,11 +52,11 @@ def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
     rows = [(place, query, doc, value) for query, docs in data.items()
             for place, (doc, value) in enumerate(docs.items())]  # fmt: skip
     rows.sort(key=lambda row: row[0])
-    given = zip(*(row[1:] for row in rows), strict=True)
+    values_of = zip(*(row[1:] for row in rows), strict=True)
     return pd.DataFrame(
         {
             name: pd.Series(values, dtype=None if name == columns[2] else object)
-            for name, values in zip(columns, given, strict=True)
+            for name, values in zip(columns, values_of, strict=True)
         }
     )
 
@@ -197,9 +197,9 @@ def test_one_write_qrels_for_questions_too(tmp_path: Path) -> None:
     _, run = ranker.finish()
     trec.write_run(run, tmp_path / "r", tag="t")
     assert trec.read_run(tmp_path / "r") == {"tail0": {"2": 0.75, "0": 0.5, "1": 0.25}}
-    asked = ["map", "P_2", "num_rel"]
-    assert trec.evaluate(questions, run, asked) == trec.evaluate(
-        tmp_path / "q", tmp_path / "r", asked
+    names = ["map", "P_2", "num_rel"]
+    assert trec.evaluate(questions, run, names) == trec.evaluate(
+        tmp_path / "q", tmp_path / "r", names
     )
 
 
@@ -267,18 +267,18 @@ def test_frames_of_every_kind_of_text(kind: str) -> None:
 
 
 def test_the_frame_that_comes_back() -> None:
-    asked = ["AP@20", "relstring", "num_ret"]
-    frame = trec.evaluate(QRELS, RUN, asked, as_="frame")
+    names = ["AP@20", "relstring", "num_ret"]
+    frame = trec.evaluate(QRELS, RUN, names, as_="frame")
     assert frame.index.tolist() == ["q10", "q9"]
     assert frame.index.name == "query_id"
-    rows = trec.evaluate(QRELS, RUN, asked)
+    rows = trec.evaluate(QRELS, RUN, names)
     assert {query: dict(row) for query, row in rows.items()} == frame.to_dict("index")
-    total = trec.evaluate(QRELS, RUN, asked, summary=True, as_="frame")
-    assert total.to_dict("index") == {"all": dict(trec.evaluate(QRELS, RUN, asked, summary=True))}
+    total = trec.evaluate(QRELS, RUN, names, summary=True, as_="frame")
+    assert total.to_dict("index") == {"all": dict(trec.evaluate(QRELS, RUN, names, summary=True))}
     named = trec.evaluate({"\udcff": {"a": 1}}, {"\udcff": {"a": 1.0}}, ["map"], as_="frame")
     assert named.index.tolist() == ["\udcff"]
     with pytest.raises(UsageError, match="as_='table' is unknown"):
-        trec.evaluate(QRELS, RUN, asked, as_="table")
+        trec.evaluate(QRELS, RUN, names, as_="table")
 
 
 # -- evaluate ---------------------------------------------------------------------------------
@@ -290,12 +290,12 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
     folder = tmp_path_factory.getbasetemp()
     trec.write_run(run, folder / "forms.run")
     trec.write_qrels(judged, folder / "forms.qrels")
-    asked = ["all_trec", "rbp", "AP@2", "RR@2"]
+    names = ["all_trec", "rbp", "AP@2", "RR@2"]
     if not run.keys() & judged.keys():
         with pytest.raises(NothingShared, match="share no query"):
-            trec.evaluate(judged, run, asked)
+            trec.evaluate(judged, run, names)
         return
-    due = trec.evaluate(judged, run, asked)
+    due = trec.evaluate(judged, run, names)
     assert list(due) == sorted(run.keys() & judged.keys(), key=as_bytes)
     forms = [
         (trec.read_qrels(folder / "forms.qrels", form), trec.read_run(folder / "forms.run", form))
@@ -304,7 +304,7 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
     forms += [(folder / "forms.qrels", str(folder / "forms.run")), (judged, forms[1][1])]
     total = trec.evaluate(judged, run, ["gm_map", "num_ret", "P"], summary=True)
     for one, other in forms:
-        assert trec.evaluate(one, other, asked) == due
+        assert trec.evaluate(one, other, names) == due
         assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
 
 
@@ -316,9 +316,9 @@ near = st.sampled_from([1.0, 1.000000001, 1.00000001, 2.0, -1.0, 0.0, 1e-50, 3e3
 @settings(deadline=None)
 @given(judged=plain_qrels, scores=st.dictionaries(st.sampled_from(PLAIN), near, min_size=1))
 def test_compat_9_is_pytrec_eval_float32_ties_and_all(judged, scores) -> None:
-    asked = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
-    theirs = pytrec_eval.RelevanceEvaluator({"q": judged}, asked).evaluate({"q": scores})
-    assert trec.evaluate({"q": judged}, {"q": scores}, asked, compat=9) == theirs
+    names = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
+    theirs = pytrec_eval.RelevanceEvaluator({"q": judged}, names).evaluate({"q": scores})
+    assert trec.evaluate({"q": judged}, {"q": scores}, names, compat=9) == theirs
 
 
 def test_double_scores_and_trec_eval_10_by_default() -> None:
@@ -384,14 +384,14 @@ def test_the_tag_of_a_file_is_runid(tmp_path: Path) -> None:
 
 
 def test_options() -> None:
-    asked = ["num_rel_ret", "num_ret"]
-    assert trec.evaluate(QRELS, RUN, asked, level=2)["q10"] == {"num_ret": 3, "num_rel_ret": 1}
+    names = ["num_rel_ret", "num_ret"]
+    assert trec.evaluate(QRELS, RUN, names, level=2)["q10"] == {"num_ret": 3, "num_rel_ret": 1}
     complete = trec.evaluate(QRELS, RUN, ["map", "num_q"], complete=True, summary=True)
     assert complete["num_q"] == 3
     assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True)) == ["alone", "q10", "q9"]
     assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True, compat=9)) == ["q10", "q9"]
-    assert trec.evaluate(QRELS, RUN, asked, most=1)["q9"] == {"num_ret": 1, "num_rel_ret": 0}
-    assert trec.evaluate(QRELS, RUN, asked, judged_only=True)["q9"]["num_ret"] == 1
+    assert trec.evaluate(QRELS, RUN, names, most=1)["q9"] == {"num_ret": 1, "num_rel_ret": 0}
+    assert trec.evaluate(QRELS, RUN, names, judged_only=True)["q9"]["num_ret"] == 1
     assert trec.evaluate(QRELS, RUN, ["utility.0,0,0,1"], collection=9)["q9"] == {
         "utility_0,0,0,1": 7
     }
@@ -402,7 +402,7 @@ def test_options() -> None:
     ]
     assert values == [0.5, 0.5, 0.75, 1.0]
     with pytest.raises(UsageError, match="compat"):
-        trec.evaluate(QRELS, RUN, asked, compat=8)
+        trec.evaluate(QRELS, RUN, names, compat=8)
     with pytest.raises(UsageError, match="did you mean 'map'"):
         trec.evaluate(QRELS, RUN, ["mapp"])
 

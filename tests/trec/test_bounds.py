@@ -61,7 +61,7 @@ def lists_of(queries: list[tuple[list[object], list[int]]]) -> Lists:
     )
 
 
-def found(queries: list[Query]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def bounds_of(queries: list[Query]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     lists = lists_of([(own, rest) for own, _, rest in queries])
     is_open = np.array([one is OPEN for own, _, _ in queries for one in own], bool)
     return bounds(lists, is_open, np.array([outside for _, outside, _ in queries]), COLUMNS)
@@ -73,9 +73,9 @@ def extremes(query: Query) -> dict[str, tuple[float, float]]:
     unknown = own.count(OPEN) + outside
     worlds = []
     for labels in itertools.product((0, 1), repeat=unknown):
-        told = iter(labels)
-        filled = [next(told) if one is OPEN else one for one in own]
-        worlds.append((filled, [*rest, *told]))
+        open_labels = iter(labels)
+        filled = [next(open_labels) if one is OPEN else one for one in own]
+        worlds.append((filled, [*rest, *open_labels]))
     rows = values(lists_of(worlds), COLUMNS, EvalOptions(native=True))
     return {name: (float(row.min()), float(row.max())) for name, row in rows.items()}
 
@@ -83,7 +83,7 @@ def extremes(query: Query) -> dict[str, tuple[float, float]]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(QUERY, min_size=1, max_size=4))
 def test_bounds_are_the_extremes_of_all_labellings(queries: list[Query]) -> None:
-    got = found(queries)
+    got = bounds_of(queries)
     assert list(got) == [column.name for column in COLUMNS]
     for number, query in enumerate(queries):
         for name, (low, high) in extremes(query).items():

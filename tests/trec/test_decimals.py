@@ -221,9 +221,9 @@ def shortest(value: np.floating) -> str:
     for n in range(1, 18):
         unit = Fraction(10) ** (exponent - n + 1)
         below = math.floor(exact / unit)
-        found = [d for d in (below, below + 1) if is_read_as(d * unit, size)]
-        if found:
-            best = min(found, key=lambda d: (abs(d * unit - exact), d % 2))
+        candidates = [d for d in (below, below + 1) if is_read_as(d * unit, size)]
+        if candidates:
+            best = min(candidates, key=lambda d: (abs(d * unit - exact), d % 2))
             digits = str(best)
             return notation(negative, digits.rstrip("0"), exponent + len(digits) - n)
     raise AssertionError(value)

@@ -42,8 +42,8 @@ def test_numbers_are_those_of_filtered_lists(home: Path) -> None:
     )
     result = kgtrec.Result(kgtrec.rank_lists(home / "raw.run", questions, "trec"))
     for ours, key in (("mr", "mr"), ("mrr", "mrr"), ("hits_1", "hits@1"), ("amri", "amri")):
-        found = result[f"both.realistic.micro.{key}"]
-        low, high = getattr(found, "low", found), getattr(found, "high", found)
+        value = result[f"both.realistic.micro.{key}"]
+        low, high = getattr(value, "low", value), getattr(value, "high", value)
         ends = sorted((row[f"kg_{ours}_low"], row[f"kg_{ours}_high"]))
         assert ends == pytest.approx([low, high]), key
     assert row["kg_mrr_low"] < row["kg_mrr_high"]
@@ -92,7 +92,7 @@ def test_documents_that_are_no_entities_keep_their_places(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--graph", "g", "--entities", "25", "-m", "kg_mr"], "leave --entities out"),
         (["--split", "valid"], "--split goes with --graph"),
@@ -103,9 +103,9 @@ def test_documents_that_are_no_entities_keep_their_places(home: Path) -> None:
     ids=["entities", "split", "other", "none", "folder"],
 )
 def test_what_cannot_be_filtered(
-    home: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(home)
     done = CliRunner().invoke(cli, ["eval", *words, "q.qrels", "raw.run"])
     assert isinstance(done.exception, kgtrec.KgtrecError)
-    assert told in str(done.exception)
+    assert message in str(done.exception)

@@ -86,12 +86,12 @@ def test_preferences_are_those_of_the_slow_definition(
             assert caught.value.exit_code == 4
             assert caught.value.line is not None
             continue
-        found = trec.evaluate(qrels, run, ["all_prefs"], qrels_format=form, most=most)
+        values = trec.evaluate(qrels, run, ["all_prefs"], qrels_format=form, most=most)
         seen["values"] += 1
-        assert list(found) == names
+        assert list(values) == names
         for q in names:
             for name, value in due[q].items():
-                assert found[q][name] == pytest.approx(value, rel=1e-14, abs=0), (name, trial)
+                assert values[q][name] == pytest.approx(value, rel=1e-14, abs=0), (name, trial)
                 seen[f"{name} between"] += 0 < value < 1
     assert seen["values"] > 150
     assert seen["refused"] > 10
@@ -113,14 +113,14 @@ def test_several_assessors_are_those_of_the_slow_definition(tmp_path: Path) -> N
         most = [None, 1, 2, 4][rng.integers(4)]
         level, judged_only = int(rng.integers(0, 3)), bool(rng.integers(2))
         qrels, run = write(tmp_path, "qrels_jg", lines, runs)
-        found = trec.evaluate(qrels, run, JG, qrels_format="qrels_jg", most=most, level=level,
-                              judged_only=judged_only)  # fmt: skip
+        values = trec.evaluate(qrels, run, JG, qrels_format="qrels_jg", most=most, level=level,
+                               judged_only=judged_only)  # fmt: skip
         for q in names:
             mine = [line for line in lines if line[0] == q]
             due = assessor_values(mine, runs[q], most, level, judged_only)
-            assert found[q].keys() == due.keys()
+            assert values[q].keys() == due.keys()
             for name, value in due.items():
-                assert found[q][name] == pytest.approx(value, rel=1e-14, abs=1e-15), name
+                assert values[q][name] == pytest.approx(value, rel=1e-14, abs=1e-15), name
 
 
 def test_one_group_is_the_ordinary_format() -> None:
@@ -197,7 +197,7 @@ def test_worked_examples(
 def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
     judged = "g1 a 1, g1 c 1, g1 e 1, g2 a 0, g2 b 2, g2 c -1"
     qrels, run = files(tmp_path, judged, *"abcd")
-    asked = ("-m", "map_avgjg", "-m", "P_avgjg.2,10", "-m", "Rprec_mult_avgjg.0.5,1,2.5")
+    measures = ("-m", "map_avgjg", "-m", "P_avgjg.2,10", "-m", "Rprec_mult_avgjg.0.5,1,2.5")
     names = ("map_avgjg", "P_avgjg_2", "P_avgjg_10", "Rprec_mult_avgjg_0.50",
              "Rprec_mult_avgjg_1.00", "Rprec_mult_avgjg_2.50")  # fmt: skip
     for flags, due in (
@@ -205,8 +205,8 @@ def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
         (("-J",), "0.5833 0.7500 0.1500 0.5000 0.3333 0.2917"),
     ):
         text = "".join(f"{n:<22}\tq\t{v}\n" for n, v in zip(names, due.split(), strict=True))
-        found = evaluated("-R", "qrels_jg", "-qn", *flags, *asked, qrels, run)
-        assert found == (0, text, "")
+        ended = evaluated("-R", "qrels_jg", "-qn", *flags, *measures, qrels, run)
+        assert ended == (0, text, "")
 
 
 def test_ties_go_by_name_and_are_said(tmp_path: Path) -> None:
@@ -241,15 +241,15 @@ def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> 
         n = int(rng.integers(2, 5))
         lines = [("q", "g0", "", DOCS[d], int(rng.integers(0, 3))) for d in range(n)]
         ties = {DOCS[d]: float(rng.integers(0, 2)) for d in range(n)}
-        asked = ["all_prefs"] if form == "qrels_prefs" else ["qrels_jg"]
+        names = ["all_prefs"] if form == "qrels_prefs" else ["qrels_jg"]
         values = set()
         for order in permutations(range(n)):
             apart = {DOCS[d]: ties[DOCS[d]] + place / 100 for d, place in enumerate(order)}
             qrels, run = write(tmp_path, form, lines, {"q": apart})
-            row = trec.evaluate(qrels, run, asked, qrels_format=form)["q"]
+            row = trec.evaluate(qrels, run, names, qrels_format=form)["q"]
             values.add(tuple(round(value, 9) for value in row.values()))
         qrels, run = write(tmp_path, form, lines, {"q": ties})
-        measure = ("-m", asked[0])
+        measure = ("-m", names[0])
         said = "ties" in evaluated("-R", form, *measure, qrels, run)[2]
         assert not said or len(values) > 1
         missed += (len(values) > 1) and not said
@@ -261,8 +261,8 @@ def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> 
 def test_absent_queries_count_with_c(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, "g s a 1, g s b 0", "a", "b")
     qrels.write_text(qrels.read_text() + "p g s a 1\np g s b 0\np g s c 0\n# p g s\n")
-    asked = ("-m", "prefs_num_prefs_poss", "-m", "prefs_simp", "-m", "num_q")
-    code, printed, said = evaluated("-R", "prefs", "-q", *asked, qrels, run)
+    measures = ("-m", "prefs_num_prefs_poss", "-m", "prefs_simp", "-m", "num_q")
+    code, printed, said = evaluated("-R", "prefs", "-q", *measures, qrels, run)
     assert printed == (
         "prefs_num_prefs_poss  \tq\t1\nprefs_simp            \tq\t1.0000\n"
         "num_q                 \tall\t1\nprefs_num_prefs_poss  \tall\t1\n"
@@ -270,14 +270,14 @@ def test_absent_queries_count_with_c(tmp_path: Path) -> None:
     )
     assert code == 0
     assert "1 of 2 queries of the qrels are not in the run; they are left out" in said
-    code, printed, said = evaluated("-R", "prefs", "-qc", *asked, qrels, run)
+    code, printed, said = evaluated("-R", "prefs", "-qc", *measures, qrels, run)
     assert printed == (
         "prefs_num_prefs_poss  \tp\t2\nprefs_simp            \tp\t0.0000\n"
         "prefs_num_prefs_poss  \tq\t1\nprefs_simp            \tq\t1.0000\n"
         "num_q                 \tall\t2\nprefs_num_prefs_poss  \tall\t3\n"
         "prefs_simp            \tall\t0.5000\n"
     )
-    nine = evaluated("-R", "prefs", "-qc", "--compat", "9", *asked, qrels, run)[1]
+    nine = evaluated("-R", "prefs", "-qc", "--compat", "9", *measures, qrels, run)[1]
     assert nine.count("\tp\t") == 0
     assert "prefs_simp            \tall\t0.5000\n" in nine
 
@@ -308,7 +308,7 @@ def test_several_runs_tables_intervals_and_z_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "line", "found", "code"),
+    ("form", "text", "line", "problem", "code"),
     [
         ("prefs", "q g s a 1\n\nq g s b 0\n", 2, "a blank line", 2),
         ("prefs", "q g s a 1\nq g b 0\n", 2, "4 columns", 2),
@@ -329,14 +329,14 @@ def test_several_runs_tables_intervals_and_z_scores(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_faults_name_line_and_hint(
-    form: str, text: str, line: int | None, found: str, code: int | None, tmp_path: Path
+    form: str, text: str, line: int | None, problem: str, code: int | None, tmp_path: Path
 ) -> None:
     qrels, run = files(tmp_path, "g a 1", "a", "b")
     qrels.write_text(text)
     ended, printed, said = evaluated("-R", form, qrels, run)
     assert ended == (code or 2)
     assert printed == ""
-    assert found in said
+    assert problem in said
     if line is not None:
         assert f":{line}: " in said
     assert "; " in said

@@ -63,9 +63,9 @@ runs = some(st.integers(0, 6).map(float))  # ties, but none of float32 alone
 
 
 def values_of(provider: Any, measures: Any, *data: Any) -> dict[tuple[str, str], float]:
-    found = list(provider.iter_calc(measures, *data))
-    values = {(metric.query_id, str(metric.measure)): metric.value for metric in found}
-    assert len(values) == len(found)
+    metrics = list(provider.iter_calc(measures, *data))
+    values = {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+    assert len(values) == len(metrics)
     return values
 
 
@@ -75,8 +75,8 @@ def test_the_values_of_its_own_provider(judged, run) -> None:
     due = values_of(ir_measures.pytrec_eval, BOTH_HAVE, judged, run)
     assert values_of(PROVIDER, BOTH_HAVE, judged, run) == pytest.approx(due, abs=1e-12)
     total = ir_measures.pytrec_eval.calc_aggregate(BOTH_HAVE, judged, run)
-    found = PROVIDER.calc_aggregate(BOTH_HAVE, judged, run)
-    assert {str(m): v for m, v in found.items()} == pytest.approx(
+    totals = PROVIDER.calc_aggregate(BOTH_HAVE, judged, run)
+    assert {str(m): v for m, v in totals.items()} == pytest.approx(
         {str(m): v for m, v in total.items()}, abs=1e-12
     )
 
@@ -103,8 +103,8 @@ def test_measures_that_pytrec_eval_lacks(judged, run) -> None:
 def test_one_order_for_all_measures_in_float64() -> None:
     run = {"q": {"a": 1.000000001, "b": 1.0, "c": 0.5, "d": 0.5}}
     assert PROVIDER.calc_aggregate([RR, RR @ 10], {"q": {"a": 1}}, run) == {RR: 1.0, RR @ 10: 1.0}
-    found = PROVIDER.calc_aggregate([RR, RR @ 10, AP @ 5], {"q": {"c": 1}}, run)
-    assert found == dict.fromkeys([RR, RR @ 10, AP @ 5], 0.25)
+    totals = PROVIDER.calc_aggregate([RR, RR @ 10, AP @ 5], {"q": {"c": 1}}, run)
+    assert totals == dict.fromkeys([RR, RR @ 10, AP @ 5], 0.25)
 
 
 def test_all_forms_of_ir_measures() -> None:

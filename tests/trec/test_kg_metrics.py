@@ -41,7 +41,7 @@ def ends_of_ranks(
     qrels: Qrels, run: Run, level: int, entities: int, kind: str = "realistic"
 ) -> list[tuple[Fraction, Fraction, int]]:
     """Best rank, worst rank and number of candidates of every answer."""
-    found = []
+    ends = []
     for query in qrels:
         answers = {d for d, grade in qrels[query].items() if grade >= level}
         scores = run.get(query, {})
@@ -49,31 +49,31 @@ def ends_of_ranks(
         candidates = entities - len(answers) + 1
         for answer in answers:
             if answer not in scores:
-                found.append((Fraction(len(others) + 1), Fraction(candidates), candidates))
+                ends.append((Fraction(len(others) + 1), Fraction(candidates), candidates))
                 continue
             above = sum(s > scores[answer] for s in others.values())
             tied = sum(s == scores[answer] for s in others.values())
             share = {"realistic": Fraction(tied, 2), "best": 0, "worst": tied}[kind]
-            found.append((above + 1 + share, above + 1 + share, candidates))
-    return found
+            ends.append((above + 1 + share, above + 1 + share, candidates))
+    return ends
 
 
 def oracle(ends: Sequence[tuple[Fraction, Fraction, int]]) -> dict[str, float]:
     """Both ends of every metric over some answers."""
     n = len(ends)
-    found: dict[str, Fraction] = {}
+    values: dict[str, Fraction] = {}
     expected = sum(Fraction(c + 1, 2) for _, _, c in ends) / n
     for name, ranks in (("best", [e[0] for e in ends]), ("worst", [e[1] for e in ends])):
         up, down = ("low", "high") if name == "best" else ("high", "low")
         mean = sum(ranks) / n
-        found[f"kg_mr_{up}"] = mean
-        found[f"kg_amr_{up}"] = mean / expected
+        values[f"kg_mr_{up}"] = mean
+        values[f"kg_amr_{up}"] = mean / expected
         if expected > 1:
-            found[f"kg_amri_{down}"] = 1 - (mean - 1) / (expected - 1)
-        found[f"kg_mrr_{down}"] = sum(1 / Fraction(rank) for rank in ranks) / n
+            values[f"kg_amri_{down}"] = 1 - (mean - 1) / (expected - 1)
+        values[f"kg_mrr_{down}"] = sum(1 / Fraction(rank) for rank in ranks) / n
         for k in (1, 3, 10):
-            found[f"kg_hits_{k}_{down}"] = Fraction(sum(rank <= k for rank in ranks), n)
-    return {name: float(value) for name, value in found.items()}
+            values[f"kg_hits_{k}_{down}"] = Fraction(sum(rank <= k for rank in ranks), n)
+    return {name: float(value) for name, value in values.items()}
 
 
 names = st.sampled_from([f"d{i}" for i in range(7)])
@@ -93,9 +93,9 @@ def a_case(draw: st.DrawFn) -> tuple[Qrels, Run]:
 def test_against_the_oracle(case: tuple[Qrels, Run], level: int, entities: int) -> None:
     qrels, run = case
     answered = {query: grades for query, grades in qrels.items() if query in run}
-    for complete, asked in ((True, qrels), (False, answered)):
+    for complete, judged in ((True, qrels), (False, answered)):
         options = EvalOptions(level=level, complete=complete)
-        ends = ends_of_ranks(asked, run, level, entities)
+        ends = ends_of_ranks(judged, run, level, entities)
         if not ends:
             with pytest.raises(InputError, match=f"relevance {level} or more"):
                 micro_of(qrels, run, options, entities=entities)
@@ -103,10 +103,10 @@ def test_against_the_oracle(case: tuple[Qrels, Run], level: int, entities: int) 
         micro = micro_of(qrels, run, options, entities=entities)
         assert micro.summary() == pytest.approx(oracle(ends))
         per_query = micro.values()
-        for place, query in enumerate(sorted(asked)):
-            own = ends_of_ranks({query: asked[query]}, run, level, entities)
+        for place, query in enumerate(sorted(judged)):
+            own = ends_of_ranks({query: judged[query]}, run, level, entities)
             assert micro.answers[place] == len(own)
-            relevant = {d for d, grade in asked[query].items() if grade >= level}
+            relevant = {d for d, grade in judged[query].items() if grade >= level}
             assert micro.missing[place] == len(relevant - run.get(query, {}).keys())
             if own:
                 row = {name: values[place] for name, values in per_query.items()}
@@ -138,24 +138,24 @@ RUN = {"q": {"x": 9.0, "a": 8.0, "y": 7.0, "b": 7.0, "n": 7.0, "z": 1.0}}
 
 def test_by_hand() -> None:
     """a: 2; b: x above, y and n tied: 3; c: behind x, y, n, z: from 5 to 18 of 20 - 3 + 1."""
-    found = micro_of(QRELS, RUN, entities=20).summary()
+    summary = micro_of(QRELS, RUN, entities=20).summary()
     by_hand = {
         "kg_mr": (10 / 3, 23 / 3), "kg_mrr": ((1 / 2 + 1 / 3 + 1 / 18) / 3,
                                               (1 / 2 + 1 / 3 + 1 / 5) / 3),
         "kg_hits_1": (0, 0), "kg_hits_3": (2 / 3, 2 / 3), "kg_hits_10": (2 / 3, 1),
         "kg_amr": (10 / 3 / 9.5, 23 / 3 / 9.5), "kg_amri": (1 - 20 / 3 / 8.5, 1 - 7 / 3 / 8.5),
     }  # fmt: skip
-    assert list(found) == [f"{name}_{end}" for name in by_hand for end in ("low", "high")]
+    assert list(summary) == [f"{name}_{end}" for name in by_hand for end in ("low", "high")]
     for name, ends in by_hand.items():
-        assert (found[f"{name}_low"], found[f"{name}_high"]) == pytest.approx(ends), name
+        assert (summary[f"{name}_low"], summary[f"{name}_high"]) == pytest.approx(ends), name
 
 
 def test_an_answer_that_is_found_has_one_rank_and_a_run_of_all_entities_leaves_nothing_open():
     whole = {"q": {**RUN["q"], "c": 0.0}}
     for entities in (7, 100):
-        found = micro_of(QRELS, whole, entities=entities)
-        assert found.missing.tolist() == [0]
-        row = found.summary()
+        micro = micro_of(QRELS, whole, entities=entities)
+        assert micro.missing.tolist() == [0]
+        row = micro.summary()
         assert all(row[name] == row[name.replace("_low", "_high")] for name in row)
     row = micro_of(QRELS, RUN, entities=7).summary()  # only c is left for the last place
     assert row["kg_mr_low"] == row["kg_mr_high"] == pytest.approx(10 / 3)
@@ -163,16 +163,16 @@ def test_an_answer_that_is_found_has_one_rank_and_a_run_of_all_entities_leaves_n
 
 def test_without_entities_the_end_is_open() -> None:
     columns, _ = micro_columns(["kg_mrr,kg_hits.10"])
-    found = micro_of(QRELS, RUN, columns=columns).summary()
-    assert found["kg_mrr_low"] == pytest.approx((1 / 2 + 1 / 3) / 3)
-    assert found["kg_mrr_high"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 5) / 3)
-    assert (found["kg_hits_10_low"], found["kg_hits_10_high"]) == pytest.approx((2 / 3, 1))
+    summary = micro_of(QRELS, RUN, columns=columns).summary()
+    assert summary["kg_mrr_low"] == pytest.approx((1 / 2 + 1 / 3) / 3)
+    assert summary["kg_mrr_high"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 5) / 3)
+    assert (summary["kg_hits_10_low"], summary["kg_hits_10_high"]) == pytest.approx((2 / 3, 1))
 
 
 def test_expected_ranks_and_the_limit() -> None:
     columns, _ = micro_columns(["kg_mrr"])
-    found = micro_of(QRELS, RUN, columns=columns, ties="expected").summary()
-    assert found["kg_mrr_low"] == pytest.approx((1 / 2 + (1 / 2 + 1 / 3 + 1 / 4) / 3) / 3)
+    summary = micro_of(QRELS, RUN, columns=columns, ties="expected").summary()
+    assert summary["kg_mrr_low"] == pytest.approx((1 / 2 + (1 / 2 + 1 / 3 + 1 / 4) / 3) / 3)
     cut = micro_of(QRELS, RUN, EvalOptions(most=2), entities=20).summary()
     assert cut["kg_mr_low"] == pytest.approx((2 + 2 + 2) / 3)
     assert cut["kg_mr_high"] == pytest.approx((2 + 18 + 18) / 3)
@@ -180,8 +180,8 @@ def test_expected_ranks_and_the_limit() -> None:
 
 def test_single_precision() -> None:
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.000000001}}
-    asked = [micro_of(qrels, run, EvalOptions(compat=c), entities=9) for c in (10, 9)]
-    assert [micro.summary()["kg_mr_low"] for micro in asked] == [2.0, 1.5]
+    micros = [micro_of(qrels, run, EvalOptions(compat=c), entities=9) for c in (10, 9)]
+    assert [micro.summary()["kg_mr_low"] for micro in micros] == [2.0, 1.5]
 
 
 def test_refusals() -> None:
@@ -261,12 +261,12 @@ def test_a_run_of_full_depth_gives_what_its_ranks_give(tmp_path: Path, tied: boo
     write_qrels(questions, tmp_path / "qrels")
     result = kgtrec.evaluate(ranks)
     lists = read_lists(tmp_path / "qrels", tmp_path / "run")
-    found = micro_values(lists, COLUMNS, entities=n)
-    assert found.missing.sum() == 0
+    micro = micro_values(lists, COLUMNS, entities=n)
+    assert micro.missing.sum() == 0
     for own, name in OWN_NAMES.items():
         for end in ("low", "high"):
             expected = result[f"both.realistic.micro.{own}"]
-            assert found.summary()[f"{name}_{end}"] == pytest.approx(expected, rel=1e-12), name
+            assert micro.summary()[f"{name}_{end}"] == pytest.approx(expected, rel=1e-12), name
     cut = micro_values(
         read_lists(tmp_path / "qrels", tmp_path / "run", depth=5), COLUMNS, entities=n
     )
@@ -296,10 +296,10 @@ def test_ends_hold_the_metrics_of_a_trained_model(shared_data: Path, tmp_path: P
             read_lists(tmp_path / "qrels", tmp_path / "run"), COLUMNS, entities=len(entity)
         )
         assert micro.missing.sum() > 0
-        found = micro.summary()
+        summary = micro.summary()
         for own, name in OWN_NAMES.items():
             if own in ("amr", "amri"):  # train and valid take candidates away
                 continue
             truth = result[f"both.realistic.micro.{own}"]
-            assert found[f"{name}_low"] - 1e-9 <= truth <= found[f"{name}_high"] + 1e-9, name
-        assert found["kg_mrr_high"] - found["kg_mrr_low"] < 1 / depth
+            assert summary[f"{name}_low"] - 1e-9 <= truth <= summary[f"{name}_high"] + 1e-9, name
+        assert summary["kg_mrr_high"] - summary["kg_mrr_low"] < 1 / depth

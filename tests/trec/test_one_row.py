@@ -112,8 +112,8 @@ def _lists():
 def square(ties: Ranked, rank_type: str, parameter: float) -> Values:
     from kgtrec.measures.item_values import mean_rank
 
-    found = mean_rank(ties, rank_type, parameter)
-    return Values(np.asarray(found.scaled / found.scale, np.float64) ** 2, 1)
+    values = mean_rank(ties, rank_type, parameter)
+    return Values(np.asarray(values.scaled / values.scale, np.float64) ** 2, 1)
 
 
 def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ def test_a_run_is_written_by_score_then_by_name_descending(
     names: tuple[str, ...], scores: tuple[int, ...], tmp_path: Path
 ) -> None:
     """With ties and without, in two queries, whatever the order in which they are given."""
-    found = {name: float(score) for name, score in zip(names, scores, strict=True)}
-    trec.write_run({"q1": found, "q2": dict(reversed(found.items()))}, tmp_path / "run")
-    ordered = sorted(found, key=lambda name: (found[name], name.encode()), reverse=True)
+    documents = {name: float(score) for name, score in zip(names, scores, strict=True)}
+    trec.write_run({"q1": documents, "q2": dict(reversed(documents.items()))}, tmp_path / "run")
+    ordered = sorted(documents, key=lambda name: (documents[name], name.encode()), reverse=True)
     lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
     assert [(line[0], line[2], line[3]) for line in lines] == [
         (query, name, str(rank + 1)) for query in ("q1", "q2") for rank, name in enumerate(ordered)
@@ -42,8 +42,8 @@ def test_gains_of_small_lists(shown: list[int | None], missed: list[int], compat
     run = {"q": {f"d{i}": float(-i) for i in range(len(shown))}}
     qrels = {"q": {f"d{i}": r for i, r in enumerate(shown) if r is not None}}
     qrels["q"] |= {f"m{i}": r for i, r in enumerate(missed)}
-    asked = ["G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut.1,2,3"]
+    names = ["G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut.1,2,3"]
     due = slow_measures(shown, [*qrels["q"].values()], 1, compat)
-    got = trec.evaluate(qrels, run, asked, compat=compat)["q"]
+    got = trec.evaluate(qrels, run, names, compat=compat)["q"]
     for name in ("G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut_1", "ndcg_cut_2", "ndcg_cut_3"):
         assert math.isclose(got[name], due[name], rel_tol=1e-12, abs_tol=1e-12), name

@@ -40,7 +40,7 @@ def test_polars_frames(expected: Any) -> None:
 def test_polars_frames_that_are_wrong() -> None:
     pl = pytest.importorskip("polars")
     run = pl.DataFrame(ROWS, schema=["query_id", "doc_id", "score"], orient="row")
-    for wrong, told in (
+    for wrong, message in (
         (run.lazy(), "frame.collect"),
         (run.drop("score"), "no column 'score'"),
         (run.with_columns(score=pl.lit("x")), "scores are of type"),
@@ -49,7 +49,7 @@ def test_polars_frames_that_are_wrong() -> None:
         (pl.concat([run, run]), "a second time"),
         (run.with_columns(score=pl.lit(float("nan"))), "NaN"),
     ):
-        with pytest.raises((InputError, UsageError), match=told):
+        with pytest.raises((InputError, UsageError), match=message):
             trec.evaluate(QRELS, wrong, NAMES)
     judged = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [0.5]})
     with pytest.raises(InputError, match="whole numbers"):
@@ -64,14 +64,14 @@ def test_tuples_of_ir_measures(expected: Any) -> None:
     assert trec.evaluate(iter(qrels), (row for row in run), NAMES) == expected
     numbers = [ir_measures.ScoredDoc(7, 12, 1)]
     assert trec.evaluate([ir_measures.Qrel(7, 12, 1)], numbers, ["P.1"]) == {"7": {"P_1": 1.0}}
-    for wrong, told in (
+    for wrong, message in (
         ([*run, ("q", "d", 1.0)], r"row 6 is \('q', 'd', 1.0\)"),
         ([ir_measures.ScoredDoc("q", None, 1.0)], "document None is not a text"),
         ([ir_measures.ScoredDoc("q", "d", "x")], "a score is 'x'"),
         ([ir_measures.ScoredDoc("q", "d", None)], "a score is None"),
         ([*run, run[0]], "a second time"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             trec.evaluate(QRELS, wrong, NAMES)
 
 
@@ -127,9 +127,9 @@ trec.evaluate("a", "b", ["map"], levels=2)  # E: name
 def test_evaluate_is_typed(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")
     (tmp_path / "typed.py").write_text(TYPED)
-    told, _, _ = api.run([str(tmp_path / "typed.py"), "--python-version", "3.11",
+    text, _, _ = api.run([str(tmp_path / "typed.py"), "--python-version", "3.11",
                           "--ignore-missing-imports", "--follow-imports", "silent",
                           "--cache-dir", str(tmp_path / "cache")])  # fmt: skip
-    lines = {int(line.split(":")[1]) for line in told.splitlines() if ": error:" in line}
-    wanted = {i for i, line in enumerate(TYPED.splitlines(), start=1) if "# E:" in line}
-    assert lines == wanted, told
+    lines = {int(line.split(":")[1]) for line in text.splitlines() if ": error:" in line}
+    expected = {i for i, line in enumerate(TYPED.splitlines(), start=1) if "# E:" in line}
+    assert lines == expected, text

@@ -96,14 +96,14 @@ def test_packed_files_and_standard_input_in_parts(tmp_path: Path, monkeypatch, k
         "run.gz": gzip.compress(text[:30]) + gzip.compress(text[30:]),
         "run.zst": pa.compress(text, "zstd", asbytes=True),
     }
-    told = {_told("-", "standard input")}
+    texts = {_text_of("-", "standard input")}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-        told.add(_told(tmp_path / name, str(tmp_path / name)))
-    assert len(told) == 1
+        texts.add(_text_of(tmp_path / name, str(tmp_path / name)))
+    assert len(texts) == 1
 
 
-def _told(path: Path | str, name: str) -> str:
+def _text_of(path: Path | str, name: str) -> str:
     """All that comes of a run, or the sentence against it."""
     try:
         columns = read_run_columns(path, threads=7)

@@ -24,16 +24,16 @@ RUN = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"d": 3.0, "c": 2.0, "x": 1.0}}
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_without_names_the_measures_are_those_of_the_format(form: str) -> None:
-    found = Request("qrels", ["run"], qrels_format=form).columns
-    assert found == resolve([OFFICIAL[form]], qrels_format=form)
-    assert {TABLE[column.family].format for column in found} <= {"any", FORMATS[form]}
+    columns = Request("qrels", ["run"], qrels_format=form).columns
+    assert columns == resolve([OFFICIAL[form]], qrels_format=form)
+    assert {TABLE[column.family].format for column in columns} <= {"any", FORMATS[form]}
 
 
 def test_under_ties_the_default_is_what_has_a_form_there() -> None:
     every = Request("qrels", ["run"]).columns
-    kept = Request("qrels", ["run"], ties="min").columns
-    assert {c.name for c in every} - {c.name for c in kept} >= {"bpref", "gm_map"}
-    assert {"map", "P_10"} <= {c.name for c in kept}
+    tied = Request("qrels", ["run"], ties="min").columns
+    assert {c.name for c in every} - {c.name for c in tied} >= {"bpref", "gm_map"}
+    assert {"map", "P_10"} <= {c.name for c in tied}
     with pytest.raises(UsageError, match="no form of bpref"):
         Request("qrels", ["run"], ["map", "bpref"], ties="min").check()
 
@@ -46,7 +46,7 @@ def test_micro_metrics_alone_leave_no_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "word"),
+    ("options", "word"),
     [
         ({"entities": 5}, "--entities"),
         ({"measures": ["kg_mr"]}, "number of entities"),
@@ -58,8 +58,8 @@ def test_micro_metrics_alone_leave_no_columns() -> None:
         ({"measures": ["nothing"]}, "nothing"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_reading(given: dict[str, Any], word: str) -> None:
-    request = Request(**{"qrels": "none", "runs": ["none"], **given})
+def test_what_cannot_be_done_is_said_before_reading(options: dict[str, Any], word: str) -> None:
+    request = Request(**{"qrels": "none", "runs": ["none"], **options})
     with pytest.raises(UsageError, match=word):
         scoring.score(request)
 
@@ -85,11 +85,11 @@ def test_the_command_line_and_python_ask_for_the_same(
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 1\n")
     (tmp_path / "run").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\n")
     files = str(tmp_path / "qrels"), str(tmp_path / "run")
-    asked: list[Request] = []
+    requests: list[Request] = []
     real = scoring.score
 
     def noted(request: Request) -> list[scoring.Scored]:
-        asked.append(request)
+        requests.append(request)
         return real(request)
 
     monkeypatch.setattr("kgtrec.trec.eval.score.score", noted)
@@ -103,7 +103,7 @@ def test_the_command_line_and_python_ask_for_the_same(
         *files, ["map", "kg_mrr"], summary=True, level=2, complete=True, most=3, collection=7,
         compat=9,
     )  # fmt: skip
-    one, two = asked
+    one, two = requests
     assert one.options == two.options == EvalOptions(2, 7, 9, True, 3)
     assert (one.columns, one.micro) == (two.columns, two.micro)
     assert (one.per_query, one.summary) == (two.per_query, two.summary) == (False, True)

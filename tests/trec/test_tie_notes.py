@@ -32,7 +32,7 @@ def all_orders(scores: list[float]):
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "with -M and -J"])
 def test_no_warning_in_vain_and_none_missed(cut: bool) -> None:
     rng = np.random.default_rng(2)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     docs = [f"d{i}" for i in range(7)]
     for trial in range(60 if cut else 250):
         pick = rng.choice(7, rng.integers(2, 6), replace=False)
@@ -53,9 +53,9 @@ def test_no_warning_in_vain_and_none_missed(cut: bool) -> None:
         for column in COLUMNS:
             matters = len(seen[column.name]) > 1
             said = queries_with_ties(lists, [column], options) > 0
-            found["tried"] += 1
-            found[f"in vain: {column.name}"] += said and not matters
-            found[f"missed: {column.name}"] += matters and not said
-    wrong = {what: n for what, n in found.items() if n and what != "tried"}
+            counts["tried"] += 1
+            counts[f"in vain: {column.name}"] += said and not matters
+            counts[f"missed: {column.name}"] += matters and not said
+    wrong = {what: n for what, n in counts.items() if n and what != "tried"}
     assert wrong == {}
-    assert found["tried"] == (60 if cut else 250) * len(COLUMNS)
+    assert counts["tried"] == (60 if cut else 250) * len(COLUMNS)

@@ -37,17 +37,17 @@ Query = tuple[list[Document], list[int]]
 
 def lists_of(queries: Sequence[Query], depth: int | None = None) -> Lists:
     """Lists of queries given as documents, best first, and relevances of judged ones missed."""
-    kept = []
+    lists = []
     for documents, _ in queries:
         last = len(documents) if depth is None else min(depth, len(documents))
         while 0 < last < len(documents) and documents[last][0] == documents[last - 1][0]:
             last += 1
-        kept.append(documents[:last])
+        lists.append(documents[:last])
     judged = [judged_of(query) for query in queries]
-    flat = [document for documents in kept for document in documents]
+    flat = [document for documents in lists for document in documents]
     return Lists(
         queries=[f"{i:06d}" for i in range(len(queries))],
-        offsets=np.cumsum([0, *map(len, kept)]).astype(np.int64),
+        offsets=np.cumsum([0, *map(len, lists)]).astype(np.int64),
         relevance=np.array([UNJUDGED if r is None else r for _, r in flat], np.int64),
         scores=np.array([score for score, _ in flat], np.float64),
         retrieved=np.array([len(documents) for documents, _ in queries], np.int64),
@@ -84,7 +84,7 @@ def a_query(draw: st.DrawFn) -> Query:
 )
 def test_every_order(queries: list[Query], level: int, most: int | None, judged_only: bool) -> None:
     options = EvalOptions(level=level, most=most, judged_only=judged_only)
-    found = {
+    values_of = {
         ties: tied_values(lists_of(queries, most), COLUMNS, options, ties=ties) for ties in TIES
     }
     for i, query in enumerate(queries):
@@ -94,7 +94,7 @@ def test_every_order(queries: list[Query], level: int, most: int | None, judged_
                 column.family, k, query[0], judged_of(query), level, most, judged_only
             )
             for ties in TIES:
-                fast = found[ties][column.name][i]
+                fast = values_of[ties][column.name][i]
                 assert fast == pytest.approx(slow[ties], rel=1e-12, abs=1e-14), (ties, column.name)
 
 
@@ -150,8 +150,8 @@ def test_without_ties_they_are_the_values_of_pytrec_eval_to_the_bit(
 def test_a_tie_by_hand() -> None:
     """One relevant of three tied documents behind a relevant one; two relevant in all."""
     lists = lists_of([([(9, 1), (5, None), (5, 1), (5, 0)], [])])
-    asked = resolve(["map", "recip_rank", "P.2", "success.1", "recall.3", "ndcg_cut.2"])
-    found = {ties: tied_values(lists, asked, ties=ties) for ties in TIES}
+    columns = resolve(["map", "recip_rank", "P.2", "success.1", "recall.3", "ndcg_cut.2"])
+    values_of = {ties: tied_values(lists, columns, ties=ties) for ties in TIES}
     by_hand = {  # AP: (1 + (2/2 + 2/3 + 2/4) / 3) / 2
         "map": (31 / 36, 3 / 4, 1), "recip_rank": (1, 1, 1), "P_2": (2 / 3, 1 / 2, 1),
         "success_1": (1, 1, 1), "recall_3": (5 / 6, 1 / 2, 1),
@@ -159,36 +159,38 @@ def test_a_tie_by_hand() -> None:
     discount = 1 + 1 / np.log2(3)
     by_hand["ndcg_cut_2"] = ((1 + (discount - 1) / 3) / discount, 1 / discount, 1)
     for name, (mean, least, most) in by_hand.items():
-        assert found["expected"][name][0] == pytest.approx(mean, rel=1e-15)
-        assert (found["min"][name][0], found["max"][name][0]) == pytest.approx((least, most))
+        assert values_of["expected"][name][0] == pytest.approx(mean, rel=1e-15)
+        assert (values_of["min"][name][0], values_of["max"][name][0]) == pytest.approx(
+            (least, most)
+        )
 
 
 def test_first_relevant_of_a_large_tie() -> None:
     """McSherry and Najork: R relevant of n tied; E[1/rank] of one is H(n) / n."""
     n = 5000
     lists = lists_of([([(1.0, int(i == 17)) for i in range(n)], [])])
-    found = tied_values(lists, resolve(["recip_rank", "success.10", "map"]), ties="expected")
+    values = tied_values(lists, resolve(["recip_rank", "success.10", "map"]), ties="expected")
     harmonic = (1 / np.arange(1, n + 1)).sum() / n
-    assert found["recip_rank"][0] == pytest.approx(harmonic, rel=1e-12)
-    assert found["map"][0] == pytest.approx(harmonic, rel=1e-12)
-    assert found["success_10"][0] == pytest.approx(10 / n, rel=1e-12)
+    assert values["recip_rank"][0] == pytest.approx(harmonic, rel=1e-12)
+    assert values["map"][0] == pytest.approx(harmonic, rel=1e-12)
+    assert values["success_10"][0] == pytest.approx(10 / n, rel=1e-12)
     many = lists_of([([(1.0, int(i % 2)) for i in range(n)], [])])
-    found = tied_values(many, resolve(["recip_rank", "success.10", "success.4000"]),
-                        ties="expected")  # fmt: skip
-    assert found["success_10"][0] == pytest.approx(1 - np.prod((2500 - np.arange(10))
-                                                              / (n - np.arange(10))))  # fmt: skip
-    assert found["success_4000"][0] == 1.0
+    values = tied_values(many, resolve(["recip_rank", "success.10", "success.4000"]),
+                         ties="expected")  # fmt: skip
+    assert values["success_10"][0] == pytest.approx(1 - np.prod((2500 - np.arange(10))
+                                                               / (n - np.arange(10))))  # fmt: skip
+    assert values["success_4000"][0] == 1.0
 
 
 def test_single_precision_ties_under_compat_9() -> None:
     lists = lists_of([([(1.000000001, 0), (1.0, 1)], [])])
-    asked = resolve(["recip_rank"])
-    assert tied_values(lists, asked, ties="expected")["recip_rank"][0] == 0.5
+    columns = resolve(["recip_rank"])
+    assert tied_values(lists, columns, ties="expected")["recip_rank"][0] == 0.5
     nine = EvalOptions(compat=9)
-    assert tied_values(lists, asked, nine, ties="expected")["recip_rank"][0] == 0.75
-    assert [queries_with_ties(lists, asked, options) for options in (None, nine)] == [0, 1]
+    assert tied_values(lists, columns, nine, ties="expected")["recip_rank"][0] == 0.75
+    assert [queries_with_ties(lists, columns, options) for options in (None, nine)] == [0, 1]
     huge = lists_of([([(1e300, 0), (1e299, 1)], [])])  # both are infinite
-    assert tied_values(huge, asked, nine, ties="max")["recip_rank"][0] == 1.0
+    assert tied_values(huge, columns, nine, ties="max")["recip_rank"][0] == 1.0
 
 
 def test_signed_zeros_tie() -> None:
@@ -210,10 +212,10 @@ def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
     documents: list[Document] = [(1.0, None)] * 37 + [(1.0, 1)] * 3
     lists = lists_of([(documents, [])])
     options = EvalOptions(most=25, judged_only=True)
-    found = tied_values(lists, resolve(["recall.3", "success.1"]), options, ties="expected")
-    assert found["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
+    row = tied_values(lists, resolve(["recall.3", "success.1"]), options, ties="expected")
+    assert row["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
     none = 15 * 14 * 13 / (40 * 39 * 38)
-    assert found["success_1"][0] == pytest.approx(1 - none, rel=1e-13)
+    assert row["success_1"][0] == pytest.approx(1 - none, rel=1e-13)
 
 
 def test_parts_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,12 +248,12 @@ def test_measures_without_a_form_are_all_named() -> None:
 
 
 def test_measures_of_sets_are_what_they_are() -> None:
-    asked = resolve(["set"])
-    assert all(has_tie_form(column, EvalOptions()) for column in asked)
+    columns = resolve(["set"])
+    assert all(has_tie_form(column, EvalOptions()) for column in columns)
     lists = lists_of([([(1.0, 0), (1.0, 1)], [1])])
-    plain = values(lists, asked)
+    plain = values(lists, columns)
     for ties in TIES:
-        tied = tied_values(lists, asked, ties=ties)
+        tied = tied_values(lists, columns, ties=ties)
         assert {name: row.tolist() for name, row in tied.items()} == {
             name: row.tolist() for name, row in plain.items()
         }
@@ -297,10 +299,10 @@ def test_every_measure_has_a_rule_or_needs_none() -> None:
         ([(float(-i), r) for i, r in enumerate(order)], [1]) for order in permutations(shown)
     ])  # fmt: skip
     tied = lists_of([([(1.0, r) for r in shown], [1])])
-    asked = [column for column in resolve(QRELS_ROWS) if column.family != "runid"]
+    columns = [column for column in resolve(QRELS_ROWS) if column.family != "runid"]
     for options in (EvalOptions(), EvalOptions(level=2), EvalOptions(judged_only=True)):
-        found = values(orders, asked, options)
-        for column in asked:
-            changes = len({str(value)[:12] for value in found[column.name].tolist()}) > 1
+        rows = values(orders, columns, options)
+        for column in columns:
+            changes = len({str(value)[:12] for value in rows[column.name].tolist()}) > 1
             counted = queries_with_ties(tied, [column], options) == 1
             assert counted == changes, column.name

@@ -40,8 +40,8 @@ def call(folder: Path, arguments: str, qrels: str = QRELS, run: str = RUN) -> En
     """``kgtrec eval`` on files with these contents; FOLDER is where they lie."""
     (folder / "qrels").write_bytes(qrels.encode())
     (folder / "run").write_bytes(run.encode())
-    given = [*arguments.replace("FOLDER", str(folder)).split()]
-    done = CliRunner().invoke(cli, ["eval", *given, str(folder / "qrels"), str(folder / "run")])
+    words = [*arguments.replace("FOLDER", str(folder)).split()]
+    done = CliRunner().invoke(cli, ["eval", *words, str(folder / "qrels"), str(folder / "run")])
     if isinstance(done.exception, KgtrecError):
         return Ended(done.exception.exit_code, done.stdout, str(done.exception))
     return Ended(done.exit_code, done.stdout, done.stderr)
@@ -140,8 +140,8 @@ STATEMENTS = [
     ("arguments", "due"), [row[1:] for row in STATEMENTS], ids=[row[0] for row in STATEMENTS]
 )
 def test_statement(arguments: str, due: str, tmp_path: Path) -> None:
-    found = call(tmp_path, arguments)
-    assert (found.code, found.out) == (0, lines(due))
+    ended = call(tmp_path, arguments)
+    assert (ended.code, ended.out) == (0, lines(due))
 
 
 @pytest.mark.parametrize("family", ["P", "recall", "ndcg_cut", "map_cut", "relative_P"])
@@ -185,8 +185,8 @@ def test_help_of_a_measure_and_the_version(tmp_path: Path) -> None:
 
 def test_z_scores(tmp_path: Path) -> None:
     (tmp_path / "z").write_text("1 map 0.25 0.5\n2 map 1.5 0.25\n")
-    found = call(tmp_path, "-q -m map -m runid -Z FOLDER/z")
-    assert found.out == (
+    ended = call(tmp_path, "-q -m map -m runid -Z FOLDER/z")
+    assert ended.out == (
         "Zmap                   \t1\t0.5000\nZmap                   \t2\t-2.0000\n"
         "runid                 \tall\tman\nZmap                   \tall\t-0.7500\n"
     )
@@ -254,18 +254,18 @@ FAULTS = [
     [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS],
 )  # fmt: skip
 def test_faults(arguments: str, qrels: str, run: str, code: int, word: str, tmp_path: Path) -> None:
-    found = call(tmp_path, arguments, qrels, run)
+    ended = call(tmp_path, arguments, qrels, run)
     # An unknown option: click itself ends with 2 where main() makes 1 of it.
-    assert (found.code, found.out) == (code, "")
-    assert word in found.said
+    assert (ended.code, ended.out) == (code, "")
+    assert word in ended.said
 
 
 def test_a_query_of_the_qrels_that_the_run_lacks_is_counted_on_standard_error(
     tmp_path: Path,
 ) -> None:
-    found = call(tmp_path, "-m num_q")
-    assert found.out == lines("num_q all 2")
-    assert "1 of 3 queries of the qrels are not in the run; they are left out" in found.said
+    ended = call(tmp_path, "-m num_q")
+    assert ended.out == lines("num_q all 2")
+    assert "1 of 3 queries of the qrels are not in the run; they are left out" in ended.said
 
 
 def test_files_may_be_packed(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_recall_points_are_rounded_or_cut(compat: int, tmp_path: Path) -> None:
     qrels = "".join(f"1 0 d{i} {int(i in (0, 4, 9))}\n" for i in range(10))
     run = "".join(f"1 Q0 d{i} 0 {-i} t\n" for i in range(10))
     due = {10: {"0.40": 1.0, "0.50": 0.4}, 9: {"0.40": 0.4, "0.50": 0.4}}[compat]
-    asked = ",".join(due)
-    printed = call(tmp_path, f"--compat {compat} -m iprec_at_recall.{asked}", qrels, run).out
+    points = ",".join(due)
+    printed = call(tmp_path, f"--compat {compat} -m iprec_at_recall.{points}", qrels, run).out
     assert printed == lines(
         ";".join(f"iprec_at_recall_{p} all {value:.4f}" for p, value in due.items())
     )
@@ -363,8 +363,8 @@ GROUPS = [
     ("arguments", "judged", "due"), [row[1:] for row in GROUPS], ids=[row[0] for row in GROUPS]
 )
 def test_statement_of_other_formats(arguments: str, judged: str, due: str, tmp_path: Path) -> None:
-    found = call(tmp_path, arguments, judged, ABC)
-    assert (found.code, found.out) == (0, lines(due))
+    ended = call(tmp_path, arguments, judged, ABC)
+    assert (ended.code, ended.out) == (0, lines(due))
 
 
 GROUP_FAULTS = [
@@ -389,9 +389,9 @@ GROUP_FAULTS = [
 def test_faults_of_other_formats(
     arguments: str, judged: str, run: str, code: int, word: str, tmp_path: Path
 ) -> None:
-    found = call(tmp_path, arguments, judged, run)
-    assert (found.code, found.out) == (code, "")
-    assert word in found.said
+    ended = call(tmp_path, arguments, judged, run)
+    assert (ended.code, ended.out) == (code, "")
+    assert word in ended.said
 
 
 # -- Version 9 -------------------------------------------------------------------------------------

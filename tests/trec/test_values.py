@@ -227,8 +227,8 @@ def test_most_cuts_before_judged_only_drops() -> None:
     columns = resolve(["num_ret", "relstring", "map", "num_nonrel_judged_ret"])
 
     def row(**options: object) -> list[object]:
-        found = values(lists, columns, EvalOptions(**options))  # type: ignore[arg-type]
-        return [found[name][0] for name in ("num_ret", "relstring", "num_nonrel_judged_ret")]
+        by_name = values(lists, columns, EvalOptions(**options))  # type: ignore[arg-type]
+        return [by_name[name][0] for name in ("num_ret", "relstring", "num_nonrel_judged_ret")]
 
     assert row() == [5, "-1.01", 1]
     assert row(most=4) == [4, "-1.0", 1]
@@ -243,8 +243,8 @@ def test_most_cuts_before_judged_only_drops() -> None:
 def test_the_row_for_all_queries() -> None:
     lists = lists_of([([1, None], [1, 0, 1]), ([None, 1], [1])])
     columns = resolve(["official", "utility", "relstring", "gm_bpref"])
-    found = values(lists, columns)
-    got = summary(found, columns, lists=lists)
+    by_name = values(lists, columns)
+    got = summary(by_name, columns, lists=lists)
     assert list(got) == [c.name for c in columns if c.family != "relstring"]
     assert got["runid"] == "run"
     assert (got["num_q"], got["num_ret"], got["num_rel"], got["num_rel_ret"]) == (2, 4, 3, 2)
@@ -253,7 +253,7 @@ def test_the_row_for_all_queries() -> None:
     assert got["gm_map"] == pytest.approx(0.5)
     assert got["utility"] == 0
     with pytest.raises(UsageError, match="runid"):
-        summary(found, columns)
+        summary(by_name, columns)
     with pytest.raises(InputError, match="no query to average"):
         summary({"map": np.zeros(0)}, resolve(["map"]))
 
@@ -318,8 +318,8 @@ def test_lists_in_memory() -> None:
 # -- Names --------------------------------------------------------------------------------------
 
 
-def names(*asked: str, **how: object) -> list[str]:
-    return [column.name for column in resolve(asked, **how)]  # type: ignore[arg-type]
+def names(*measures: str, **how: object) -> list[str]:
+    return [column.name for column in resolve(measures, **how)]  # type: ignore[arg-type]
 
 
 def test_nicknames_of_both_versions() -> None:
@@ -333,11 +333,12 @@ def test_nicknames_of_both_versions() -> None:
 
 
 def test_order_of_the_table() -> None:
-    asked = ["unj.5", "rbp_resid", "rbp", "yaap", "num_nonrel_judged_ret", "ndcg", "ideal_dcg",
-             "dcg", "G", "recall.5", "relstring", "P.5", "RR@5", "recip_rank"]  # fmt: skip
-    assert names(*asked) == ["recip_rank", "recip_rank_cut_5", "P_5", "relstring", "recall_5", "G",
-                             "dcg", "ideal_dcg", "ndcg", "num_nonrel_judged_ret", "yaap", "rbp",
-                             "rbp_resid", "unj_5"]  # fmt: skip
+    measures = ["unj.5", "rbp_resid", "rbp", "yaap", "num_nonrel_judged_ret", "ndcg", "ideal_dcg",
+                "dcg", "G", "recall.5", "relstring", "P.5", "RR@5", "recip_rank"]  # fmt: skip
+    assert names(*measures) == [
+        "recip_rank", "recip_rank_cut_5", "P_5", "relstring", "recall_5", "G", "dcg", "ideal_dcg",
+        "ndcg", "num_nonrel_judged_ret", "yaap", "rbp", "rbp_resid", "unj_5",
+    ]  # fmt: skip
 
 
 def test_names_repeat_parameters_as_typed() -> None:
@@ -351,8 +352,8 @@ def test_names_repeat_parameters_as_typed() -> None:
 
 
 def test_first_parameters_win_on_the_command_line() -> None:
-    def line(*asked: str) -> list[str]:
-        return names(*asked, command_line=True)
+    def line(*measures: str) -> list[str]:
+        return names(*measures, command_line=True)
 
     assert line("P", "P.5,10") == line("P.10,5", "P.7") == line("P.5,10", "P") == ["P_5", "P_10"]
     assert line("official.3", "P.5")[-1] == "P_5"

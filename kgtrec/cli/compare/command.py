@@ -12,6 +12,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli.compare.checks import check_options, figure_option
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--plot-rankings", metavar="FILE", help="Draw how the measures rank the systems, side by side."
 )
 @style_option
-def command(files: tuple[str, ...], form: str, **given: Any) -> None:
+def command(files: tuple[str, ...], form: str, **options: Any) -> None:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
     runs with --qrels.
 
@@ -157,18 +158,18 @@ def command(files: tuple[str, ...], form: str, **given: Any) -> None:
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
     """
-    figures = {kind: given.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
-    _check_options(given, figures, len(files) < 3)
-    _check_figures(files, given, figures)
+    figures = {kind: options.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
+    check_options(options, figures, len(files))
+    _check_figures(files, options, figures)
     keep_blas_single()
     from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
-    of_ranks: tuple[str, ...] = OF_RANKS[:1] if given["ratios"] else OF_RANKS
-    if given["stability"] or given["discriminative"]:
+    of_ranks: tuple[str, ...] = OF_RANKS[:1] if options["ratios"] else OF_RANKS
+    if options["stability"] or options["discriminative"]:
         of_ranks = ()
-    keys = given.pop("keys") or (OF_RUNS if given["qrels"] else of_ranks)
-    request = CompareOptions(systems=_named(files, bool(given["qrels"])), keys=keys, **given)
+    keys = options.pop("keys") or (OF_RUNS if options["qrels"] else of_ranks)
+    request = CompareOptions(systems=_named(files, bool(options["qrels"])), keys=keys, **options)
     _show(make_report(request), form, figures)
 
 
@@ -185,7 +186,7 @@ def _show(report: Report, form: str, figures: dict[str, str | None]) -> None:
 
 
 def _check_figures(
-    files: tuple[str, ...], given: dict[str, Any], figures: dict[str, str | None]
+    files: tuple[str, ...], options: dict[str, Any], figures: dict[str, str | None]
 ) -> None:
     """Refuse figures that could not be written, or would cost the user a file."""
     from kgtrec._internal.atomic_file import check_writable
@@ -198,81 +199,8 @@ def _check_figures(
     for path in filter(None, figures.values()):
         check_plot(path)
     check_writable(*figures.values())
-    inputs = [given[name] for name in ("qrels", "against", "reuse", "depths")]
-    keep_inputs((*files, *inputs), {_option(kind): path for kind, path in figures.items()})
-
-
-def _option(kind: str) -> str:
-    return f"--plot-{kind}" if kind else "--plot"
-
-
-def _check_options(given: dict[str, Any], figures: dict[str, str | None], few: bool) -> None:
-    """Refuse options that would have no effect, before any file is read."""
-    qrels = given["qrels"]
-    modes = (
-        "stability",
-        "discriminative",
-        "reuse",
-        "against",
-        "depths",
-        "reproduction",
-        "replicates",
-        "by",
-        "ratios",
-    )
-    chosen = [f"--{mode}" for mode in modes if given[mode]]
-    context = click.get_current_context()
-    source = click.core.ParameterSource.COMMANDLINE
-    repeats = context.get_parameter_source("repeats") is source
-    epsilon = context.get_parameter_source("epsilon") is source
-    permutations = context.get_parameter_source("permutations") is source
-    tested = given["test"] or ("t" if given["discriminative"] else "randomisation")
-    more = [_option(kind) for kind in ("pairs", "rankings") if figures[kind] and chosen]
-    pool = given["reuse"] or given["depths"]
-    of_answers = [key for key in given["keys"] if key.startswith("kg_")]
-    single = len(given["keys"]) == 1 and "," not in given["keys"][0]
-    wrong = [
-        (len(chosen) > 1, f"{' and '.join(chosen)} are reports of their own; ask for one"),
-        (given["stability"] and qrels,
-         "--stability needs files of ranks: in runs that were cut, answers have no rank"),
-        (given["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
-        (given["reproduction"] and not qrels,
-         "--reproduction needs runs, and --qrels with their judgements"),
-        (given["replicates"] and qrels, "--replicates needs files of ranks, not runs"),
-        (given["replicates"] and figures[""], "--replicates has no figure; leave --plot out"),
-        (given["replicates"] and given["cluster"],
-         "--replicates draws whole questions in any case; leave --cluster out"),
-        (epsilon and not given["replicates"], "--epsilon goes with --replicates"),
-        (given["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
-        (given["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
-        (pool and not given["graph"],
-         f"{''.join(chosen[:1])} needs --graph DIR, the graph of the pool"),
-        (given["graph"] and not (pool or given["by"]),
-         "--graph goes with --reuse or --depths, or with --by"),
-        (qrels and (given["by"] or given["ratios"]),
-         "--by and --ratios need files of ranks, not runs"),
-        (figures[""] and (given["by"] or given["ratios"]),
-         "--by and --ratios have no figure; leave --plot out"),
-        (of_answers and not qrels,
-         f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr and "
-         "the like are the filtered ones"),
-        (of_answers and given["reuse"],
-         f"{', '.join(of_answers)} cannot be valued again without a system's pool"),
-        (given["entities"] and not of_answers, "--entities is for kg_ measures; ask for one"),
-        (more, f"{' and '.join(more)}: of the comparison itself only, not of "
-         f"{' and '.join(chosen)}; take --plot"),
-        (repeats and not given["stability"], "--repeats goes with --stability"),
-        (figures["rankings"] and (single or few),
-         "--plot-rankings holds rankings against each other: name two measures and three systems "
-         "at least"),
-        (given["test"] and chosen and not given["discriminative"],
-         "--test has no part in this report; leave it out"),
-        (permutations and tested != "randomisation",
-         f"--permutations are of the randomisation test, not of {tested}"),
-    ]  # fmt: skip
-    problems = [problem for found, problem in wrong if found]
-    if problems:
-        raise UsageError("; ".join(problems))
+    inputs = [options[name] for name in ("qrels", "against", "reuse", "depths")]
+    keep_inputs((*files, *inputs), {figure_option(kind): path for kind, path in figures.items()})
 
 
 def _named(files: tuple[str, ...], runs: bool) -> dict[str, str]:

@@ -27,31 +27,31 @@ def against(request: CompareOptions, other: str) -> Report:
         raise UsageError(f"{len(request.systems)} systems are too few to rank; give 3 or more")
     names = _names(request, other)
     (ours, theirs), notes = _two_sets(request, other)
-    found = [
+    per_measure = [
         rankings_of_samples(
             dict(zip(names, pair, strict=True)), short_key(pair[0]),
             draws=request.draws, seed=request.seed, confidence=request.confidence,
         )
         for pair in zip(ours, theirs, strict=True)
     ]  # fmt: skip
-    both = [each for one in found for each in (*one.over_questions, *one.over_systems)]
+    both = [each for one in per_measure for each in (*one.over_questions, *one.over_systems)]
 
     def tables(measures: list[str]) -> tuple[Table, Table]:
         drawn = [(name, over) for name in measures for over in ("questions", "systems")]
         alike = correlation_table(drawn, both, ("rankings by", "drawn"))
-        return _values(measures, found), alike
+        return _values(measures, per_measure), alike
 
-    table, alike = tables([one.title for one in found])
+    table, alike = tables([one.title for one in per_measure])
     values, rankings = tables([one.name for one in ours])
-    told = (
+    text = (
         f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
         "Intervals from drawing the questions, or the systems, anew. tau-AP weighs the top more."
-        + full_agreement(found)
+        + full_agreement(per_measure)
     )
     heading = f"Rankings of {len(request.systems)} systems by {names[0]} and by {names[1]}"
     data = {"values": values.to_dict(), "rankings": rankings.to_dict()}
-    return Report([(heading, [table, alike], told)], data, rankings, notes=notes,
-                  figures={"": ("rankings", "bump_chart", found)})  # fmt: skip
+    return Report([(heading, [table, alike], text)], data, rankings, notes=notes,
+                  figures={"": ("rankings", "bump_chart", per_measure)})  # fmt: skip
 
 
 def _names(request: CompareOptions, other: str) -> tuple[str, str]:
@@ -83,11 +83,11 @@ def _two_sets(
     from kgtrec.study.comparison.samples import samples_of_ranks
 
     there = {name: _sibling(path, other) for name, path in request.systems.items()}
-    found = [
+    samples = [
         samples_of_ranks({name: Ranks.load(path) for name, path in each.items()}, request.keys)
         for each in (request.systems, there)
     ]
-    return (found[0], found[1]), []
+    return (samples[0], samples[1]), []
 
 
 def _sibling(path: str, folder: str) -> str:
@@ -107,9 +107,9 @@ def _sibling(path: str, folder: str) -> str:
     return there
 
 
-def _values(measures: list[str], found: list[Rankings]) -> Table:
+def _values(measures: list[str], rankings: list[Rankings]) -> Table:
     """A row per measure and system: value and place by both sets of labels."""
-    tables = [one.value_table() for one in found]
+    tables = [one.value_table() for one in rankings]
     rows: list[tuple[Cell, ...]] = [
         (name, *row) for name, table in zip(measures, tables, strict=True) for row in table.rows
     ]
@@ -135,14 +135,14 @@ def reuse(request: CompareOptions, path: str) -> Report:
     contributors = contributors_of(_pool(request, path))
     qrels = read_qrels(request.qrels)
     runs = {name: read_run(one) for name, one in request.systems.items()}
-    found = [leave_one_out(qrels, runs, contributors, key) for key in request.keys]
+    results = [leave_one_out(qrels, runs, contributors, key) for key in request.keys]
     parts = [
         (f"{one.measure}: each system left out of the pool in turn", [one.table()], one.sentence())
-        for one in found
+        for one in results
     ]
-    tables = {one.measure: one.table() for one in found}
+    tables = {one.measure: one.table() for one in results}
     data = {name: table.to_dict() for name, table in tables.items()}
-    return Report(parts, data, by_measure(tables), figures={"": ("compare", "left_out", found)})
+    return Report(parts, data, by_measure(tables), figures={"": ("compare", "left_out", results)})
 
 
 def depths(request: CompareOptions, path: str) -> Report:
@@ -150,17 +150,17 @@ def depths(request: CompareOptions, path: str) -> Report:
     from kgtrec.study.pooling.depths import curves_of_runs, depths_of
 
     assert request.qrels is not None
-    found = curves_of_runs(
+    curves = curves_of_runs(
         request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
         draws=request.draws, seed=request.seed, confidence=request.confidence,
         entities=request.entities,
     )  # fmt: skip
-    table, whole = found.table(), found.interval_table()
+    table, whole = curves.table(), curves.interval_table()
     heading = (
         f"tau-b of the ranking of {len(request.systems)} runs with the labels of each pool depth "
-        f"to that at depth {found.reference}"
+        f"to that at depth {curves.reference}"
     )
-    told = f"{found.least_alike()} Intervals draw the questions anew."
-    data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": found.values_by_name()}
-    return Report([(heading, [table, whole], told)], data, whole,
-                  figures={"": ("rankings", "depth_curves", found)})  # fmt: skip
+    text = f"{curves.least_alike()} Intervals draw the questions anew."
+    data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
+    return Report([(heading, [table, whole], text)], data, whole,
+                  figures={"": ("rankings", "depth_curves", curves)})  # fmt: skip

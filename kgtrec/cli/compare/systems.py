@@ -88,17 +88,17 @@ def _comparison(request: CompareOptions) -> Report:
     figures: dict[str, tuple[str, str, Any]] = {
         "": ("compare", "intervals", compared), "pairs": ("compare", "pair_matrix", compared)
     }  # fmt: skip
-    found = _rankings(compared, request)
-    if found is not None:
-        told = (
+    rankings = _rankings(compared, request)
+    if rankings is not None:
+        text = (
             "Correlation of the systems' rankings by two measures; intervals from drawing the "
             "questions anew. tau-AP weighs the top more."
         )
-        names = list(combinations(found.names, 2))
-        alike = correlation_table(names, found.over_questions)
-        parts.append(("Do the measures rank alike?", [alike], told))
+        names = list(combinations(rankings.names, 2))
+        alike = correlation_table(names, rankings.over_questions)
+        parts.append(("Do the measures rank alike?", [alike], text))
         data["rankings"] = alike.to_dict()
-        figures["rankings"] = ("rankings", "bump_chart", found)
+        figures["rankings"] = ("rankings", "bump_chart", rankings)
     pairs = {one.samples.name: one.pair_table() for one in compared}
     return Report(
         parts, data, by_measure(pairs), [one.latex() for one in compared], notes, figures
@@ -132,31 +132,32 @@ def _rankings(compared: Sequence[Comparison], request: CompareOptions) -> Rankin
 def _stability(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.stability import data_sensitivity
 
-    found: Sensitivity = data_sensitivity(
+    sensitivity: Sensitivity = data_sensitivity(
         _load(request),
         request.keys or None,
         repeats=request.repeats,
         seed=request.seed,
         progress=None,
     )
-    table = found.table()
+    table = sensitivity.table()
     heading = (
-        f"Mean tau-b of the ranking of {len(found.systems)} systems on random parts of the "
-        f"{found.triples:,} test triples to that on all ({request.repeats} parts of each size)"
+        f"Mean tau-b of the ranking of {len(sensitivity.systems)} systems on random parts of "
+        f"the {sensitivity.triples:,} test triples to that on all ({request.repeats} parts of "
+        "each size)"
     )
-    mean = found.mean()
+    mean = sensitivity.mean()
     worst = [int(line.argmin()) for line in mean]
     by_area = sorted(range(len(mean)), key=lambda k: -float(mean[k].mean()))
-    ranked = ", ".join(f"{found.titles[k]} {mean[k].mean():.4f}" for k in by_area)
+    ranked = ", ".join(f"{sensitivity.titles[k]} {mean[k].mean():.4f}" for k in by_area)
     least = min(range(len(mean)), key=lambda k: float(mean[k][worst[k]]))
-    told = (
+    text = (
         f"Most stable first, by the mean over all sizes: {ranked}. Least of all: "
-        f"{found.titles[least]} on {found.shares[worst[least]]:.0%} of the triples, "
+        f"{sensitivity.titles[least]} on {sensitivity.shares[worst[least]]:.0%} of the triples, "
         f"{mean[least][worst[least]]:.4f}."
     )
-    whole = found.spread_table()
-    return Report([(heading, [table], told)], whole.to_dict(), whole,
-                  figures={"": ("rankings", "sensitivity", found)})  # fmt: skip
+    whole = sensitivity.spread_table()
+    return Report([(heading, [table], text)], whole.to_dict(), whole,
+                  figures={"": ("rankings", "sensitivity", sensitivity)})  # fmt: skip
 
 
 def _by_parts(request: CompareOptions) -> Report:
@@ -169,17 +170,17 @@ def _by_parts(request: CompareOptions) -> Report:
         from kgtrec.results.result import Result
 
         counts = read_relation_counts(request.ratios)
-        found = values_by_ratios(ranks, counts, request.keys)
+        per_measure = values_by_ratios(ranks, counts, request.keys)
         note = coverage_note(Result(next(iter(ranks.values()))), counts)
         notes = [note] if note else []
-        told = "given: as if the test set had the relation ratios of the other triples."
+        text = "given: as if the test set had the relation ratios of the other triples."
     else:
         graph = read_graph(request.graph) if request.graph else None
-        found = values_by_part(ranks, str(request.by), request.keys, graph=graph)
-        told = "A row holds what its part alone gives."
-    told += " tau-b: of the systems' order to that on all questions, nan of two systems."
-    parts = [(one.measure.key, [one.table], told) for one in found]
-    tables = {one.measure.key: one.table for one in found}
+        per_measure = values_by_part(ranks, str(request.by), request.keys, graph=graph)
+        text = "A row holds what its part alone gives."
+    text += " tau-b: of the systems' order to that on all questions, nan of two systems."
+    parts = [(one.measure.key, [one.table], text) for one in per_measure]
+    tables = {one.measure.key: one.table for one in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
     return Report(parts, data, by_measure(tables), notes=notes)
 
@@ -202,19 +203,19 @@ def _replicates(request: CompareOptions) -> Report:
             f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "
             "..., or put files of the same name into several folders"
         )
-    found = compare_replicates(
+    comparisons = compare_replicates(
         systems, request.keys, correction=request.correction, draws=request.draws,
         seed=request.seed,
     )  # fmt: skip
-    told = (
+    text = (
         "std: deviation between runs. Intervals and p: questions and runs are both drawn anew "
         f"({request.draws:,} times), {request.correction} correction."
     )
     parts = []
-    for one in found:
+    for one in comparisons:
         tables = [one.value_table(request.confidence)]
         tables += [one.pair_table(request.confidence)] if len(systems) > 1 else []
-        parts.append((f"{one.name}: {len(runs)} runs of {len(systems)} systems", tables, told))
+        parts.append((f"{one.name}: {len(runs)} runs of {len(systems)} systems", tables, text))
     close = multiplicity(runs, request.epsilon)
     parts.append((
         f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
@@ -225,27 +226,27 @@ def _replicates(request: CompareOptions) -> Report:
     data: dict[str, object] = {
         one.name: {"systems": one.value_table(request.confidence).to_dict(),
                    "pairs": one.pair_table(request.confidence).to_dict()}
-        for one in found
+        for one in comparisons
     }  # fmt: skip
     data["multiplicity"] = {"best": close.best, "models": list(close.models),
                             "epsilon": close.epsilon, "by": close.table().to_dict()}  # fmt: skip
-    values = {one.name: one.value_table(request.confidence) for one in found}
+    values = {one.name: one.value_table(request.confidence) for one in comparisons}
     return Report(parts, data, by_measure(values))
 
 
 def _reproduction(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.reproduction import DEPTH, PERSISTENCE, reproduction_of
 
-    found, missing = reproduction_of(request.qrels, request.systems, request.keys)
-    orders, effects = found.order_table(), found.table()
-    told = (
+    reproduction, missing = reproduction_of(request.qrels, request.systems, request.keys)
+    orders, effects = reproduction.order_table(), reproduction.table()
+    text = (
         f"tau union: Kendall's tau of the {DEPTH:,} best, numbered in their union (1: the same "
         f"order); RBO: rank-biased overlap, p = {PERSISTENCE}, extrapolated, and how much it "
         "may exceed its least value; RMSE: of the values of queries, 0 if all are the same. "
         "Effect ratio: 1 if the improvement was reproduced, 0 if it was not; delta RI: 0 if the "
         "relative improvement was. (Breuer et al., SIGIR 2020)"
     )
-    parts = [("Is one experiment what the other was?", [orders, effects], told)]
+    parts = [("Is one experiment what the other was?", [orders, effects], text)]
     notes = [
         f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
         "retrieved, and not for tau union and RBO"
@@ -261,17 +262,17 @@ def _discriminative(request: CompareOptions) -> Report:
 
     samples, notes = _samples(request, request.keys or DISCRIMINATIVE)
     samples = [one.by_cluster() if request.cluster else one for one in samples]
-    found: Discrimination = discriminate(
+    discrimination: Discrimination = discriminate(
         samples, request.test or "t", correction=request.correction,
         permutations=request.permutations, seed=request.seed,
     )  # fmt: skip
-    table = found.table(request.level)
+    table = discrimination.table(request.level)
     heading = (
-        f"p-values of all {found.p.shape[1]} pairs of {len(request.systems)} systems "
-        f"({found.test} test): the smaller the area, the more a measure tells apart"
+        f"p-values of all {discrimination.p.shape[1]} pairs of {len(request.systems)} systems "
+        f"({discrimination.test} test): the smaller the area, the more a measure tells apart"
     )
-    told = "A measure that finds many differences need not find the right ones."
-    data = {"summary": table.to_dict(), "p": dict(zip(found.measures, found.p.tolist(),
-                                                      strict=True))}  # fmt: skip
-    return Report([(heading, [table], told)], data, found.curves(), notes=notes,
-                  figures={"": ("compare", "p_curves", found)})  # fmt: skip
+    text = "A measure that finds many differences need not find the right ones."
+    p_values = dict(zip(discrimination.measures, discrimination.p.tolist(), strict=True))
+    data = {"summary": table.to_dict(), "p": p_values}
+    return Report([(heading, [table], text)], data, discrimination.curves(), notes=notes,
+                  figures={"": ("compare", "p_curves", discrimination)})  # fmt: skip

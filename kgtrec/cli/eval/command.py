@@ -9,7 +9,7 @@ import click
 
 from kgtrec.cli._output import echo, note
 from kgtrec.cli._process import keep_blas_single, without_collector
-from kgtrec.cli.eval import options
+from kgtrec.cli.eval.options import CONTEXT, beyond_trec_eval, of_trec_eval, request_of
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ AS_LISTED = (
 )
 
 
-@click.command(short_help="trec_eval measures of TREC run files.", context_settings=options.CONTEXT)
+@click.command(short_help="trec_eval measures of TREC run files.", context_settings=CONTEXT)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="RUN...", nargs=-1)
-@options.of_trec_eval
-@options.beyond_trec_eval
+@of_trec_eval
+@beyond_trec_eval
 def command(
-    qrels: str | None, runs: tuple[str, ...], form: str, show_engines: bool, **given: Any
+    qrels: str | None, runs: tuple[str, ...], form: str, show_engines: bool, **options: Any
 ) -> None:
     """Evaluate a RUN against QRELS and print what trec_eval prints.
 
@@ -74,11 +74,11 @@ def command(
     """
     with without_collector():
         keep_blas_single()
-        _evaluate(qrels, runs, form, show_engines, given)
+        _evaluate(qrels, runs, form, show_engines, options)
 
 
 def _evaluate(
-    qrels: str | None, runs: tuple[str, ...], form: str, engines: bool, given: dict[str, Any]
+    qrels: str | None, runs: tuple[str, ...], form: str, engines: bool, options: dict[str, Any]
 ) -> None:
     from kgtrec.trec.eval.score import score
 
@@ -87,7 +87,7 @@ def _evaluate(
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")
-    request = options.request_of(qrels, runs, given)
+    request = request_of(qrels, runs, options)
     scored = score(request)  # every run, before anything is printed
     _print(scored, request, form)
     for run in scored:
@@ -145,18 +145,18 @@ def _ties(run: Scored, request: Request) -> str:
     from kgtrec.trec.measures.ties import TIES, has_tie_form
 
     total = f"{run.tied:,} of {len(run.queries):,} queries"
-    found = f"{total} have ties that could change the asked measures"
+    message = f"{total} have ties that could change the asked measures"
     if request.ties is not None:
-        return f"{found}; printed is {TIES[request.ties]}"
+        return f"{message}; printed is {TIES[request.ties]}"
     if request.qrels_format != "qrels":
-        return found
+        return message
     able = [column for column in request.columns if has_tie_form(column, request.options)]
     if len(able) == len(request.columns) or request.measures is None:
-        return f"{found}; --ties expected averages over their orders"
+        return f"{message}; --ties expected averages over their orders"
     forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
     if not forms:
-        return found
-    return f"{found}; --ties expected averages over their orders, of {', '.join(forms)} only"
+        return message
+    return f"{message}; --ties expected averages over their orders, of {', '.join(forms)} only"
 
 
 def _filtered(filtered: GraphFiltered, request: Request) -> str:

@@ -39,10 +39,10 @@ def _by_parameters() -> dict[str, str]:
         "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",
         "p": "with p, as rbp.p=0.8", "p,gains": "with p, as rbp.p=0.8",
     }  # fmt: skip
-    found: dict[str, list[str]] = {}
+    by_head: dict[str, list[str]] = {}
     for name, family in TABLE.items():
         head = heads.get(family.kind, "")
         if family.format not in ("any", "qrels"):
             head = f"of judgements in groups, -R {family.format}"
-        found.setdefault(head, []).append(name)
-    return {head: f"{', '.join(names)} ({head})" for head, names in found.items()}
+        by_head.setdefault(head, []).append(name)
+    return {head: f"{', '.join(names)} ({head})" for head, names in by_head.items()}

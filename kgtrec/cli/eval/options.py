@@ -55,40 +55,40 @@ class _Whole(click.ParamType):
 _WHOLE = _Whole()
 
 
-def request_of(qrels: str, runs: Sequence[str], given: Mapping[str, Any]) -> Request:
+def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """What is asked for, by the values of the options."""
     from kgtrec.trec.eval.request import Request, UnknownFormat
     from kgtrec.trec.measures.options import EvalOptions
 
-    if given["run_format"] != "trec_results":
+    if options["run_format"] != "trec_results":
         raise UnknownFormat(
-            f"-T {given['run_format']} is not known; leave it out and give a run, "
+            f"-T {options['run_format']} is not known; leave it out and give a run, "
             "lines of `query iter document rank score tag`"
         )
-    options = EvalOptions(
-        level=given["level"],
-        collection=given["collection"],
-        compat=given["compat"],
-        complete=given["complete"],
-        most=given["depth"],
-        judged_only=given["judged_only"],
+    eval_options = EvalOptions(
+        level=options["level"],
+        collection=options["collection"],
+        compat=options["compat"],
+        complete=options["complete"],
+        most=options["depth"],
+        judged_only=options["judged_only"],
     )
-    if given["split"] is not None and given["graph"] is None:
+    if options["split"] is not None and options["graph"] is None:
         raise UsageError("--split goes with --graph DIR; leave it out")
     return Request(
         qrels,
         runs,
-        given["measures"] or None,
-        options,
-        per_query=given["per_query"],
-        summary=not given["no_summary"],
-        qrels_format=given["qrels_format"],
-        only=(given["debug"] or "").partition(".")[2] or None,
-        zscores=given["zscores"],
-        ties=given["ties"],
-        entities=given["entities"],
-        questions=_questions(given["graph"], given["split"] or "test"),
-        resampling=_resampling(given["ci"], given["resamples"], given["seed"]),
+        options["measures"] or None,
+        eval_options,
+        per_query=options["per_query"],
+        summary=not options["no_summary"],
+        qrels_format=options["qrels_format"],
+        only=(options["debug"] or "").partition(".")[2] or None,
+        zscores=options["zscores"],
+        ties=options["ties"],
+        entities=options["entities"],
+        questions=_questions(options["graph"], options["split"] or "test"),
+        resampling=_resampling(options["ci"], options["resamples"], options["seed"]),
         command_line=True,
     )
 
@@ -113,9 +113,9 @@ def _resampling(
     return Resampling(percent, 2000 if resamples is None else resamples, seed or 0)
 
 
-def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
     """All of the help; or, with -m, what these measures are."""
-    if not wanted or context.resilient_parsing:
+    if not flag or context.resilient_parsing:
         return
     from kgtrec.cli.eval.help import measure_help, overview
 
@@ -124,8 +124,8 @@ def _help(context: click.Context, _parameter: click.Parameter, wanted: bool) -> 
     context.exit()
 
 
-def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _version(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
+    if flag and not context.resilient_parsing:
         followed = VERSIONS[context.params.get("compat", 10)]
         echo(f"kgtrec eval {__version__}, following trec_eval version {followed}", err=True)
         context.exit()

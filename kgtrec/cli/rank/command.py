@@ -9,7 +9,14 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
-from kgtrec.cli.rank import options
+from kgtrec.cli.rank.options import (
+    QuestionRequest,
+    Scoring,
+    in_parts,
+    of_predictions,
+    of_questions,
+    tolerance,
+)
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,14 +31,14 @@ if TYPE_CHECKING:
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
-@options.of_predictions
+@of_predictions
 @shared.ranking_files("Ranks, as Parquet; with --shard the folder of the shards.")
-@options.how_asked
+@of_questions
 @shared.HOW_SCORED
-@options.tolerance
-@options.in_parts
+@tolerance
+@in_parts
 @shared.QUIET
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Rank every answer of a split by a model's SCORES and print the table that papers print.
 
     A row of scores is a question, a column an entity; entities are numbered in byte order of their
@@ -57,25 +64,25 @@ def command(**given: Any) -> None:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
-    _check_source(given)
-    asked, scoring = _taken(options.Asked, given), _taken(options.Scoring, given)
-    if given["predictions"] is not None:
-        _rank_predictions(asked, given)
+    _check_source(options)
+    request, scoring = _taken(QuestionRequest, options), _taken(Scoring, options)
+    if options["predictions"] is not None:
+        _rank_predictions(request, options)
         return
-    if given["shard"] is not None:
+    if options["shard"] is not None:
         if scoring.atol or scoring.rtol:
             raise UsageError("--atol and --rtol need whole rows; leave them or --shard out")
-        _rank_shard(asked, scoring, given)
+        _rank_shard(request, scoring, options)
         return
-    if given["by"] or given["memory"] or given["plan"]:
-        raise UsageError("--by, --memory and --plan are of use with --shard only; leave them out")
-    _rank_whole(asked, scoring, given)
+    if options["by"] or options["memory"] or options["plan"]:
+        raise UsageError("--by, --memory and --plan require --shard; leave them out")
+    _rank_whole(request, scoring, options)
 
 
-def _check_source(given: dict[str, Any]) -> None:
+def _check_source(options: dict[str, Any]) -> None:
     """Scores or predictions, and no option that has no effect on them."""
-    lists = given["predictions"] is not None
-    if lists == (given["scores"] is not None):
+    lists = options["predictions"] is not None
+    if lists == (options["scores"] is not None):
         raise UsageError("give the answers' scores (--scores PATH) or lists (--predictions FILE)")
     others = (
         (
@@ -94,43 +101,42 @@ def _check_source(given: dict[str, Any]) -> None:
         if lists
         else ("format", "unlinkable")
     )
-    wrong = [f"--{name.replace('_', '-')}" for name in others if _given(name)]
+    wrong = [f"--{name.replace('_', '-')}" for name in others if shared.on_command_line(name)]
     if wrong:
         raise UsageError(
-            f"{', '.join(wrong)}: of use with {'--scores' if lists else '--predictions'} only; "
-            "leave out"
+            f"{', '.join(wrong)}: requires {'--scores' if lists else '--predictions'}; leave out"
         )
-    if lists and given["format"] is None:
+    if lists and options["format"] is None:
         from kgtrec.predictions.formats import PREDICTIONS
 
         raise UsageError(f"--predictions needs --format: {', '.join(PREDICTIONS.all())}")
 
 
-def _taken(kind: Any, given: dict[str, Any]) -> Any:
-    return kind(**{one.name: given[one.name] for one in fields(kind)})
+def _taken(kind: Any, options: dict[str, Any]) -> Any:
+    return kind(**{one.name: options[one.name] for one in fields(kind)})
 
 
-def _rank_shard(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
+def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> None:
     from kgtrec.cli.rank.shard import rank_one
 
-    _refuse(run=given["run"], qrels=given["qrels"])
+    _refuse(run=options["run"], qrels=options["qrels"])
     rank_one(
-        asked, scoring, given["shard"], given["output"],
-        run_depth=given["run_depth"] if _given("run_depth") else 0,
-        by=given["by"] or "auto", memory=given["memory"] or "2GB",
-        plan_only=given["plan"], show=False if given["quiet"] else None,
+        request, scoring, options["shard"], options["output"],
+        run_depth=options["run_depth"] if shared.on_command_line("run_depth") else 0,
+        by=options["by"] or "auto", memory=options["memory"] or "2GB",
+        plan_only=options["plan"], show=False if options["quiet"] else None,
     )  # fmt: skip
 
 
-def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str, Any]) -> None:
+def _rank_whole(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> None:
     from kgtrec.results.evaluate import evaluate
 
-    run, tag, show = given["run"], given["tag"], False if given["quiet"] else None
-    questions = _questions(asked, given, scoring.scores)
+    run, tag, show = options["run"], options["tag"], False if options["quiet"] else None
+    questions = _questions(request, options, scoring.scores)
     result = evaluate(
         scoring.scores,
         questions,
-        run_depth=given["run_depth"] if run else 20,
+        run_depth=options["run_depth"] if run else 20,
         threads=scoring.threads,
         rows=scoring.rows,
         higher_is_better=not scoring.lower_is_better,
@@ -140,38 +146,38 @@ def _rank_whole(asked: options.Asked, scoring: options.Scoring, given: dict[str,
         progress=show,
     )
     written = write_result(
-        result, questions, given["output"], run, given["run_depth"], tag, given["qrels"]
+        result, questions, options["output"], run, options["run_depth"], tag, options["qrels"]
     )
-    if not given["quiet"]:
+    if not options["quiet"]:
         tell(result, questions, written)
 
 
-def _questions(asked: options.Asked, given: dict[str, Any], source: str) -> Questions:
+def _questions(request: QuestionRequest, options: dict[str, Any], source: str) -> Questions:
     """The questions, once it is sure that what is to be written costs the user no file."""
     from kgtrec.cli._output_files import check_outputs, keep_inputs
     from kgtrec.trec.files.run import check_tag
 
-    check_tag(given["tag"])
-    outputs = {"--output": given["output"], "--run": given["run"], "--qrels": given["qrels"]}
-    check_outputs(outputs, asked.graph, source)
-    keep_inputs((path for paths in asked.lists.values() for path in paths), outputs)
-    return asked.questions(False if given["quiet"] else None)
+    check_tag(options["tag"])
+    outputs = {"--output": options["output"], "--run": options["run"], "--qrels": options["qrels"]}
+    check_outputs(outputs, request.graph, source)
+    keep_inputs((path for paths in request.lists.values() for path in paths), outputs)
+    return request.questions(False if options["quiet"] else None)
 
 
-def _rank_predictions(asked: options.Asked, given: dict[str, Any]) -> None:
+def _rank_predictions(request: QuestionRequest, options: dict[str, Any]) -> None:
     from kgtrec.ranking.lists import ranked_lists
     from kgtrec.results.result import Result
 
-    questions = _questions(asked, given, given["predictions"])
+    questions = _questions(request, options, options["predictions"])
     ranks, run = ranked_lists(
-        given["predictions"], questions, given["format"], unlinkable=given["unlinkable"]
+        options["predictions"], questions, options["format"], unlinkable=options["unlinkable"]
     )
     result = Result(ranks, run=run)
     written = write_result(
-        result, questions, given["output"], given["run"], given["run_depth"], given["tag"],
-        given["qrels"],
+        result, questions, options["output"], options["run"], options["run_depth"], options["tag"],
+        options["qrels"],
     )  # fmt: skip
-    if not given["quiet"]:
+    if not options["quiet"]:
         tell(Result(ranks), questions, written)
 
 
@@ -184,14 +190,8 @@ def tell(result: Result, questions: Questions, written: list[str]) -> None:
         note(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
 
 
-def _given(name: str) -> bool:
-    """Whether the user has given an option."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
-def _refuse(**given: str | None) -> None:
-    for name, path in given.items():
+def _refuse(**paths: str | None) -> None:
+    for name, path in paths.items():
         if path is not None:
             raise UsageError(
                 f"--{name} is written when shards are merged: kgtrec merge ... --{name} {path}"

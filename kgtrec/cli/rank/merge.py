@@ -38,7 +38,7 @@ def command(
     from kgtrec._internal.atomic_file import check_writable
     from kgtrec.cli._output_files import keep_inputs
     from kgtrec.cli.rank.command import tell, write_result
-    from kgtrec.cluster.shards.merge import kept_depth, merge_shards, shard_files
+    from kgtrec.cluster.shards.merge import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
     from kgtrec.trec.files.run import check_tag
 
@@ -46,14 +46,14 @@ def command(
     outputs = {"--output": output, "--run": run, "--qrels": qrels}
     check_writable(*outputs.values())
     keep_inputs(map(str, shard_files(folder)), outputs)
-    kept = kept_depth(folder)
-    if run and run_depth and run_depth > kept:
+    depth = stored_depth(folder)
+    if run and run_depth and run_depth > depth:
         raise UsageError(
-            f"--run-depth {run_depth}: the shards keep {kept} candidates per question; take at "
+            f"--run-depth {run_depth}: the shards keep {depth} candidates per question; take at "
             f"most so many, or rank them with --run-depth {run_depth}"
         )
     ranks, merged, questions = merge_shards(folder)
     result = checked_result(ranks, merged, questions)
-    written = write_result(result, questions, output, run, run_depth or kept, tag, qrels)
+    written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
     if not quiet:
         tell(result, questions, written)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Asked", "Scoring", "how_asked", "in_parts", "of_predictions", "tolerance"]
+__all__ = ["QuestionRequest", "Scoring", "in_parts", "of_predictions", "of_questions", "tolerance"]
 
-how_asked = shared.all_of(
+of_questions = shared.all_of(
     shared.split("Split to evaluate."),
     shared.SIDES,
     click.option(
@@ -120,8 +120,8 @@ in_parts = shared.all_of(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options of `how_asked`, and the graph's folder."""
+class QuestionRequest:
+    """The options of `of_questions`, and the graph's folder."""
 
     graph: str
     split: str
@@ -146,8 +146,8 @@ class Asked:
     def lists(self) -> dict[str, list[str]]:
         """Files that are read besides the graph, by option."""
         names = ("entities", "relations", "type_constraints", "candidates")
-        found = {name: getattr(self, name) for name in names}
-        single = {name: [] if path is None else [path] for name, path in found.items()}
+        paths = {name: getattr(self, name) for name in names}
+        single = {name: [] if path is None else [path] for name, path in paths.items()}
         return {"known": list(self.known), **single}
 
     def questions(self, progress: bool | None) -> Questions:
@@ -159,11 +159,11 @@ class Asked:
             kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
             for kind, path in (("entities", self.entities), ("relations", self.relations))
         }
-        asked = graph.questions(
+        questions = graph.questions(
             self.split, self.sides, filter=_filter(self.filtered), known=self.known,
             unknown=self.unknown, **ids,
         )  # fmt: skip
-        return self._restricted(asked)
+        return self._restricted(questions)
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:

@@ -11,14 +11,14 @@ from kgtrec.cli._output import note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cli.rank.options import Asked, Scoring
+    from kgtrec.cli.rank.options import QuestionRequest, Scoring
     from kgtrec.cluster.shards.shard import Shard
 
 __all__ = ["rank_one"]
 
 
 def rank_one(
-    asked: Asked,
+    request: QuestionRequest,
     scoring: Scoring,
     shard: str,
     folder: str,
@@ -35,9 +35,9 @@ def rank_one(
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
-    _check_folder(folder, asked.graph, scoring.scores)
-    opened = _opened(asked, scoring, folder, number, count, run_depth, by, show)
-    state = "missing" if plan_only else opened.found()
+    _check_folder(folder, request.graph, scoring.scores)
+    opened = _opened(request, scoring, folder, number, count, run_depth, by, show)
+    state = "missing" if plan_only else opened.state()
     if state == "whole":
         _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
         return
@@ -55,8 +55,8 @@ def rank_one(
 
 
 def _opened(
-    asked: Asked, scoring: Scoring, folder: str, number: int, count: int, run_depth: int, by: str,
-    show: bool | None,
+    request: QuestionRequest, scoring: Scoring, folder: str, number: int, count: int,
+    run_depth: int, by: str, show: bool | None,
 ) -> Shard:  # fmt: skip
     """The shard with its inputs: questions from the folder, if another shard has put them there."""
     from kgtrec.cluster.content_hash import describe_request
@@ -66,14 +66,14 @@ def _opened(
 
     store = stored_questions(
         folder,
-        lambda: describe_request(asked.graph, asked.settings, asked.lists),
-        lambda: asked.questions(show),
+        lambda: describe_request(request.graph, request.settings, request.lists),
+        lambda: request.questions(show),
         scoring.rows,
     )
     higher = not scoring.lower_is_better
-    found = fit_files(describe_scores(scoring.scores, folder), store, higher)
+    files = fit_files(describe_scores(scoring.scores, folder), store, higher)
     inputs = shard_inputs(
-        store, found, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
+        store, files, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
         threads=scoring.threads,
     )  # fmt: skip
     return open_shard(inputs, folder, number, count, by)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._options import on_command_line
 from kgtrec.cli._output import echo, of_files
 from kgtrec.errors import UsageError
 
@@ -158,7 +159,6 @@ def _check_options(
         from kgtrec.results.slices import parse_by
 
         parts = parse_by(by)
-    context = click.get_current_context()
     typed = [
         f"--{name}"
         for name in (
@@ -171,7 +171,7 @@ def _check_options(
             "digits",
             "replicates",
         )
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if on_command_line(name)
     ]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
     page = options["page"] is not None
@@ -204,7 +204,7 @@ def _check_options(
         (options["rank_types"] and (by is not None or options["ratios"] is not None),
          "--rank-types is a report of its own; leave out --by and --ratios"),
     ]  # fmt: skip
-    problems = [problem for found, problem in wrong if found]
+    problems = [problem for applies, problem in wrong if applies]
     if problems:
         raise UsageError("; ".join(problems))
 
@@ -236,6 +236,6 @@ def _parts(
         return by_rank_type(results, measures, form)
     if options["ratios"] is not None:
         return of_files(reweighted(results, options["ratios"], measures), form)
-    wanted = [options[name] for name in ("by", "graph", "labels", "spread")]
-    by, graph, labels, spread = wanted
+    values = [options[name] for name in ("by", "graph", "labels", "spread")]
+    by, graph, labels, spread = values
     return of_files(parts(results, by, measures, graph, labels, spread), form)

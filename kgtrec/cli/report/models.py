@@ -109,14 +109,14 @@ def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evalua
         raise UsageError(f"--name is of files; {batches[0]} is a folder, whose models have names")
     from kgtrec.cluster.batch.records import finished_ranks
 
-    found: list[_Evaluation] = []
+    evaluations: list[_Evaluation] = []
     for file in files:
         if file not in batches:
-            found.append(_Evaluation(system_names((file,), ())[0], "", file))
+            evaluations.append(_Evaluation(system_names((file,), ())[0], "", file))
             continue
         ranks = finished_ranks(file)
         several = len({one.protocol for one in ranks}) > 1
         for one in ranks:
             dataset = f"{one.graph}, {one.protocol}" if several else one.graph
-            found.append(_Evaluation(one.model, dataset, str(one.path)))
-    return found
+            evaluations.append(_Evaluation(one.model, dataset, str(one.path)))
+    return evaluations

@@ -97,11 +97,11 @@ def run_batch(
                 for outcome in _all_of(left, _Doer(batch, records, dask, tell, patience)):
                     outcomes[outcome.job.name] = outcome
                     tell(outcome)
-        found = list(outcomes.values())
-        records.write_summary(found)
+        final = list(outcomes.values())
+        records.write_summary(final)
         if not any(records.parts.glob("**/*.part")):  # nothing to go on with
             shutil.rmtree(records.work_folder, ignore_errors=True)
-        return found
+        return final
 
 
 @contextmanager
@@ -170,12 +170,12 @@ class _Doer:
 
     def _finished(self, job: Job) -> Outcome:
         before = self.records.fresh_inputs(job)
-        questions = self._asked(job)
+        questions = self._job_questions(job)
         self.records.clear(job, before)
         ranks, run = self._ranked(job, questions)
         names = {key: job.measure(key) for key in self.batch.measures}
-        asked = parse_all([name for name in names.values() if name is not None])
-        result = checked_result(ranks, run, questions, asked)
+        measures = parse_all([name for name in names.values() if name is not None])
+        result = checked_result(ranks, run, questions, measures)
         values = {key: result[name] for key, name in names.items() if name is not None}
         if self.records.fresh_inputs(job) != before:
             raise InputError("its inputs changed while they were ranked; run the batch again")
@@ -207,7 +207,7 @@ class _Doer:
         )
         return finish(parts, inputs)
 
-    def _asked(self, job: Job) -> Questions:
+    def _job_questions(self, job: Job) -> Questions:
         """The job's questions; those of the last few jobs are at hand."""
         with self._lock:
             key = (job.graph, job.protocol)
@@ -220,9 +220,9 @@ class _Doer:
             return self._questions[key]
 
 
-def _keep_few(found: dict[Any, Any]) -> None:
-    while len(found) >= _AT_ONCE:
-        del found[next(iter(found))]
+def _keep_few(cache: dict[Any, Any]) -> None:
+    while len(cache) >= _AT_ONCE:
+        del cache[next(iter(cache))]
 
 
 def ask(graph: Graph, job: Job) -> Questions:

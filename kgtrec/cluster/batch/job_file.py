@@ -25,16 +25,16 @@ def _load(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     if path.suffix != ".toml":
-        found = f"a job file named {path.suffix or 'without suffix'}"
-        raise FileError(path, found=found, hint="write it as TOML, with the suffix .toml")
+        problem = f"a job file named {path.suffix or 'without suffix'}"
+        raise FileError(path, found=problem, hint="write it as TOML, with the suffix .toml")
     try:
         return tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         hint = "check the name and the working folder"
         raise FileError(path, found=error.strerror or str(error), hint=hint) from None
     except UnicodeDecodeError as error:
-        found = f"not UTF-8 (byte {error.start})"
-        raise FileError(path, found=found, hint="save the file as UTF-8") from None
+        problem = f"not UTF-8 (byte {error.start})"
+        raise FileError(path, found=problem, hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(path, found=f"not TOML: {error}", hint="correct it there") from None
 
@@ -109,8 +109,8 @@ class Job:
         """A measure of the file as this job has it: without a side, of the sides that are asked;
         None of a side that is not."""
         sides = self.settings.get("sides", "both")
-        found = with_side(key, sides)
-        return found if sides in ("both", found.partition(".")[0]) else None
+        sided = with_side(key, sides)
+        return sided if sides in ("both", sided.partition(".")[0]) else None
 
     @property
     def name(self) -> str:
@@ -179,10 +179,10 @@ class _Reader:
         self._complain()
         jobs = tuple(
             job
-            for graph, found in graphs.items()
+            for graph, source in graphs.items()
             for protocol, settings in protocols.items()
             for model, what in models.items()
-            for job in self._job(model, what, graph, found["path"], protocol, settings)
+            for job in self._job(model, what, graph, source["path"], protocol, settings)
         )
         if not jobs and not self.faults:
             self._fault("models", "no model belongs to any graph: there is nothing to do")
@@ -199,18 +199,18 @@ class _Reader:
             raise FileError(self.path, found=more + "; ".join(self.faults), hint="correct the keys")
 
     def _table(
-        self, place: str, found: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
+        self, place: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
         """The keys of one table that are as they must be; faults for the others."""
         right = {}
         prefix = f"{place}." if place else ""
-        for key, value in found.items():
+        for key, value in table.items():
             if key not in schema:
                 self._fault(f"{prefix}{key}", f"no such key; there are {', '.join(schema)}")
             elif not isinstance(value, schema[key]):
                 kinds = schema[key] if isinstance(schema[key], tuple) else (schema[key],)
-                wanted = " or ".join(_KINDS[kind] for kind in kinds)
-                self._fault(f"{prefix}{key}", f"{value!r} is not {wanted}")
+                expected = " or ".join(_KINDS[kind] for kind in kinds)
+                self._fault(f"{prefix}{key}", f"{value!r} is not {expected}")
             elif key in _CHOICES and value not in _CHOICES[key]:
                 choices = ", ".join(_CHOICES[key])
                 self._fault(f"{prefix}{key}", f"{value!r} is unknown; choose one of {choices}")
@@ -221,16 +221,16 @@ class _Reader:
             else:
                 right[key] = value
         for key in needed:
-            if key not in found:
+            if key not in table:
                 self._fault(f"{prefix}{key}", "missing")
         return right
 
     def _named(
-        self, kind: str, found: Any, schema: Mapping[str, Any], short: str | None
+        self, kind: str, entries: Any, schema: Mapping[str, Any], short: str | None
     ) -> dict[str, dict[str, Any]]:
         """The tables of graphs, models or protocols; a string stands for its one needed key."""
         tables = {}
-        for name, what in found.items():
+        for name, what in entries.items():
             place = f"{kind}.{name}"
             if not _NAME.fullmatch(name):
                 self._fault(place, "a name is a letter, then letters, digits and any of . _ + -")

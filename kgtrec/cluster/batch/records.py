@@ -47,7 +47,7 @@ class Outcome:
     state : {"finished", "failed", "changed", "damaged", "begun", "waiting"}
         ``changed``: its inputs are others than when it was done; ``damaged``: its ranks are not
         what was written; ``begun``: some of its parts are done.
-    told : str
+    detail : str
         The reason, or how far it is.
     values : mapping of str to float
         Measures, of a finished job.
@@ -55,7 +55,7 @@ class Outcome:
 
     job: Job
     state: str
-    told: str = ""
+    detail: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -119,9 +119,9 @@ class Records:
         files = [*splits.values(), *_score_files(job.scores), *label_files(splits, constraints)]
         files += [settings[name] for name in _FILE_KEYS if name in settings]
         files += settings.get("known", [])
-        told: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
-        told.append([(str(path), self._hash(str(path))) for path in files])
-        return hash_text(json.dumps(told))
+        content: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
+        content.append([(str(path), self._hash(str(path))) for path in files])
+        return hash_text(json.dumps(content))
 
     def _hash(self, path: str) -> str:
         """Of a file's content; of a large one, of its size, time and samples."""
@@ -137,8 +137,8 @@ class Records:
     def _read(self, job: Job) -> dict[str, Any]:
         """A job's record; empty if there is none that can be used."""
         try:
-            found = json.loads(self._record(job).read_bytes())
-            return dict(found) if found["format"] == _FORMAT else {}
+            record = json.loads(self._record(job).read_bytes())
+            return dict(record) if record["format"] == _FORMAT else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
@@ -160,10 +160,10 @@ class Records:
         except InputError as error:
             return Outcome(job, "changed", str(error))
         values = record["values"]
-        wanted = [key for key in self.batch.measures if job.measure(key) is not None]
-        if not set(wanted) <= set(values):
+        keys = [key for key in self.batch.measures if job.measure(key) is not None]
+        if not set(keys) <= set(values):
             return Outcome(job, "changed", "measures were added to the job file")
-        return Outcome(job, "finished", values={key: _number(values[key]) for key in wanted})
+        return Outcome(job, "finished", values={key: _number(values[key]) for key in keys})
 
     def clear(self, job: Job, inputs: str) -> None:
         """Take ranks of other inputs out of the dataset, before those of these take their place."""
@@ -207,7 +207,8 @@ class Records:
     def write_summary(self, outcomes: list[Outcome]) -> list[Path]:
         """One table of all jobs, as CSV and as Markdown."""
         table = summary(outcomes, self.batch.measures)
-        failures = [f"- {one.job.name}: {one.told}\n" for one in outcomes if one.state == "failed"]
+        failed = [one for one in outcomes if one.state == "failed"]
+        failures = [f"- {one.job.name}: {one.detail}\n" for one in failed]
         reasons = "".join(["\n", *failures]) if failures else ""
         texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + reasons}
         for name, text in texts.items():
@@ -238,17 +239,17 @@ def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
         The folder holds none.
     """
     pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
-    found = []
+    ranks = []
     for path in sorted(Path(output).glob(pattern)):
         graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
-        found.append(FinishedRanks(graph, protocol, model, path))
-    if not found:
+        ranks.append(FinishedRanks(graph, protocol, model, path))
+    if not ranks:
         raise FileError(
             output,
             found="a folder without ranks of a batch",
             hint="give files of ranks, or the output folder of `kgtrec batch`",
         )
-    return found
+    return ranks
 
 
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
@@ -270,18 +271,18 @@ def _score_files(scores: str) -> list[Path]:
     path = Path(scores)
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob("*.npy"))
-    if not found:  # nothing may be mounted here
+    shards = sorted(path.glob("*.npy"))
+    if not shards:  # nothing may be mounted here
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
-    return found
+    return shards
 
 
 def _sampled(path: str, stat: os.stat_result) -> str:
     """Of a file too large to be read whole each time: a change shows in its size, or in the times,
     of which the system's own (ctime) is not set back with the other; or in a sample."""
-    told = [str(stat.st_size), str(stat.st_mtime_ns), str(stat.st_ctime_ns)]
+    parts = [str(stat.st_size), str(stat.st_mtime_ns), str(stat.st_ctime_ns)]
     with open(path, "rb") as file:
         for number in range(_SAMPLES):
             file.seek((stat.st_size - _SAMPLE) * number // (_SAMPLES - 1))
-            told.append(hash_text(file.read(_SAMPLE).decode("latin-1")))
-    return hash_text(" ".join(told))
+            parts.append(hash_text(file.read(_SAMPLE).decode("latin-1")))
+    return hash_text(" ".join(parts))

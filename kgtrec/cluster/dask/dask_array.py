@@ -115,10 +115,10 @@ def _graph(row: _Row, blocks: list[Any], where: Inputs | Shipment) -> Any:
     tasks = [Task(*row.rows, *span) for span in row.columns]
     if len(tasks) == 1:
         return delayed(_rank_block)(blocks[0], tasks[0], where, None)
-    found = [
+    scores = [
         delayed(_answers_in)(block, task, where) for block, task in zip(blocks, tasks, strict=True)
     ]
-    answers = delayed(_total)(found)
+    answers = delayed(_total)(scores)
     parts = [
         delayed(_rank_block)(block, task, where, answers)
         for block, task in zip(blocks, tasks, strict=True)
@@ -130,9 +130,9 @@ def _answers_in(block: Any, task: Task, where: Inputs | Shipment) -> Any:
     return guarded(lambda: answer_scores(task, located(where), as_array(block))[0])
 
 
-def _total(found: list[Any]) -> Any:
+def _total(scores: list[Any]) -> Any:
     """Each answer's score stands in one of the arrays, and 0 in the others."""
-    return _refusal(found) or sum(found[1:], found[0])
+    return _refusal(scores) or sum(scores[1:], scores[0])
 
 
 def _rank_block(block: Any, task: Task, where: Inputs | Shipment, answers: Any) -> Any:

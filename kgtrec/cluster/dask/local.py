@@ -77,16 +77,16 @@ def _undisturbed() -> Iterator[None]:
     came: list[int] = []
     handlers: dict[int, Any] = {}
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if callable(found := signal.getsignal(number)):
-            handlers[number] = found
+        if callable(handler := signal.getsignal(number)):
+            handlers[number] = handler
             signal.signal(number, lambda number, frame: came.append(number))
     resource_tracker.ensure_running()  # which would let SIGINT through again, if it started later
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        for one, found in handlers.items():
-            signal.signal(one, found)
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)  # here a Ctrl-C that waited is raised
     for one in came:
         os.kill(os.getpid(), one)

@@ -110,20 +110,20 @@ def rank(
     patience = valid_patience(patience)
     with ExitStack() as stack:
         work = _work_folder(stack, folder)
-        given = None if is_dask_array(source) else source
+        scores = None if is_dask_array(source) else source
         inputs = make_inputs(
-            given, questions, work, run_depth=run_depth, rows=rows,
+            scores, questions, work, run_depth=run_depth, rows=rows,
             higher_is_better=higher_is_better, nan=nan,
         )  # fmt: skip
         dask = stack.enter_context(opened_client(client, work))
-        if given is None:
+        if scores is None:
             from kgtrec.cluster.dask.dask_array import rank_chunks
 
             return rank_chunks(source, inputs, dask, retries, progress, patience)
-        kept, tell = None if folder is None else work, _printed(progress)
+        parts_folder, tell = None if folder is None else work, _printed(progress)
         parts = rank_parts(
-            inputs, dask, memory, folder=kept, retries=retries, progress=progress, tell=tell,
-            patience=patience,
+            inputs, dask, memory, folder=parts_folder, retries=retries, progress=progress,
+            tell=tell, patience=patience,
         )  # fmt: skip
         return finish(parts, inputs)
 
@@ -189,28 +189,28 @@ def rank_parts(
         Seconds to wait for a worker.
     """
     check = _unchanged(inputs)
-    kept = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
+    files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
     with Workers(client, inputs, retries, patience) as workers:
-        works = _planned(workers, memory_bytes(memory), kept, tell)
-        found, left = _Joiner(inputs, works), []
+        works = _planned(workers, memory_bytes(memory), files, tell)
+        joiner, left = _Joiner(inputs, works), []
         with progress_bar(len(works), "parts", progress) as bar:
             for work in works:
-                part = None if kept is None else kept.load(work.task)
+                part = None if files is None else files.load(work.task)
                 if part is None:
                     left.append(work)
                 else:
-                    found.add(work, part)
+                    joiner.add(work, part)
                     bar.update()
             done = do_all(client, left, workers.submit, workers.prepare, workers.window, patience)
             for work, part in done:
                 check()
                 workers.done(work)
-                if kept is not None:
-                    kept.save(part)
-                found.add(work, part)
+                if files is not None:
+                    files.save(part)
+                joiner.add(work, part)
                 bar.update()
         check()
-        return found.parts()
+        return joiner.parts()
 
 
 def _unchanged(inputs: Inputs) -> Callable[[], None]:
@@ -229,15 +229,15 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
 
 
 def _planned(
-    workers: Workers, memory: int, kept: PartFiles | None, tell: Callable[[str], None] | None
+    workers: Workers, memory: int, files: PartFiles | None, tell: Callable[[str], None] | None
 ) -> list[Work]:
     """The tasks; once they are begun the same ones, however many workers there are by then."""
     name = f"tasks-{memory}"
-    found = None if kept is None else kept.load_note(name)
-    if kept is not None and found is not None:
-        works = [Work(tuple(rows), tuple(map(tuple, ranges))) for rows, ranges in found]
+    spans = None if files is None else files.load_note(name)
+    if files is not None and spans is not None:
+        works = [Work(tuple(rows), tuple(map(tuple, ranges))) for rows, ranges in spans]
         if tell is not None:
-            tell(f"{kept.count()} of {len(works)} parts are there")
+            tell(f"{files.count()} of {len(works)} parts are there")
         return works
     plan = make_plan(
         workers.inputs,
@@ -249,8 +249,8 @@ def _planned(
     if tell is not None:
         tell(str(plan))
     works = list(cut(plan.blocks, plan.ranges, workers.threads))
-    if kept is not None:
-        kept.save_note(name, [(work.rows, work.ranges) for work in works])
+    if files is not None:
+        files.save_note(name, [(work.rows, work.ranges) for work in works])
     return works
 
 

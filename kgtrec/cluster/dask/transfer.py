@@ -94,8 +94,8 @@ class Workers:
         """Scatter the files anew, where workers need copies."""
         if not self.shared:
             self.close()
-            wanted = replace(self.inputs, files=None) if self.sends_rows else self.inputs
-            self.where = ship(self.client, wanted)
+            inputs = replace(self.inputs, files=None) if self.sends_rows else self.inputs
+            self.where = ship(self.client, inputs)
 
     def __enter__(self) -> Workers:
         return self

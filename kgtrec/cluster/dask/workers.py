@@ -127,13 +127,13 @@ def opened_client(
     refuse_unguarded()
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(local_client(folder, workers or available_cores()))
+            local = stack.enter_context(local_client(folder, workers or available_cores()))
         except RuntimeError as error:
             raise ClusterError(
                 f"the worker processes did not start ({error}); look at what they said. A script "
                 "that starts them needs its work under if __name__ == '__main__':"
             ) from None
-        yield found
+        yield local
 
 
 @contextmanager
@@ -173,10 +173,10 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
     UsageError
         Workers with another version of kgtrec, or without it.
     """
-    here, found = look(paths), _answers(client, paths, patience)
+    here, answers = look(paths), _answers(client, paths, patience)
     versions = {
         said[0] if isinstance(said, tuple) else "no kgtrec": worker
-        for worker, said in found.items()
+        for worker, said in answers.items()
     }
     for version, worker in versions.items():
         if version != __version__:
@@ -184,7 +184,7 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
                 f"worker {worker} has {version}, this is kgtrec {__version__}; "
                 "install the same version everywhere"
             )
-    return all(said == here for said in found.values())
+    return all(said == here for said in answers.values())
 
 
 def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
@@ -193,13 +193,13 @@ def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str,
     for seconds in _PAUSES:
         try:
             with a_worker(client, patience):
-                found = client.run(look, list(paths), on_error="return")
+                answers = client.run(look, list(paths), on_error="return")
         except (TimeoutError, OSError) as lost:
             raise SchedulerLost(no_workers(client, patience, type(lost).__name__)) from None
-        faults = [said for said in found.values() if isinstance(said, BaseException)]
+        faults = [said for said in answers.values() if isinstance(said, BaseException)]
         error = next((fault for fault in faults if not isinstance(fault, ImportError)), None)
         if error is None:
-            return dict(found)
+            return dict(answers)
         time.sleep(seconds)
     raise ClusterError(f"a worker does not answer ({error}); look at the logs of the cluster")
 
@@ -211,13 +211,13 @@ def a_worker(client: Client, patience: float) -> Iterator[None]:
     A cluster that adapts itself to its tasks is given one, or no worker would come; and it would
     take the worker away again before that has said anything.
     """
-    asked = None if client.nthreads() else client.submit(time.sleep, _STAY, pure=False)
+    task = None if client.nthreads() else client.submit(time.sleep, _STAY, pure=False)
     try:
         client.wait_for_workers(1, timeout=None if math.isinf(patience) else patience)
         yield
     finally:
-        if asked is not None:
-            asked.release()
+        if task is not None:
+            task.release()
 
 
 def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:

@@ -92,20 +92,20 @@ def _fault(part: PartialRanks, n_answers: int, n_lists: int, depth: int) -> str:
         return f"scores of type {part.scores.dtype}"
     if n_lists and not 0 <= part.lengths.min() <= part.lengths.max() <= depth:
         return f"lengths from {part.lengths.min()} to {part.lengths.max()}, of {depth} at most"
-    wanted = (int(part.lengths.astype(np.int64).sum()),)
+    n_entries = int(part.lengths.astype(np.int64).sum())
     for name in ("documents", "scores"):
-        if getattr(part, name).shape != wanted:
-            return f"{name} of shape {getattr(part, name).shape} in place of {wanted}"
+        if getattr(part, name).shape != (n_entries,):
+            return f"{name} of shape {getattr(part, name).shape} in place of {(n_entries,)}"
     low, high = part.task.entities
-    if wanted[0] and not low <= part.documents.min() <= part.documents.max() < high:
+    if n_entries and not low <= part.documents.min() <= part.documents.max() < high:
         return f"entities from {part.documents.min()} to {part.documents.max()}"
     if n_answers and part.counts.min() < 0:
         return "counts below 0"
     return ""
 
 
-def _impossible(path: PathName, found: str) -> FileError:
+def _impossible(path: PathName, problem: str) -> FileError:
     return FileError(
-        path, found=f"damaged: it holds what no shard does ({found})",
+        path, found=f"damaged: it holds what no shard does ({problem})",
         hint="rank this shard again, which replaces it",
     )  # fmt: skip

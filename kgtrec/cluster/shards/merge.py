@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["differences", "kept_depth", "merge_shards", "shard_files", "shard_name"]
+__all__ = ["differences", "merge_shards", "shard_files", "shard_name", "stored_depth"]
 
 _NAMED = 8  # faults that one message lists
 
@@ -72,8 +72,8 @@ def shard_files(folder: str | Path) -> list[Path]:
     """The shards of a folder; FileError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
-        found = "there is no such folder" if not folder.exists() else "this is not a folder"
-        raise FileError(folder, found=found, hint="name the folder of rank --shard")
+        problem = "there is no such folder" if not folder.exists() else "this is not a folder"
+        raise FileError(folder, found=problem, hint="name the folder of rank --shard")
     paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
         raise FileError(
@@ -82,7 +82,7 @@ def shard_files(folder: str | Path) -> list[Path]:
     return paths
 
 
-def kept_depth(folder: str | Path) -> int:
+def stored_depth(folder: str | Path) -> int:
     """Candidates per question that the shards of a folder keep: those of the first one that can
     be read, or 0."""
     for path in shard_files(folder):

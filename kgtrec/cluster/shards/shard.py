@@ -64,7 +64,7 @@ class Shard:
         """How it is cut into parts, and how long it will take."""
         return make_plan(self.inputs, memory, rows=self.rows, entities=self.entities)
 
-    def found(self) -> str:
+    def state(self) -> str:
         """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
         if not self.path.exists():
             return "missing"
@@ -98,8 +98,8 @@ def shard_inputs(
 
 def parse_shard(text: str) -> tuple[int, int]:
     """Number, from 1, and count of ``"3/16"``; UsageError if the text names no shard."""
-    found = re.fullmatch(r"\s*([0-9]+)\s*/\s*([0-9]+)\s*", text)
-    number, count = map(int, found.groups()) if found else (0, 0)
+    match = re.fullmatch(r"\s*([0-9]+)\s*/\s*([0-9]+)\s*", text)
+    number, count = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= count:
         last = f"{count}/{count}" if count else "16/16"
         raise UsageError(

@@ -44,7 +44,7 @@ def _columns(path: Path) -> list[Any]:
     if missing:
         held = ", ".join(table.column_names)
         raise FileError(path, found=f"no single column {missing[0]!r} among {held}", hint=_HINT)
-    found = []
+    columns = []
     for name in COLUMNS:
         column = table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # what older releases make of no chunk
@@ -56,8 +56,8 @@ def _columns(path: Path) -> list[Any]:
             raise FileError(path, found=f"{name} is null in row {row}", hint="remove the row")
         if not _is_integer(column.type):
             column = _bytes(path, name, column)
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _bytes(path: Path, name: str, column: Any) -> Any:

@@ -74,8 +74,8 @@ def split_files(
         There is no folder, none of the files, or two for one split.
     """
     if not folder.is_dir():
-        found = "a file, not a folder" if folder.exists() else "there is no such folder"
-        raise FileError(folder, found=found, hint="name the folder of the splits")
+        problem = "a file, not a folder" if folder.exists() else "there is no such folder"
+        raise FileError(folder, found=problem, hint="name the folder of the splits")
     files: dict[str, Path] = {}
     for split in SPLITS:
         names = [s + e + p for s in stems.get(split, ()) for e in endings for p in _PACKED]
@@ -87,8 +87,8 @@ def split_files(
         if there:
             files[split] = there[0]
     if not files:
-        wanted = ", ".join(f"{stems[s][0]}{endings[0]}" for s in SPLITS if s in stems)
-        raise FileError(folder, found="no split of this format", hint=f"it holds {wanted}")
+        expected = ", ".join(f"{stems[s][0]}{endings[0]}" for s in SPLITS if s in stems)
+        raise FileError(folder, found="no split of this format", hint=f"it holds {expected}")
     return files
 
 
@@ -161,10 +161,10 @@ def number_rows(
             _refuse_first(path, batch, columns, limits, form)
         if max(map(len, chain.from_iterable(rows))) > _DIGITS:
             _refuse_first(path, batch, columns, limits, form)
-        found = np.array(rows).astype(np.int64)
-        if (found >= limits).any():
+        numbers = np.array(rows).astype(np.int64)
+        if (numbers >= limits).any():
             _refuse_first(path, batch, columns, limits, form)
-        parts.append(found[:, [columns.index(c) for c in "hrt"]].astype(np.int32))
+        parts.append(numbers[:, [columns.index(c) for c in "hrt"]].astype(np.int32))
     return np.concatenate(parts)
 
 
@@ -209,6 +209,6 @@ def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: 
         names[int(number)], lines[label] = label, line
     missing = next((i for i in range(len(names)) if i not in names), None)
     if missing is not None or not names:
-        found = "no labels" if not names else f"no line for id {missing}, of {len(names)} ids"
-        raise FileError(path, found=found, hint=hint)
+        problem = "no labels" if not names else f"no line for id {missing}, of {len(names)} ids"
+        raise FileError(path, found=problem, hint=hint)
     return [text_of(names[i]) for i in range(len(names))]

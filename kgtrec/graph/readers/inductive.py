@@ -18,7 +18,7 @@ from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_triples
+from kgtrec.graph.tsv_triples import load_triples
 
 __all__ = ["read_grail", "read_ilpc", "read_ultra"]
 

@@ -65,14 +65,14 @@ def _settings(path: Path) -> dict[str, Any]:
         line = None if mark is None else mark.line + 1
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise FileError(path, line, found=f"not YAML ({what})", hint="correct it") from None
-    found = loaded.get("dataset") if isinstance(loaded, dict) else None
-    if not isinstance(found, dict):
+    settings = loaded.get("dataset") if isinstance(loaded, dict) else None
+    if not isinstance(settings, dict):
         raise FileError(path, found="no key 'dataset'", hint="take LibKGE's dataset.yaml")
-    return dict(_flat(found, ""))
+    return dict(_flat(settings, ""))
 
 
-def _flat(found: dict[Any, Any], start: str) -> Any:
-    for key, value in found.items():
+def _flat(settings: dict[Any, Any], start: str) -> Any:
+    for key, value in settings.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{start}{key}.")
         else:

@@ -26,9 +26,9 @@ def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
 
 def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
     for line, text in lines_of(path):
-        found = _LINE.fullmatch(text)
-        if found is not None:
-            head, blank_head, relation, tail, blank_tail = found.groups()
+        match = _LINE.fullmatch(text)
+        if match is not None:
+            head, blank_head, relation, tail, blank_tail = match.groups()
             yield head or blank_head or b"", relation, tail or blank_tail or b""
         elif text.strip() and not text.lstrip().startswith(b"#"):
             if _LITERAL.match(text):

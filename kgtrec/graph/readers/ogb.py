@@ -29,14 +29,14 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     sizes: dict[str, int] = {}
     files = split_files(folder, stems, (".npz",))
     for split, path in files.items():
-        found = load_arrays(path, (*COLUMNS, *_SIZES), _HINT)
-        parts = [_column(path, found, name) for name in COLUMNS]
+        arrays = load_arrays(path, (*COLUMNS, *_SIZES), _HINT)
+        parts = [_column(path, arrays, name) for name in COLUMNS]
         if len({len(part) for part in parts}) > 1:
             lengths = ", ".join(f"{name} {len(p)}" for name, p in zip(COLUMNS, parts, strict=True))
             what = f"arrays of different lengths: {lengths}"
             raise FileError(path, found=what, hint=_HINT)
         splits[split] = np.stack(parts, axis=1)
-        sizes |= {name: int(found[name].max()) for name in _SIZES if _is_size(found.get(name))}
+        sizes |= {name: int(arrays[name].max()) for name in _SIZES if _is_size(arrays.get(name))}
     for split, rows in splits.items():
         for place, name in enumerate(COLUMNS):
             size = sizes.get(_SIZES[place == 1], MAX_ID)
@@ -46,8 +46,8 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 
 
-def _column(path: Path, found: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
-    column = found.get(name)
+def _column(path: Path, arrays: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    column = arrays.get(name)
     if column is None or column.ndim != 1 or column.dtype.kind not in "iu":
         shape = "no" if column is None else f"{column.dtype} of shape {column.shape}:"
         raise FileError(path, found=f"{shape} array {name}", hint=_HINT)
@@ -58,5 +58,5 @@ def _column(path: Path, found: dict[str, npt.NDArray[Any]], name: str) -> npt.ND
     return column.astype(np.int64)
 
 
-def _is_size(found: npt.NDArray[Any] | None) -> bool:
-    return found is not None and found.size == 1 and found.dtype.kind in "iu"
+def _is_size(array: npt.NDArray[Any] | None) -> bool:
+    return array is not None and array.size == 1 and array.dtype.kind in "iu"

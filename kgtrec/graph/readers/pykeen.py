@@ -66,8 +66,8 @@ def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str
     try:
         first = next(rows, [])
         if first != header:
-            found = f"a first line {' '.join(first)[:60]!r}"
-            raise FileError(path, 1, found=found, hint=f"it is {' '.join(header)!r}")
+            problem = f"a first line {' '.join(first)[:60]!r}"
+            raise FileError(path, 1, found=problem, hint=f"it is {' '.join(header)!r}")
         for fields in rows:
             yield rows.line_num, fields
     except csv.Error as error:

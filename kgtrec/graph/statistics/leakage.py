@@ -159,7 +159,8 @@ def find_leaks(
     other = same[rows[same[:, 0], 1] != same[:, 1]]
     again = same[rows[same[:, 0], 1] == same[:, 1]]
     hits = [
-        _follows(graph, rows, found, mirrors, way) for way, found in ((False, same), (True, turned))
+        _follows(graph, rows, partners, mirrors, way)
+        for way, partners in ((False, same), (True, turned))
     ]
     return Leaks(
         split,
@@ -179,14 +180,14 @@ def _partners(
     """(row, relation) for every triple of `base` on the pair of a row; int64 (matches, 2)."""
     head, tail = (2, 0) if turned else (0, 2)
     n = graph.n_entities
-    wanted = rows[:, head].astype(np.int64) * n + rows[:, tail]
+    pairs = rows[:, head].astype(np.int64) * n + rows[:, tail]
     keys = base[:, 0].astype(np.int64) * n + base[:, 2]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     # In ascending order the search runs through the keys instead of jumping about.
-    by_key = np.argsort(wanted)
-    wanted = wanted[by_key]
-    start, stop = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")
+    by_key = np.argsort(pairs)
+    pairs = pairs[by_key]
+    start, stop = np.searchsorted(keys, pairs, "left"), np.searchsorted(keys, pairs, "right")
     counts = stop - start
     row = np.repeat(by_key, counts)
     place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -201,9 +202,9 @@ def _mirrors(
     # A triple from an entity to itself is its own mirror, which says nothing.
     base = base[base[:, 0] != base[:, 2]]
     triples = np.bincount(base[:, 1], minlength=n)
-    found = _partners(graph, base, base, turned)
-    owner = base[found[:, 0], 1].astype(np.int64)
-    pairs, counts = np.unique(owner * n + found[:, 1], return_counts=True)
+    partners = _partners(graph, base, base, turned)
+    owner = base[partners[:, 0], 1].astype(np.int64)
+    pairs, counts = np.unique(owner * n + partners[:, 1], return_counts=True)
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
         relation, other = divmod(pair, n)
         size = int(triples[relation])
@@ -213,11 +214,11 @@ def _mirrors(
 
 
 def _follows(
-    graph: GraphData, rows: NDArray[np.int32], found: Ints, mirrors: list[Mirror], turned: bool
+    graph: GraphData, rows: NDArray[np.int32], partners: Ints, mirrors: list[Mirror], turned: bool
 ) -> Ints:
     """Rows with a partner (see `_partners`) in a relation that mirrors theirs, or the reverse."""
     n = graph.n_relations
     pairs = [(m.relation, m.other) for m in mirrors if m.turned == turned]
     rules = [a * n + b for pair in pairs for a, b in (pair, pair[::-1])]
-    asked = rows[found[:, 0], 1].astype(np.int64) * n + found[:, 1]
-    return found[np.isin(asked, np.array(rules, np.int64)), 0]
+    relation_pairs = rows[partners[:, 0], 1].astype(np.int64) * n + partners[:, 1]
+    return partners[np.isin(relation_pairs, np.array(rules, np.int64)), 0]

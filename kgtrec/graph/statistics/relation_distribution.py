@@ -88,11 +88,13 @@ def split_divergences(graph: GraphData) -> Table:
     return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
 
 
-def checked_counts(name: str, given: ArrayLike) -> Floats:
+def checked_counts(name: str, counts: ArrayLike) -> Floats:
     try:
-        numbers = np.asarray(given, np.float64)
+        numbers = np.asarray(counts, np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} are {given!r}; give the number of triples per relation") from None
+        raise InputError(
+            f"{name} are {counts!r}; give the number of triples per relation"
+        ) from None
     if numbers.ndim != 1 or not len(numbers):
         raise InputError(f"{name} have shape {numbers.shape}; give one number per relation")
     wrong = numbers[~((numbers >= 0) & np.isfinite(numbers))]

@@ -71,17 +71,17 @@ class Similarities(Protocol):
 
 def _penalties(model: Similarities, lefts: Array, rights: Array) -> Float64:
     """Half the mean similarity of each candidate to its neighbours; 0 for others."""
-    found = np.zeros(model.n_left + model.n_right)
+    penalties = np.zeros(model.n_left + model.n_right)
     if not model.csls:
-        return found
+        return penalties
     for own, others, start, side in ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)):
         k = min(model.csls, len(others))
         means = [
             np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
             for block in model.blocks(own, others, side)
         ]
-        found[start + own] = np.concatenate(means) / 2
-    return found
+        penalties[start + own] = np.concatenate(means) / 2
+    return penalties
 
 
 def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
@@ -150,10 +150,10 @@ class _Matrix:
         for rows in _heights(len(questions), width, dtype.itemsize):
             # Other columns are no candidates: nothing looks at them.
             block = np.zeros((len(questions.side[rows]), width), dtype=dtype)
-            side, given = questions.side[rows], questions.entity[rows]
+            side, known = questions.side[rows], questions.entity[rows]
             heads, tails = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
-            block[np.ix_(heads, lefts)] = self.matrix[np.ix_(lefts, given[heads] - self.n_left)].T
-            block[np.ix_(tails, rights + self.n_left)] = self.matrix[np.ix_(given[tails], rights)]
+            block[np.ix_(heads, lefts)] = self.matrix[np.ix_(lefts, known[heads] - self.n_left)].T
+            block[np.ix_(tails, rights + self.n_left)] = self.matrix[np.ix_(known[tails], rights)]
             yield block - bias if self.csls else block
 
     def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
@@ -176,8 +176,8 @@ def _candidates(questions: Questions, n_left: int) -> tuple[Array, Array]:
     return np.unique(triples[:, 0]), np.unique(triples[:, 2]) - n_left
 
 
-def _table(name: str, given: Any) -> Array:
-    table = as_array(given, f"{name} embeddings")
+def _table(name: str, values: Any) -> Array:
+    table = as_array(values, f"{name} embeddings")
     if table.ndim != 2 or 0 in table.shape:
         raise InputError(
             f"{name} embeddings have shape {table.shape}; expected (entities, dimensions)"

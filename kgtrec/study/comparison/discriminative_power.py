@@ -56,8 +56,8 @@ class Discrimination:
         for name, title, p, area in zip(
             self.measures, self.titles, self.p, self.area.tolist(), strict=True
         ):
-            kept = int((corrected(p, self.correction) < level).sum())
-            rows.append((title, name, area, int((p < level).sum()), kept, pairs))
+            significant = int((corrected(p, self.correction) < level).sum())
+            rows.append((title, name, area, int((p < level).sum()), significant, pairs))
         rows.sort(key=lambda row: (row[2], row[1]))
         named: list[tuple[Cell, ...]] = [(row[0], *row[2:]) for row in rows]
         titles = ("measure", "area", f"p < {level:g}", f"{self.correction} < {level:g}", "pairs")
@@ -100,13 +100,13 @@ def discriminate(
     for one in samples:
         if one.systems != samples[0].systems:
             raise InputError(f"{one.name} and {samples[0].name} are of different systems")
-    found = {
+    p_values = {
         one.name: pairwise(one, test, "none", permutations=permutations, seed=seed).p
         for one in samples
     }
     titles = [one.title if one.unit == "queries" else f"{one.title} ({one.unit})"
               for one in samples]  # fmt: skip
-    return discrimination_of(found, test, correction=correction, titles=titles)
+    return discrimination_of(p_values, test, correction=correction, titles=titles)
 
 
 def discrimination_of(

@@ -70,7 +70,7 @@ def values_by_part(
         As `Result.slice` and `align_ranks`.
     """
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    found = []
+    tables = []
     for measure in parse_all(measures):
         sliced = [one.slice(by, [measure], graph=graph) for one in results.values()]
         places = [{row[: t.names]: row for row in t.rows} for t in sliced]
@@ -84,8 +84,8 @@ def values_by_part(
         keys = (*sliced[0].keys[:-1], *results, "best", "tau_b")
         digits = (*sliced[0].digits[:-1], *(measure.digits for _ in results), 0, 4)
         table = Table(heads, keys, digits, rows, sliced[0].names)
-        found.append(PartValues(measure, tuple(results), table))
-    return found
+        tables.append(PartValues(measure, tuple(results), table))
+    return tables
 
 
 def values_by_ratios(
@@ -108,19 +108,19 @@ def values_by_ratios(
         As `kgtrec.study.relation_shift.reweighted` and `align_ranks`.
     """
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    found = []
+    tables = []
     for measure in parse_all(measures):
         own = [one[measure] for one in results.values()]
-        given = [reweighted(one, measure, counts) for one in results.values()]
+        weighted = [reweighted(one, measure, counts) for one in results.values()]
         rows: list[tuple[Cell, ...]] = [
             (name, *values, *_standing(measure, list(results), values, own))
-            for name, values in (("own", own), ("given", given))
+            for name, values in (("own", own), ("given", weighted))
         ]
         heads = ("ratios", *results, "best", "tau-b")
         digits = (0, *(measure.digits for _ in results), 0, 4)
         table = Table(heads, ("ratios", *results, "best", "tau_b"), digits, rows)
-        found.append(PartValues(measure, tuple(results), table))
-    return found
+        tables.append(PartValues(measure, tuple(results), table))
+    return tables
 
 
 def _standing(

@@ -33,8 +33,8 @@ def item_values(measure: Measure, ties: Ranked) -> Floats:
     """The metric of a measure for each item, float64 (n,)."""
     metric, parameter = measure.row
     assert measure.rank_type is not None
-    found = metric.value(ties, measure.rank_type, parameter)
-    return np.asarray(found.scaled / found.scale, np.float64)
+    values = metric.value(ties, measure.rank_type, parameter)
+    return np.asarray(values.scaled / values.scale, np.float64)
 
 
 def triple_index(ranks: Ranks) -> Ints:
@@ -122,28 +122,28 @@ class ByQuestion:
     firsts: list[Floats]
     places: list[Floats]
 
-    def of(self, kept: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Floats:
         """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
-        answers, turned = self.answers, np.ascontiguousarray(kept.T).view(np.uint8)
+        answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
         single = turned[answers.triple[0][: answers.alone]].astype(np.float64)
         counts = answers.running(turned[answers.triple[0][answers.alone :]])[answers.last]
         total = single.sum(axis=0) + (counts > 0).sum(axis=0)
         share = 1.0 / np.maximum(counts, 1)
         n_first, alone = len(self.firsts[0]), answers.alone
         n_measures = n_first + len(self.places[0])
-        found = np.empty((n_measures, len(kept), len(answers.rows)))
+        sums = np.empty((n_measures, len(subsets), len(answers.rows)))
         for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
             chosen = turned[answers.triple[system][alone:]]
             running = answers.running(chosen)
-            found[:, :, system] = product(np.concatenate([first, place])[:, :alone], single)
+            sums[:, :, system] = product(np.concatenate([first, place])[:, :alone], single)
             if n_first:
                 weight = (chosen * (running == 1)).astype(np.float64)
-                found[:n_first, :, system] += product(first[:, alone:], weight)
+                sums[:n_first, :, system] += product(first[:, alone:], weight)
             if n_first < n_measures:
                 weight = (chosen * running) * share[answers.question]
-                found[n_first:, :, system] += product(place[:, alone:], weight)
+                sums[n_first:, :, system] += product(place[:, alone:], weight)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(found / total[:, None])
+            return np.asarray(sums / total[:, None])
 
 
 def _ordinal(ranks: Ranks) -> Floats:
@@ -203,8 +203,8 @@ class _OverAnswers:
     starts: Ints
     divisor: Callable[[Ints], Floats]
 
-    def of(self, kept: Bools) -> Floats:
-        chosen = kept[:, self.triple].astype(np.float64)
+    def of(self, subsets: Bools) -> Floats:
+        chosen = subsets[:, self.triple].astype(np.float64)
         counts = np.add.reduceat(chosen, self.starts, axis=1).astype(np.int64)
         share = 1.0 / self.divisor(np.maximum(counts, 1))
         chosen *= np.repeat(share, np.diff(self.starts, append=len(self.triple)), axis=1)

@@ -184,13 +184,13 @@ def over_questions(
         raise UsageError(f"{len(x.draws)} draws of one and {len(y.draws)} of the other; draw alike")
     signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
     drawn = [_tau_b(*signs, None), _tau_ap(*signs, None)]
-    found = _agreement(first, second, drawn, confidence, "questions")
+    agreement = _agreement(first, second, drawn, confidence, "questions")
     loose = _unsettled(x, confidence) | _unsettled(y, confidence)
     own = _signs(first), _signs(second)
     return replace(
-        found,
-        tau_interval=_reaching(found.tau_interval, found.tau, _tau_b, own, loose),
-        tau_ap_interval=_reaching(found.tau_ap_interval, found.tau_ap, _tau_ap, own, loose),
+        agreement,
+        tau_interval=_reaching(agreement.tau_interval, agreement.tau, _tau_b, own, loose),
+        tau_ap_interval=_reaching(agreement.tau_ap_interval, agreement.tau_ap, _tau_ap, own, loose),
     )
 
 
@@ -199,9 +199,9 @@ def _unsettled(resampled: Resampled, confidence: float) -> Bools:
     n = len(resampled.estimate)
     pairs = pairs_of(n)
     low, high = resampled.difference_interval(pairs, confidence)
-    found = np.zeros((n, n), bool)
-    found[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
-    return found | found.T
+    loose = np.zeros((n, n), bool)
+    loose[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
+    return loose | loose.T
 
 
 def _reaching(
@@ -219,13 +219,13 @@ def _reaching(
 
 def correlation_table(
     names: Sequence[tuple[str, str]],
-    found: Sequence[Agreement],
+    agreements: Sequence[Agreement],
     heads: tuple[str, str] = ("ranking by", "and by"),
 ) -> Table:
     """A row per agreement, with two names under two headings: correlations and their intervals."""
     rows: list[tuple[Cell, ...]] = [
         (*name, one.n_systems, one.tau, *one.tau_interval, one.tau_ap, *one.tau_ap_interval)
-        for name, one in zip(names, found, strict=True)
+        for name, one in zip(names, agreements, strict=True)
     ]
     titles = (*heads, "systems", "tau-b", "low", "high", "tau-AP", "low", "high")
     ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
@@ -237,22 +237,22 @@ def _agreement(
     first: Floats, second: Floats, drawn: Sequence[Floats], confidence: float, over: str
 ) -> Agreement:
     kendall, top_heavy = (_ends(values, confidence) for values in drawn)
-    found = float(tau_b(first, second)), float(tau_ap(first, second))
-    return Agreement(*found, kendall, top_heavy, confidence, over, len(first))
+    taus = float(tau_b(first, second)), float(tau_ap(first, second))
+    return Agreement(*taus, kendall, top_heavy, confidence, over, len(first))
 
 
 def _ends(drawn: Floats, confidence: float) -> tuple[float, float]:
     """Percentile interval of the draws that have a value."""
-    kept = drawn[np.isfinite(drawn)]
-    if not len(kept):
+    finite = drawn[np.isfinite(drawn)]
+    if not len(finite):
         return float("nan"), float("nan")
-    low, high = np.quantile(kept, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(finite, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
 def _oriented(values: ArrayLike, higher: bool) -> Floats:
-    found = np.asarray(values, np.float64)
-    return found if higher else -found
+    floats = np.asarray(values, np.float64)
+    return floats if higher else -floats
 
 
 def _check(first: Floats, second: Floats, least: int = 2) -> None:
@@ -303,12 +303,12 @@ def _tau_ap(
     for above in (above_x, above_y):
         both = whole if turned is None else np.where(turned != 0, above * (turned > 0), whole)
         if weight is None:
-            over, kept = above.sum(axis=-1), both.sum(axis=-1)
+            over, agreeing = above.sum(axis=-1), both.sum(axis=-1)
             counted = (over > 0).astype(np.float64)
         else:
-            over, kept = weight @ above.swapaxes(-1, -2), weight @ both.swapaxes(-1, -2)
+            over, agreeing = weight @ above.swapaxes(-1, -2), weight @ both.swapaxes(-1, -2)
             counted = (over > 0) * weight
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(over > 0, kept / over, 0.0)
+            share = np.where(over > 0, agreeing / over, 0.0)
             directions.append(2 * (share * counted).sum(axis=-1) / counted.sum(axis=-1) - 1)
     return np.asarray((directions[0] + directions[1]) / 2, np.float64)

@@ -56,8 +56,8 @@ class Rankings:
 
     def agreement(self, first: int, second: int) -> Agreement:
         """Of two of the rankings: over questions if these were drawn, else over systems."""
-        wanted = [min(first, second), max(first, second)]
-        place = pairs_of(len(self.names)).tolist().index(wanted)
+        pair = [min(first, second), max(first, second)]
+        place = pairs_of(len(self.names)).tolist().index(pair)
         return (self.over_questions or self.over_systems)[place]
 
     def places(self) -> NDArray[np.int64]:
@@ -81,13 +81,13 @@ class Rankings:
         return Table(("system", *titles), ("system", *keys), digits, rows)
 
 
-def full_agreement(found: Sequence[Rankings]) -> str:
+def full_agreement(rankings: Sequence[Rankings]) -> str:
     """A sentence on what tau = 1 is worth; nothing if no rankings agree in full.
 
     Drawing systems anew never breaks full agreement, so that its interval is a point, however few
     the systems are. What chance can do is the better guide.
     """
-    full = [one for each in found for one in each.over_systems if abs(one.tau) == 1]
+    full = [one for each in rankings for one in each.over_systems if abs(one.tau) == 1]
     if not full:
         return ""
     n = full[0].n_systems
@@ -194,10 +194,12 @@ def _rankings(
         )
         for i, j in pairs
     )  # fmt: skip
-    asked = tuple(
+    by_questions = tuple(
         over_questions(
             drawn[i], drawn[j], x_higher=higher[i], y_higher=higher[j], confidence=confidence
         )
         for i, j in pairs
     ) if drawn else ()  # fmt: skip
-    return Rankings(title, tuple(names), systems, np.array(values), tuple(higher), over, asked)
+    return Rankings(
+        title, tuple(names), systems, np.array(values), tuple(higher), over, by_questions
+    )

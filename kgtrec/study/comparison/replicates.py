@@ -96,14 +96,14 @@ class Replicates:
 
     def better(self, level: float = 0.05) -> NDArray[np.bool_]:
         """Whether each system is significantly better than each other, bool (s, s)."""
-        found = np.zeros((len(self.systems),) * 2, bool)
+        better = np.zeros((len(self.systems),) * 2, bool)
         sign = 1.0 if self.higher_is_better else -1.0
         gap = sign * self.means
         p = corrected(self.p_values(), self.correction)
         for (i, j), value in zip(self.pairs.tolist(), p.tolist(), strict=True):
             if value < level and gap[i] != gap[j]:
-                found[(i, j) if gap[i] > gap[j] else (j, i)] = True
-        return found
+                better[(i, j) if gap[i] > gap[j] else (j, i)] = True
+        return better
 
     def _repr_html_(self) -> str:
         return self.value_table()._repr_html_() + self.pair_table()._repr_html_()
@@ -209,7 +209,7 @@ def compare_replicates(
     UsageError, InputError
         As `replicate_samples` and `kgtrec.study.comparison.samples.resample`.
     """
-    found = []
+    replicates = []
     for samples, columns in replicate_samples(systems, measures):
         resampled = resample(samples, draws, seed)
         rng = np.random.default_rng([seed, 1])
@@ -218,13 +218,13 @@ def compare_replicates(
             chosen = rng.integers(0, len(own), (draws, len(own))) + own[0]
             drawn[:, place] = np.take_along_axis(resampled.draws, chosen, axis=1).mean(axis=1)
         values = samples.means()
-        found.append(
+        replicates.append(
             Replicates(
                 samples.name, samples.title, tuple(systems), tuple(values[own] for own in columns),
                 drawn, samples.higher_is_better, samples.digits, correction,
             )
         )  # fmt: skip
-    return found
+    return replicates
 
 
 @dataclass(frozen=True, eq=False)

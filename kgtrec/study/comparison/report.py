@@ -92,14 +92,14 @@ class Comparison:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
         place = {system: rank for rank, system in enumerate(self.order)}
         low, high = self.difference_intervals()
-        names, found = self.samples.systems, []
+        names, pairs = self.samples.systems, []
         for k, (i, j) in enumerate(self.tests.pairs.tolist()):
             turned = place[i] > place[j]
             sign = -1.0 if turned else 1.0
             ends = sorted((sign * float(low[k]), sign * float(high[k])))
             first, second = (j, i) if turned else (i, j)
             share = float(self.effects.superiority[k])
-            found.append(
+            pairs.append(
                 (place[first], place[second], names[first], names[second],
                  sign * float(self.effects.difference[k]), *ends, float(self.tests.p[k]),
                  float(self.tests.corrected[k]), sign * float(self.effects.d_z[k]),
@@ -110,7 +110,7 @@ class Comparison:
                   "wins")  # fmt: skip
         keys = ("system", "against", "difference", "low", "high", "p", "p.corrected", "d_z",
                 "superiority")  # fmt: skip
-        rows = [row[2:] for row in sorted(found, key=lambda row: row[:2])]
+        rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
         return Table(titles, keys, (0, 0, digits, digits, digits, 5, 5, 3, 3), rows, 2)
 
     def latex(self) -> str:
@@ -144,14 +144,14 @@ class Comparison:
         """What can be concluded, and what cannot."""
         better = self.tests.better(self.level)
         names, order = self.samples.systems, self.order
-        n_pairs, told = len(self.tests.pairs), int(better.sum())
+        n_pairs, n_better = len(self.tests.pairs), int(better.sum())
         best = order[0]
         tied = [names[i] for i in order[1:] if not better[best, i]]
         head = f"{self.samples.name}: "
         if n_pairs == 1:
             first, second = names[best], names[order[1]]
             p = float(self.tests.corrected[0])
-            if told:
+            if n_better:
                 head += f"{first} is better than {second}"
             else:
                 head += f"{first} and {second} cannot be told apart"
@@ -162,13 +162,13 @@ class Comparison:
             head += f"{names[best]} comes first, but is not significantly better than any other"
         else:
             head += f"{names[best]} comes first, and is not told apart from {_listed(tied)}"
-        pairs = f"{told} of {n_pairs} pairs differ at p < {self.level:g}"
+        pairs = f"{n_better} of {n_pairs} pairs differ at p < {self.level:g}"
         return f"{head}; {pairs} ({self.method()})."
 
     def to_dict(self) -> dict[str, object]:
         """Everything, for JSON."""
         values = self.value_table()
-        kept = [dict(zip(values.keys, row, strict=True)) for row in values.rows]
+        systems = [dict(zip(values.keys, row, strict=True)) for row in values.rows]
         pairs = self.pair_table()
         return {
             "measure": self.samples.name,
@@ -181,7 +181,7 @@ class Comparison:
             "correction": self.tests.correction,
             "confidence": self.confidence,
             "level": self.level,
-            "systems": kept,
+            "systems": systems,
             "pairs": [dict(zip(pairs.keys, row, strict=True)) for row in pairs.rows],
             "conclusion": self.sentence(),
         }

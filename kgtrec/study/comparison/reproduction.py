@@ -229,12 +229,12 @@ def _lists(run: Any, depth: int) -> dict[str, list[str]]:
     from kgtrec.trec.files.text import is_path
 
     data = read_run(run) if is_path(run) else run.to_dict()
-    found = {}
+    lists = {}
     for query, documents in data.items():
         names = sorted(documents, key=lambda name: name.encode("utf-8", "surrogateescape"))
         names.reverse()
-        found[query] = sorted(names, key=documents.__getitem__, reverse=True)[:depth]
-    return found
+        lists[query] = sorted(names, key=documents.__getitem__, reverse=True)[:depth]
+    return lists
 
 
 def _orders(

@@ -92,7 +92,7 @@ def samples_of_runs(
         )
     scored = dict(zip(runs, score(request), strict=True))
     n_queries = len(next(iter(scored.values())).queries)
-    found = [
+    samples = [
         Samples(
             name=column.name,
             title=column.name,
@@ -105,8 +105,8 @@ def samples_of_runs(
         )
         for column in columns
     ]
-    found += [_of_answers(column, scored) for column in micro]
-    return found, {name: one.unanswered for name, one in scored.items()}
+    samples += [_of_answers(column, scored) for column in micro]
+    return samples, {name: one.unanswered for name, one in scored.items()}
 
 
 def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> Samples:

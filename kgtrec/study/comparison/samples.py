@@ -186,8 +186,8 @@ def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
         if reasons:
             problems.append(f"{first} and {other} cannot be compared: {'; '.join(reasons)}")
     if problems:
-        told = "\n".join(problems)
-        raise InputError(f"{told}; rank all systems on the same questions")
+        message = "\n".join(problems)
+        raise InputError(f"{message}; rank all systems on the same questions")
     for other in others:
         for column in ("triple", "side", "question", "answer", "candidates"):
             if not np.array_equal(getattr(aligned[first], column), getattr(aligned[other], column)):
@@ -219,15 +219,15 @@ def transform_of(measure: Measure) -> Transform:
         )
     if metric.finish is plain:
         return _same
-    found = _OF_MEAN.get(metric.name)
-    if found is None or measure.averaging == "macro_relation":
+    transform = _OF_MEAN.get(metric.name)
+    if transform is None or measure.averaging == "macro_relation":
         base = _base_metric(metric.name, measure.metric)
         raise UsageError(
             f"{measure} is not a mean over items, so that there is nothing to pair; on the same "
             f"questions compare systems by {measure.side}.{measure.rank_type}."
             f"{measure.averaging}.{base}"
         )
-    return found
+    return transform
 
 
 def _sibling(measure: Measure, averaging: str) -> str:
@@ -264,9 +264,9 @@ def samples_of_ranks(
     InputError
         Systems that cannot be compared, see `align_ranks`.
     """
-    asked = parse_all(measures)
+    specs = parse_all(measures)
     problems = []
-    for measure in asked:
+    for measure in specs:
         try:
             _check(measure)
         except UsageError as error:
@@ -274,7 +274,7 @@ def samples_of_ranks(
     if problems:
         raise UsageError("\n".join(problems))
     aligned = align_ranks(ranks)
-    return [_of_measure(aligned, measure) for measure in asked]
+    return [_of_measure(aligned, measure) for measure in specs]
 
 
 def _check(measure: Measure) -> None:
@@ -320,8 +320,8 @@ def _item_values(ranks: Ranks, measure: Measure) -> Floats:
             from kgtrec.trec.measures.from_ranks import native_values
 
             return native_values(ranks.subset(of_side), [measure.metric])[measure.metric]
-        kept = ranks.subset(of_side)
-        return _values(measure, Weighing.of(kept, "macro", measure.side).ties)
+        own = ranks.subset(of_side)
+        return _values(measure, Weighing.of(own, "macro", measure.side).ties)
     if measure.averaging == "triple":
         return _values(measure, Weighing.of(ranks, "triple", measure.side).ties)
     micro = Weighing.of(ranks.subset(of_side), "micro", measure.side)
@@ -336,8 +336,8 @@ def _item_values(ranks: Ranks, measure: Measure) -> Floats:
 def _values(measure: Measure, ties: Ranked) -> Floats:
     metric, parameter = measure.row
     assert measure.rank_type is not None
-    found = metric.value(ties, measure.rank_type, parameter)
-    return np.asarray(found.scaled / found.scale, np.float64)
+    values = metric.value(ties, measure.rank_type, parameter)
+    return np.asarray(values.scaled / values.scale, np.float64)
 
 
 def _items(ranks: Ranks, measure: Measure) -> tuple[Ints, str]:

@@ -72,12 +72,12 @@ class PairTests:
 
     def better(self, level: float = 0.05) -> NDArray[np.bool_]:
         """Whether each system is significantly better than each other, bool (s, s)."""
-        found = np.zeros((len(self.samples.systems),) * 2, bool)
+        better = np.zeros((len(self.samples.systems),) * 2, bool)
         gap = self.samples.sign * self.samples.values.mean(axis=0)
         for (i, j), p in zip(self.pairs.tolist(), self.corrected.tolist(), strict=True):
             if p < level and gap[i] != gap[j]:
-                found[(i, j) if gap[i] > gap[j] else (j, i)] = True
-        return found
+                better[(i, j) if gap[i] > gap[j] else (j, i)] = True
+        return better
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,15 +184,15 @@ def corrected(p: Floats, method: str = "holm") -> Floats:
         stepped = np.maximum.accumulate(p[order] * (m - np.arange(m)))
     else:
         stepped = np.minimum.accumulate((p[order] * m / np.arange(1, m + 1))[::-1])[::-1]
-    found = np.empty(m)
-    found[order] = np.minimum(stepped, 1.0)
-    return found
+    adjusted = np.empty(m)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
 
 
 def effects(samples: Samples) -> Effects:
     """Sizes of the differences of all pairs."""
     values = samples.means()
-    found = []
+    rows = []
     for i, j in pairs_of(len(samples.systems)).tolist():
         gap = samples.sign * (samples.values[:, i] - samples.values[:, j])
         mean, deviation = gap.mean(), gap.std(ddof=1) if len(gap) > 1 else 0.0
@@ -202,8 +202,8 @@ def effects(samples: Samples) -> Effects:
             d_z = mean / deviation
         close = np.abs(gap) <= _ROUNDING * np.abs(gap).max()
         superiority = np.where(close, 0.5, gap > 0).mean()
-        found.append((values[i] - values[j], d_z, superiority))
-    columns = np.array(found, np.float64).reshape(-1, 3).T
+        rows.append((values[i] - values[j], d_z, superiority))
+    columns = np.array(rows, np.float64).reshape(-1, 3).T
     return Effects(*np.ascontiguousarray(columns))
 
 
@@ -214,21 +214,21 @@ def _mean_differences(values: Floats, pairs: Ints) -> Floats:
 def _t_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
     from scipy.special import stdtr
 
-    n, found = len(values), []
+    n, statistics = len(values), []
     for i, j in pairs.tolist():
         gap = values[:, i] - values[:, j]
         mean, error = gap.mean(), gap.std(ddof=1) / np.sqrt(n)
         if error == 0:
-            found.append(np.copysign(np.inf, mean) if mean else 0.0)
+            statistics.append(np.copysign(np.inf, mean) if mean else 0.0)
         else:
-            found.append(mean / error)
-    t = np.array(found)
+            statistics.append(mean / error)
+    t = np.array(statistics)
     return t, 2 * stdtr(n - 1, -np.abs(t))
 
 
 def _wilcoxon_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
-    found = [_wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
-    statistic, p = np.array(found).reshape(-1, 2).T
+    results = [_wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
+    statistic, p = np.array(results).reshape(-1, 2).T
     return statistic, p
 
 

@@ -99,11 +99,11 @@ class Sensitivity:
 
 def _over_repeats(tau: Floats, summary: object, *more: float) -> Floats:
     """A summary of the finite ones; NaN without a warning where there is none."""
-    found = np.full(tau.shape[:-1], np.nan)
+    values = np.full(tau.shape[:-1], np.nan)
     some = np.isfinite(tau).any(axis=-1)
     if some.any():
-        found[some] = summary(tau[some], *more, axis=-1)  # type: ignore[operator]
-    return found
+        values[some] = summary(tau[some], *more, axis=-1)  # type: ignore[operator]
+    return values
 
 
 def data_sensitivity(
@@ -145,31 +145,31 @@ def data_sensitivity(
     InputError
         Systems that cannot be compared.
     """
-    asked = parse_all(measures or MEASURES)
+    specs = parse_all(measures or MEASURES)
     sizes = _checked(len(ranks), shares, repeats)
     aligned = align_ranks(ranks)
-    valued = subset_values(aligned, asked)
+    valued = subset_values(aligned, specs)
     n_triples = valued.n_triples
     full = valued.of(np.ones((1, n_triples), bool))
-    tau = np.empty((len(asked), len(sizes) * repeats))
+    tau = np.empty((len(specs), len(sizes) * repeats))
     instances = max(map(len, aligned.values()))
     together = max(1, min(_TOGETHER, _WEIGHTS // instances))
     starts = range(0, tau.shape[1], together)
     with progress_bar(len(starts), "blocks of subsets", progress) as bar:
 
         def fill(first: int, stop: int) -> None:
-            kept = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
-            _fill_tau(valued, full, kept, tau[:, first:stop])
+            subsets = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
+            _fill_tau(valued, full, subsets, tau[:, first:stop])
             bar.update()
 
         parts = [(first, min(first + together, tau.shape[1])) for first in starts]
         share_rows(fill, parts, available_cores() if threads is None else threads)
     return Sensitivity(
-        tuple(measure.key for measure in asked),
-        tuple(_title(measure) for measure in asked),
+        tuple(measure.key for measure in specs),
+        tuple(_title(measure) for measure in specs),
         tuple(ranks),
         sizes,
-        tau.reshape(len(asked), len(sizes), repeats),
+        tau.reshape(len(specs), len(sizes), repeats),
         n_triples,
         seed,
     )
@@ -193,15 +193,15 @@ def _subsets(
     n_triples: int, sizes: Floats, repeats: int, numbers: range, seed: int
 ) -> NDArray[np.bool_]:
     """The subsets of these numbers, each from a generator of its own; bool (len, triples)."""
-    kept = np.zeros((len(numbers), n_triples), bool)
-    for row, number in zip(kept, numbers, strict=True):
+    subsets = np.zeros((len(numbers), n_triples), bool)
+    for row, number in zip(subsets, numbers, strict=True):
         size = max(1, round(float(sizes[number // repeats]) * n_triples))
         row[np.random.default_rng([seed, number]).permutation(n_triples)[:size]] = True
-    return kept
+    return subsets
 
 
-def _fill_tau(valued: SubsetValues, full: Floats, kept: NDArray[np.bool_], out: Floats) -> None:
-    for line, values, whole in zip(out, valued.of(kept), full, strict=True):
+def _fill_tau(valued: SubsetValues, full: Floats, subsets: NDArray[np.bool_], out: Floats) -> None:
+    for line, values, whole in zip(out, valued.of(subsets), full, strict=True):
         there = np.isfinite(values).all(axis=1)
         line[:] = np.nan
         line[there] = tau_b(values[there], whole)
@@ -330,8 +330,8 @@ def depth_curves(
             f"reference {chosen!r} is none of the depths {', '.join(map(str, depths))}"
         )
     kendall, top_heavy = [], []
-    for name, given in values.items():
-        rows = np.asarray(given, np.float64)
+    for name, table in values.items():
+        rows = np.asarray(table, np.float64)
         if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
             raise InputError(
                 f"{name} has values of shape {rows.shape}; expected a row for each of the "

@@ -45,7 +45,7 @@ Bools = NDArray[np.bool_]
 class _One(Protocol):
     """One measure on any subset."""
 
-    def of(self, kept: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Floats:
         """Values on subsets, float64 (B, s); NaN on one that leaves nothing to value."""
         ...
 
@@ -64,7 +64,7 @@ class SubsetValues:
     _ones: Mapping[int, _One]
     _groups: Sequence[tuple[list[int], ByQuestion]]
 
-    def of(self, kept: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Floats:
         """Values on subsets; NaN on one that leaves nothing to value.
 
         A metric that is adjusted for chance comes without it, where chance is the same for all
@@ -72,20 +72,20 @@ class SubsetValues:
 
         Parameters
         ----------
-        kept : ndarray of bool, shape (B, n_triples)
+        subsets : ndarray of bool, shape (B, n_triples)
             Triples ascending, as in ``numpy.unique(ranks.triple)``.
 
         Returns
         -------
         ndarray of float64, shape (n_measures, B, s)
         """
-        found: list[Floats] = [np.empty(0)] * self.n_measures
+        results: list[Floats] = [np.empty(0)] * self.n_measures
         for number, one in self._ones.items():
-            found[number] = one.of(kept)
+            results[number] = one.of(subsets)
         for numbers, group in self._groups:
-            for number, values in zip(numbers, group.of(kept), strict=True):
-                found[number] = values
-        return np.array(found)
+            for number, values in zip(numbers, group.of(subsets), strict=True):
+                results[number] = values
+        return np.array(results)
 
 
 def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
@@ -187,8 +187,8 @@ class _Linear:
     starts: Ints | None = None
     weight: Floats | None = None
 
-    def of(self, kept: Bools) -> Floats:
-        chosen = kept[:, self.triple].astype(np.float64)
+    def of(self, subsets: Bools) -> Floats:
+        chosen = subsets[:, self.triple].astype(np.float64)
         if self.starts is None:
             total = chosen.sum(axis=1)
         else:
@@ -255,15 +255,15 @@ class _OneByOne:
     aligned: Mapping[str, Ranks]
     measure: Measure
 
-    def of(self, kept: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Floats:
         from kgtrec.results.result import Result
 
         triple = triple_index(next(iter(self.aligned.values())))
-        found = np.full((len(kept), len(self.aligned)), np.nan)
-        for row, chosen in enumerate(kept):
+        values = np.full((len(subsets), len(self.aligned)), np.nan)
+        for row, chosen in enumerate(subsets):
             if chosen.any():
-                found[row] = [
+                values[row] = [
                     Result(ranks.subset(chosen[triple]))[self.measure]
                     for ranks in self.aligned.values()
                 ]
-        return found
+        return values

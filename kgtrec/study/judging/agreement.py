@@ -128,7 +128,7 @@ def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) 
         name: {item.triple: item.label for item in items if item.label}
         for name, items in judged.items()
     }
-    found: list[Agreement] = []
+    results: list[Agreement] = []
     for first, second in combinations(labels, 2):
         common = [triple for triple in labels[first] if triple in labels[second]]
         if not common:
@@ -137,16 +137,16 @@ def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) 
         if by_relation:
             for triple in sorted(common, key=lambda triple: triple[1]):
                 groups.setdefault(triple[1], []).append(triple)
-        found += [
+        results += [
             Agreement(first, second, name, _counts(labels[first], labels[second], triples))
             for name, triples in groups.items()
         ]
-    if not found:
+    if not results:
         raise InputError(
             "no triple was judged by two annotators, so nothing can be said of agreement; give the "
             "sheets of at least two, with labels in them"
         )
-    return found
+    return results
 
 
 def _counts(
@@ -158,10 +158,10 @@ def _counts(
     return counts
 
 
-def agreement_table(found: Sequence[Agreement]) -> Table:
+def agreement_table(agreements: Sequence[Agreement]) -> Table:
     """A row per pair of annotators and relation; how often each said Y, N and ? stands in it."""
     rows: list[tuple[Cell, ...]] = []
-    for one in found:
+    for one in agreements:
         says = [
             "/".join(f"{count}" for count in one.counts.sum(axis=axis).tolist()) for axis in (1, 0)
         ]

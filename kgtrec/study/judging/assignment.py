@@ -108,15 +108,15 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     if twice is not None:
         raise FileError(path, 1, found=f"column {twice!r} stands twice", hint="keep one of them")
     faults: list[Fault] = []
-    found: dict[Triple, PooledTriple] = {}
-    wanted = f"each line must be {'<TAB>'.join(names)}"
+    triples: dict[Triple, PooledTriple] = {}
+    line_format = f"each line must be {'<TAB>'.join(names)}"
     start = 1 + named
     sample = next((name for name in names if read_draw(name)), "")
-    for number, cells in lines_with_faults(lines[named:], faults, len(names), wanted, start):
+    for number, cells in lines_with_faults(lines[named:], faults, len(names), line_format, start):
         one = dict(zip(names, cells, strict=True))
         depth = one.get("depth", "0")
         if not (one["head"] and one["relation"] and one["tail"]):
-            faults.append(Fault(number, "an empty name in the triple", wanted))
+            faults.append(Fault(number, "an empty name in the triple", line_format))
         elif not (depth.isascii() and depth.isdigit()):
             faults.append(Fault(number, f"depth {depth!r}", "a depth is a whole number"))
         elif one.get(sample, "in") not in ("in", "out"):
@@ -125,12 +125,12 @@ def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
             triple = one["head"], one["relation"], one["tail"]
             drawn = one.get(sample) != "out"
             rule = one.get("rule", "").strip()
-            found.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn))
+            triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn))
     if faults:
         raise Faults(path, faults)
-    if not found:
+    if not triples:
         raise FileError(path, found="no triple", hint="give a file with at least one")
-    return list(found.values())
+    return list(triples.values())
 
 
 def to_judge(

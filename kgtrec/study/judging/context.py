@@ -55,7 +55,7 @@ class EntityFacts:
     names: Names
     most: int = 5
 
-    def of(self, entity: str, asked: tuple[str, str, str]) -> list[list[str]]:
+    def of(self, entity: str, question: tuple[str, str, str]) -> list[list[str]]:
         """Facts about an entity: head, relation, tail, by names; not the triple that is asked."""
         ids = self.graph.entities
         try:
@@ -67,14 +67,14 @@ class EntityFacts:
         kinds = [(int(r), bool(h == number)) for h, r, _ in rows]
         first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
         order = sorted(range(len(rows)), key=lambda i: (first[kinds[i]] != i, i))
-        found = []
+        facts = []
         for head, relation, tail in rows[order].tolist():
             triple = (str(ids[head]), str(self.graph.relations[relation]), str(ids[tail]))
-            if triple != asked:
-                found.append([self.names.of(triple[0]), triple[1], self.names.of(triple[2])])
-            if len(found) == self.most:
+            if triple != question:
+                facts.append([self.names.of(triple[0]), triple[1], self.names.of(triple[2])])
+            if len(facts) == self.most:
                 break
-        return found
+        return facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +95,13 @@ class Context:
         """Links and facts of both entities, by "head" and "tail"; empty without any."""
         shown: dict[str, object] = {}
         for place, entity in (("head", head), ("tail", tail)):
-            told: dict[str, object] = {}
+            details: dict[str, object] = {}
             if self.link is not None:
-                told["link"] = self._address(entity)
+                details["link"] = self._address(entity)
             if self.facts is not None:
-                told["facts"] = self.facts.of(entity, (head, relation, tail))
-            if told:
-                shown[place] = told
+                details["facts"] = self.facts.of(entity, (head, relation, tail))
+            if details:
+                shown[place] = details
         return shown
 
     def _address(self, entity: str) -> str:

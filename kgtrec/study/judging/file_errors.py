@@ -97,7 +97,7 @@ def text_lines(path: str | PathLike[str]) -> list[str]:
 
 
 def lines_with_faults(
-    lines: Sequence[str], faults: list[Fault], width: int, wanted: str, start: int = 1
+    lines: Sequence[str], faults: list[Fault], width: int, hint: str, start: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of every line of `width` columns; of the others, faults.
 
@@ -107,7 +107,7 @@ def lines_with_faults(
     faults : list of Fault
         To which is added.
     width : int
-    wanted : str
+    hint : str
         What a line must be.
     start : int
         Number of the first line.
@@ -119,8 +119,8 @@ def lines_with_faults(
         elif not line:
             faults.append(Fault(number, "an empty line", "delete it"))
         elif "\r" in line:
-            found = f"a carriage return inside {line[:80]!r}"
-            faults.append(Fault(number, found, "end lines with LF or CRLF, and only there"))
+            problem = f"a carriage return inside {line[:80]!r}"
+            faults.append(Fault(number, problem, "end lines with LF or CRLF, and only there"))
         else:
             count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-            faults.append(Fault(number, f"{count} in place of {width}: {line[:80]!r}", wanted))
+            faults.append(Fault(number, f"{count} in place of {width}: {line[:80]!r}", hint))

@@ -54,8 +54,8 @@ class _Desk:
         before = self.items[row]
         if before.label != entry["label"]:
             self.past.append((row, before.label))
-        kept = {name: entry[name] for name in ("label", "evidence", "note")}
-        self.items[row] = replace(before, **kept)
+        values = {name: entry[name] for name in ("label", "evidence", "note")}
+        self.items[row] = replace(before, **values)
         return row
 
     def fault(self, entry: Any) -> str | None:
@@ -139,9 +139,9 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
             continue
         fault = desk.fault(entry)
         if fault is not None:
-            found = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
+            problem = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
             hint = "the journal is damaged: correct the line, or delete it"
-            raise FileError(place, number, found=found, hint=hint)
+            raise FileError(place, number, found=problem, hint=hint)
         desk.play(entry)
     return desk, whole
 
@@ -150,8 +150,8 @@ def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise FileError(place, 1, found="this is not a journal of judgements", hint=_HINT)
     if head.get("sheet") != sheet.fingerprint:
-        found = f"the journal is about other triples than {sheet.path}"
-        raise FileError(place, 1, found=found, hint=_HINT)
+        problem = f"the journal is about other triples than {sheet.path}"
+        raise FileError(place, 1, found=problem, hint=_HINT)
 
 
 def _unusable(place: Path, error: OSError) -> FileError:

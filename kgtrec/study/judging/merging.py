@@ -69,15 +69,15 @@ def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]
     places: dict[str, list[str]] = {}
     for path in paths:
         places.setdefault(annotator_of(path), []).append(path)
-    found: dict[str, list[Item]] = {}
+    items: dict[str, list[Item]] = {}
     for name, files in places.items():
         if len(files) > 1 and not all(".batch" in file for file in files):
             raise UsageError(
                 f"{files[0]} and {files[1]} are named after one annotator, {name!r}; rename one, "
                 "or call parts of one annotator's work NAME.batch1.tsv, NAME.batch2.tsv"
             )
-        found[name] = _together([judged_sheet(file, blank) for file in files])
-    return found
+        items[name] = _together([judged_sheet(file, blank) for file in files])
+    return items
 
 
 def _together(sheets: Sequence[Sheet]) -> list[Item]:
@@ -87,8 +87,8 @@ def _together(sheets: Sequence[Sheet]) -> list[Item]:
         for item in sheet.items:
             other = at.setdefault(item.triple, sheet.path)
             if other != sheet.path:
-                found = f"{' '.join(item.triple)!r} stands in {other} too"
-                faults.append(Fault(item.line, found, "keep each triple in one batch"))
+                problem = f"{' '.join(item.triple)!r} stands in {other} too"
+                faults.append(Fault(item.line, problem, "keep each triple in one batch"))
         if faults:
             raise Faults(sheet.path, faults)
     return [item for sheet in sheets for item in sheet.items]
@@ -125,25 +125,25 @@ def merge_sheets(
     counts = dict.fromkeys(("agreed", "single", "adjudicated", "conflicts", "blank"), 0)
     final, conflicts = [], []
     for triple in sorted(votes, key=lambda one: (one[1], one[0], one[2])):
-        given = [item for item in votes[triple] if item.label]
-        kind = _kind(given, triple in decided)
+        labelled = [item for item in votes[triple] if item.label]
+        kind = _kind(labelled, triple in decided)
         counts[kind] += 1
         if kind == "conflicts":
-            conflicts.append(_blinded(given))
+            conflicts.append(_blinded(labelled))
         elif kind != "blank":
-            final.append(_settled(given, decided.get(triple)))
+            final.append(_settled(labelled, decided.get(triple)))
     if not final and not conflicts:
         raise InputError("not one triple has a label; judge some first (kgtrec judge serve)")
     order = np.random.default_rng(seed).permutation(len(conflicts)).tolist()
     return Merged(tuple(final), tuple(conflicts[i] for i in order), counts)
 
 
-def _kind(given: Sequence[Item], decided: bool) -> str:
-    if not given:
+def _kind(labelled: Sequence[Item], decided: bool) -> str:
+    if not labelled:
         return "blank"
-    if len({item.label for item in given}) > 1:
+    if len({item.label for item in labelled}) > 1:
         return "adjudicated" if decided else "conflicts"
-    return "agreed" if len(given) > 1 else "single"
+    return "agreed" if len(labelled) > 1 else "single"
 
 
 def _decisions(
@@ -156,29 +156,31 @@ def _decisions(
         labels = {vote.label for vote in votes.get(item.triple, ()) if vote.label}
         if len(labels) < 2:
             what = "nobody disagrees on" if labels else "no annotator has judged"
-            found = f"{what} {' '.join(item.triple)!r}"
-            faults.append(Fault(item.line, found, "take the line out: it is not a conflict"))
+            problem = f"{what} {' '.join(item.triple)!r}"
+            faults.append(Fault(item.line, problem, "take the line out: it is not a conflict"))
     if faults:
         raise Faults(adjudicated.path, faults)
     return {item.triple: item for item in adjudicated.items if item.label}
 
 
-def _settled(given: Sequence[Item], decision: Item | None) -> Item:
-    label = given[0].label if decision is None else decision.label
-    backing = [item for item in given if item.label == label]
+def _settled(labelled: Sequence[Item], decision: Item | None) -> Item:
+    label = labelled[0].label if decision is None else decision.label
+    backing = [item for item in labelled if item.label == label]
     if decision is not None:
         backing = [decision, *backing]
-    question = next((item.question for item in given if item.question), "")
+    question = next((item.question for item in labelled if item.question), "")
     evidence = " ".join(_distinct(item.evidence for item in backing))
     note = " | ".join(_distinct(item.note for item in backing))
-    return replace(given[0], question=question, label=label, evidence=evidence, note=note, line=0)
+    return replace(
+        labelled[0], question=question, label=label, evidence=evidence, note=note, line=0
+    )
 
 
-def _blinded(given: Sequence[Item]) -> Item:
-    links = sorted(_distinct(item.evidence for item in given))
-    question = next((item.question for item in given if item.question), "")
+def _blinded(labelled: Sequence[Item]) -> Item:
+    links = sorted(_distinct(item.evidence for item in labelled))
+    question = next((item.question for item in labelled if item.question), "")
     note = f"links given: {' '.join(links)}" if links else ""
-    return replace(given[0], question=question, label="", evidence="", note=note, line=0)
+    return replace(labelled[0], question=question, label="", evidence="", note=note, line=0)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -112,11 +112,11 @@ def _of_path(relation: str) -> str:
 
 def _mediator(name: str, kind: str, value: str) -> str:
     """``a marriage whose type of union is {tail}``; `name` is what leads to the mediator."""
-    told = {_singular(word) for word in f"{kind} {value}".split()}
+    other_words = {_singular(word) for word in f"{kind} {value}".split()}
     words = name.split()
     if " " not in kind and _participle(kind):
         kind = f"entry “{kind}”"
-    if {_singular(word) for word in words} <= told:
+    if {_singular(word) for word in words} <= other_words:
         thing = f" {_a(kind)}"
     elif words[-1] in _PREPOSITIONS or words[0] in _VERBS:
         thing = f" {_a(kind)} ({name})"

@@ -290,8 +290,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
     def _check_token(self) -> None:
-        given = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
-        if not secrets.compare_digest(given, self.server.token.encode()):
+        token = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
+        if not secrets.compare_digest(token, self.server.token.encode()):
             raise _Refusal(
                 HTTPStatus.FORBIDDEN,
                 "the token is not that of this server: open the address that `kgtrec judge serve` "
@@ -305,8 +305,8 @@ class _Handler(BaseHTTPRequestHandler):
         if place.path != "/api/state":
             raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
         self._check_token()
-        asked = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
-        return _json(self.server.state(asked.get("row"), asked.get("after")))
+        numbers = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
+        return _json(self.server.state(numbers.get("row"), numbers.get("after")))
 
     def _post(self) -> tuple[bytes, str]:
         acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}

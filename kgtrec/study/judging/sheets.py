@@ -156,16 +156,16 @@ def scan_sheet(path: str | PathLike[str], blank: str = "") -> tuple[Sheet, list[
         faults += _header_faults(names)
     items: list[Item] = []
     if not {name for name in NEEDED if names.count(name) != 1}:
-        wanted = f"each line must be {'<TAB>'.join(names)}"
+        hint = f"each line must be {'<TAB>'.join(names)}"
         start = 2 if header else 1
-        for number, cells in lines_with_faults(lines[start - 1 :], faults, len(names), wanted,
+        for number, cells in lines_with_faults(lines[start - 1 :], faults, len(names), hint,
                                                start):  # fmt: skip
             texts = map(text_of_cell, cells) if header else cells
             _add(items, faults, number, dict(zip(names, texts, strict=True)), blank)
     if not items and not faults:
         faults.append(Fault(1, "nothing but a header", "fill the sheet, or leave it out"))
-    kept = _once(items, faults)
-    return Sheet(str(path), tuple(kept)), sorted(faults)
+    distinct = _once(items, faults)
+    return Sheet(str(path), tuple(distinct)), sorted(faults)
 
 
 def _header(line: str) -> list[str] | None:
@@ -207,12 +207,12 @@ def _once(items: Sequence[Item], faults: list[Fault]) -> list[Item]:
             continue
         what = f"{' '.join(item.triple)!r}"
         if other.label == item.label:
-            found = f"a duplicate: {what} stands in line {other.line} too"
-            faults.append(Fault(item.line, found, "delete one of them"))
+            problem = f"a duplicate: {what} stands in line {other.line} too"
+            faults.append(Fault(item.line, problem, "delete one of them"))
         else:
             labels = f"{item.label or 'blank'!r} here and {other.label or 'blank'!r} in line"
-            found = f"a contradiction: {what} is {labels} {other.line}"
-            faults.append(Fault(item.line, found, "keep the right one"))
+            problem = f"a contradiction: {what} is {labels} {other.line}"
+            faults.append(Fault(item.line, problem, "keep the right one"))
     return list(first.values())
 
 
@@ -254,8 +254,8 @@ def write_new_sheets(
     try:
         make_folder(place)
     except OSError as error:
-        found = f"no folder can be made here ({error.strerror})"
-        raise FileError(folder, found=found, hint="choose another place") from None
+        problem = f"no folder can be made here ({error.strerror})"
+        raise FileError(folder, found=problem, hint="choose another place") from None
     paths = {str(place / name): items for name, items in sheets.items()}
     for path in paths:
         _refuse_old(path)

@@ -71,7 +71,7 @@ class Templates:
         """
         value = {HEAD: names.of(head), TAIL: names.of(tail)}
         template = self.by_relation[relation]
-        return re.sub(r"\{head\}|\{tail\}", lambda found: value[found[0]], template)
+        return re.sub(r"\{head\}|\{tail\}", lambda match: value[match[0]], template)
 
     def require(self, relations: Iterable[str]) -> None:
         """InputError naming relations that have no template."""
@@ -123,18 +123,18 @@ def read_templates(path: str | PathLike[str]) -> Templates:
     lines = text_lines(path)
     faults: list[Fault] = []
     if tuple(lines[0].split("\t")) != HEADER:
-        found = f"the first line is {lines[0][:80]!r}"
-        raise Faults(path, [Fault(1, found, f"it must be {'<TAB>'.join(HEADER)}")])
+        problem = f"the first line is {lines[0][:80]!r}"
+        raise Faults(path, [Fault(1, problem, f"it must be {'<TAB>'.join(HEADER)}")])
     found_at: dict[str, int] = {}
     templates: dict[str, str] = {}
-    wanted = "each line must be relation<TAB>template"
-    for number, cells in lines_with_faults(lines[1:], faults, 2, wanted, 2):
+    hint = "each line must be relation<TAB>template"
+    for number, cells in lines_with_faults(lines[1:], faults, 2, hint, 2):
         relation, template = map(text_of_cell, cells)
         faults += _template_faults(number, relation, template)
         other = found_at.setdefault(relation, number)
         if other != number:
-            found = f"relation {relation!r} stands in line {other} too"
-            faults.append(Fault(number, found, "keep one template per relation"))
+            problem = f"relation {relation!r} stands in line {other} too"
+            faults.append(Fault(number, problem, "keep one template per relation"))
         templates[relation] = template
     if faults:
         raise Faults(path, faults)
@@ -166,15 +166,15 @@ def read_names(path: str | PathLike[str]) -> Names:
     start = 2 if lines[0].lower() == "id\tname" else 1
     faults: list[Fault] = []
     names: dict[str, tuple[str, int]] = {}
-    wanted = "each line must be id<TAB>name"
-    for number, (entity, name) in lines_with_faults(lines[start - 1 :], faults, 2, wanted, start):
+    hint = "each line must be id<TAB>name"
+    for number, (entity, name) in lines_with_faults(lines[start - 1 :], faults, 2, hint, start):
         if not entity or not name.strip():
-            faults.append(Fault(number, f"an empty id or name in {entity!r}, {name!r}", wanted))
+            faults.append(Fault(number, f"an empty id or name in {entity!r}, {name!r}", hint))
             continue
         other, line = names.setdefault(entity, (name.strip(), number))
         if other != name.strip():
-            found = f"{entity!r} is called {name.strip()!r}, and {other!r} in line {line}"
-            faults.append(Fault(number, found, "keep one name"))
+            problem = f"{entity!r} is called {name.strip()!r}, and {other!r} in line {line}"
+            faults.append(Fault(number, problem, "keep one name"))
     if faults:
         raise Faults(path, faults)
     return Names({entity: name for entity, (name, _) in names.items()})

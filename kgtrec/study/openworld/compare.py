@@ -95,10 +95,10 @@ class Comparison:
         """Everything in plain types, for JSON: None where something is not known or infinite."""
         from kgtrec.study.openworld.report import verdict
 
-        found = asdict(self)
-        for shown, outlook in zip(found["outlooks"], self.outlooks, strict=True):
+        values = asdict(self)
+        for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
             shown["fits"] = outlook.fits
-        return _plain(found | {"verdict": verdict(self)})
+        return _plain(values | {"verdict": verdict(self)})
 
     def __str__(self) -> str:
         from kgtrec.study.openworld.report import advice

@@ -132,7 +132,7 @@ def _panels(
     world = _chosen(tree, random_removal(tree.facts, density, train_share, seed), n_questions, seed)
     full = tree.graph(world.train, _ordered(world.full_test)).questions(sides="tail")
     cases = [_case(tree, world, full, removal, seed) for removal in removals]
-    found: dict[str, list[Curve]] = {removal: [] for removal in removals}
+    curves: dict[str, list[Curve]] = {removal: [] for removal in removals}
     for model in models:
         points: dict[str, list[_Point]] = {removal: [] for removal in removals}
         for checkpoint in model.checkpoints(world.train, full.n_entities, len(RELATIONS), seed):
@@ -142,9 +142,9 @@ def _panels(
             bar.update(1)
         for case in cases:
             if case.removal == "independent" or model.label != REFERENCE:
-                found[case.removal].append(_curve(model.label, points[case.removal]))
+                curves[case.removal].append(_curve(model.label, points[case.removal]))
     for case in cases:
-        yield _panel(density, full, case, found[case.removal])
+        yield _panel(density, full, case, curves[case.removal])
 
 
 def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> OpenWorld:
@@ -217,8 +217,8 @@ def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> _Point:
 def _metrics(ranks: Ranks) -> list[float]:
     """Values of `METRICS`, averaged inside each question first."""
     values = [float(question_values(ranks, metric)[0].mean()) for metric in FORMULAS]
-    found = native_values(ranks, list(TREC.values()))
-    return values + [float(found[name].mean()) for name in TREC.values()]
+    trec = native_values(ranks, list(TREC.values()))
+    return values + [float(trec[name].mean()) for name in TREC.values()]
 
 
 def _curve(label: str, points: Sequence[_Point]) -> Curve:

@@ -104,8 +104,8 @@ def svd(
         def ask(heads: NDArray[np.int64], relations: NDArray[np.int64]) -> Floats:
             queries = seen[relations * count + heads, :step]
             for relation in np.unique(relations):
-                asked = relations == relation
-                queries[asked] += vectors[heads[asked], :step] @ cores[relation][:step, :step]
+                mask = relations == relation
+                queries[mask] += vectors[heads[mask], :step] @ cores[relation][:step, :step]
             return queries
 
         return ask
@@ -163,8 +163,8 @@ def _bilinear(step: int, core: list[Floats], entity: Floats) -> Checkpoint:
     def ask(heads: NDArray[np.int64], relations: NDArray[np.int64]) -> Floats:
         queries = np.empty((len(heads), entity.shape[1]))
         for relation in np.unique(relations):
-            asked = relations == relation
-            queries[asked] = entity[heads[asked]] @ core[relation]
+            mask = relations == relation
+            queries[mask] = entity[heads[mask]] @ core[relation]
         return queries
 
     return Checkpoint(step, ask, entity)
@@ -186,8 +186,8 @@ def cp(
             backward = [cells.T @ head for cells in slices]
             total = sum(part * w for part, w in zip(backward, weight, strict=True))
             tail = _solve((head.T @ head) * (weight.T @ weight) + ridge, np.asarray(total))
-            found = np.array([(part * tail).sum(axis=0) for part in backward])
-            weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, found)
+            sums = np.array([(part * tail).sum(axis=0) for part in backward])
+            weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, sums)
         yield _trilinear(rank, head, weight, tail)
 
 
@@ -205,11 +205,11 @@ def _slices(triples: NDArray[Any], n_entities: int, n_relations: int) -> list[cs
     from scipy.sparse import csr_matrix
 
     shape = (n_entities, n_entities)
-    found = []
+    slices = []
     for relation in range(n_relations):
         rows = triples[triples[:, 1] == relation]
-        found.append(csr_matrix((np.ones(len(rows)), (rows[:, 0], rows[:, 2])), shape=shape))
-    return found
+        slices.append(csr_matrix((np.ones(len(rows)), (rows[:, 0], rows[:, 2])), shape=shape))
+    return slices
 
 
 RANKS = (2, 4, 8, 16, 32, 64, 128, 192)

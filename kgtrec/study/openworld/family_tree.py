@@ -159,8 +159,8 @@ def family_tree(
     UsageError
         A number below 1 (2 people are the least), or more people than such a tree can hold.
     """
-    asked = {"families": families, "people": people - 1, "depth": depth, "width": width}
-    for name, value in asked.items():
+    sizes = {"families": families, "people": people - 1, "depth": depth, "width": width}
+    for name, value in sizes.items():
         if value < 1:
             shown = people if name == "people" else value
             raise UsageError(f"{name}={shown}; give {'2' if name == 'people' else '1'} or more")
@@ -236,10 +236,10 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> _Fam
                 f"people={people}, but a family with depth={depth} and width={width} ended at "
                 f"{len(family.layer)}; give fewer people, or more depth or width"
             )
-        person, room = int(rng.integers(len(family.layer))), people - len(family.layer)
+        person, missing = int(rng.integers(len(family.layer))), people - len(family.layer)
         rooted = family.mother[person] >= 0 or family.layer[person] == 0
         if not rooted and rng.random() < ANCESTRY:
-            if room >= 2:
+            if missing >= 2:
                 family.find_parents(person)
                 idle = 0
         elif family.spouse[person] < 0:
@@ -289,8 +289,8 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matri
     for name in rule.chain[1:]:
         reached = reached @ known[name]
         reached.data[:] = 1  # that a chain exists counts, not how many
-    found = reached.tocoo()
-    keep = heads[found.row] & (found.row != found.col)
-    rows, columns = found.row[keep], found.col[keep]
+    cells = reached.tocoo()
+    keep = heads[cells.row] & (cells.row != cells.col)
+    rows, columns = cells.row[keep], cells.col[keep]
     data = np.ones(len(rows), dtype=np.int32)
     return type(reached)((data, (rows, columns)), shape=reached.shape)

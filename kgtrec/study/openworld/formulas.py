@@ -96,15 +96,15 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     Parameters and shape as for `expectation_main`.
     """
     check_answers(n_answers)
-    found = checked_strength(strength, beta)
+    strengths = checked_strength(strength, beta)
     counts = np.arange(n_answers + 1)
-    return np.asarray(binomial(counts, n_answers, found * beta) @ gain(metric)(counts + 1))
+    return np.asarray(binomial(counts, n_answers, strengths * beta) @ gain(metric)(counts + 1))
 
 
 def slope_approximation(strength: ArrayLike, beta: float, n_answers: int) -> Floats:
     """1 / (l beta (N+1)): Corollary 4.2 without its epsilon, the derivative of Theorem 4.1."""
-    found, _ = _positive(strength, beta, n_answers, 0.0)
-    return 1.0 / (found * beta * (n_answers + 1))
+    strengths, _ = _positive(strength, beta, n_answers, 0.0)
+    return 1.0 / (strengths * beta * (n_answers + 1))
 
 
 def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Floats:
@@ -223,12 +223,12 @@ def inconsistency(
     if not n_queries > 0:
         raise UsageError(f"n_queries={n_queries}; give the number of questions")
     pair = (strength, strength + difference)
-    found = moments(pair, beta, n_answers, n_entities)
-    spread = sum(found.variance if variances is None else variances)
+    both = moments(pair, beta, n_answers, n_entities)
+    spread = sum(both.variance if variances is None else variances)
     if same_missing:
-        spread -= 2 * found.covariance[0, 1]
+        spread -= 2 * both.covariance[0, 1]
     if exact:
-        gap = float(found.mean[1] - found.mean[0])
+        gap = float(both.mean[1] - both.mean[0])
     else:
         missing, _ = _positive(pair, beta, n_answers, 0.0)
         gap = math.log(missing[1] / missing[0]) / (beta * (n_answers + 1))
@@ -296,10 +296,10 @@ def _level(missing: Floats, beta: float, n_answers: int) -> Floats:
 
 def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> Strengths:
     check_answers(n_answers)
-    found = split_strength(strength, beta, rho)
-    if beta == 0 or not np.all(found.missing > 0):
+    strengths = split_strength(strength, beta, rho)
+    if beta == 0 or not np.all(strengths.missing > 0):
         raise UsageError(
             "the logarithmic approximation needs a sparsity and a strength on missing answers "
             f"above 0, not beta={beta} and strength={strength!r}; take the exact expectation"
         )
-    return found
+    return strengths

@@ -42,11 +42,11 @@ def gain(metric: str) -> Callable[[Any], Floats]:
     UsageError
         An unknown name, or a parameter out of range.
     """
-    name, _, given = metric.partition("@")
-    parameter = _number(given)
-    if name == "mrr" and not given:
+    name, _, suffix = metric.partition("@")
+    parameter = _number(suffix)
+    if name == "mrr" and not suffix:
         return lambda rank: 1.0 / np.asarray(rank, np.float64)
-    if name == "log_mrr" and not given:
+    if name == "log_mrr" and not suffix:
         return lambda rank: 1.0 / np.log2(np.asarray(rank, np.float64) + 1.0)
     if name == "hits" and parameter >= 1 and parameter == int(parameter):
         return lambda rank: (np.asarray(rank) <= parameter).astype(np.float64)
@@ -58,11 +58,11 @@ def gain(metric: str) -> Callable[[Any], Floats]:
 
 def title_of(metric: str) -> str:
     """As tables and plots call it: MRR, Hits@10, log-MRR, p-MRR (p = 0.5)."""
-    name, _, given = metric.partition("@")
+    name, _, suffix = metric.partition("@")
     names = {"hits": "Hits", "mrr": "MRR", "log_mrr": "log-MRR", "ndcg": "nDCG", "map": "MAP"}
     if name == "p_mrr":
-        return f"p-MRR({given})"
-    cut = f"@{given}" if given else ""
+        return f"p-MRR({suffix})"
+    cut = f"@{suffix}" if suffix else ""
     return f"{names[name]}{cut}" if name in names else metric
 
 

@@ -105,9 +105,9 @@ class Mixture:
         """
         variance, covariance = np.zeros(2), 0.0
         for count, weight in zip(self.n_answers.tolist(), self.weight.tolist(), strict=True):
-            found = moments(pair, self.beta, count, self.n_entities, metric)
-            variance += weight * found.variance
-            covariance += weight * float(found.covariance[0, 1])
+            both = moments(pair, self.beta, count, self.n_entities, metric)
+            variance += weight * both.variance
+            covariance += weight * float(both.covariance[0, 1])
         return variance, covariance
 
     def curve(self, metric: str = "mrr", nodes: int = NODES) -> tuple[Floats, Floats]:

@@ -65,8 +65,8 @@ class Moments:
     @property
     def covariance(self) -> Floats:
         """Of two models on one question with the same missing answers: float64, shape (L, L)."""
-        given = self.predicted + self.others
-        return (given * self.chance) @ given.T - np.outer(self.mean, self.mean)
+        means = self.predicted + self.others
+        return (means * self.chance) @ means.T - np.outer(self.mean, self.mean)
 
 
 def moments(
@@ -131,12 +131,12 @@ def _given(
     The square's parts are a single answer's, and that of two different answers multiplied.
     """
     l1, l2 = (np.atleast_1d(part)[:, None] for part in split)
-    m, found = counts[:, None], np.arange(counts.max() + 1)
-    weight = _nested(m, found, l1[:, :, None])
-    gaps, last = found + 1, false + m + 1
-    lower = np.maximum(last - found, 1)
+    m, predicted = counts[:, None], np.arange(counts.max() + 1)
+    weight = _nested(m, predicted, l1[:, :, None])
+    gaps, last = predicted + 1, false + m + 1
+    lower = np.maximum(last - predicted, 1)
     top, top2 = sums[gaps], squares[gaps]
-    bottom, bottom2 = sums[last] - sums[found], squares[last] - squares[found]
+    bottom, bottom2 = sums[last] - sums[predicted], squares[last] - squares[predicted]
     yes, no = top / gaps, bottom / lower
     above = weight @ np.column_stack([yes, top2 / gaps, (top**2 + top2) / (gaps * (gaps + 1))])
     below = (
@@ -149,16 +149,16 @@ def _given(
     return l2 * above[:, :, 0], (1 - l2) * no_mean, np.stack([single, pair])
 
 
-def _nested(m: NDArray[np.int64], found: NDArray[np.int64], chance: Floats) -> Floats:
-    """Probability that `found` of m are predicted, (L, c, M); 0 where there are not so many."""
+def _nested(m: NDArray[np.int64], predicted: NDArray[np.int64], chance: Floats) -> Floats:
+    """Probability that `predicted` of m are so, (L, c, M); 0 where there are not so many."""
     from scipy.special import gammaln
 
-    rest = np.maximum(m - found, 0)
-    ways = gammaln(m + 1) - gammaln(found + 1) - gammaln(rest + 1)
+    rest = np.maximum(m - predicted, 0)
+    ways = gammaln(m + 1) - gammaln(predicted + 1) - gammaln(rest + 1)
     p = np.clip(chance, 1e-300, None)
     q = np.clip(1.0 - chance, 1e-300, None)
     return np.asarray(
-        np.where(found <= m, np.exp(ways + found * np.log(p) + rest * np.log(q)), 0.0)
+        np.where(predicted <= m, np.exp(ways + predicted * np.log(p) + rest * np.log(q)), 0.0)
     )
 
 
@@ -186,8 +186,8 @@ def expectation(
     -------
     ndarray of float64, shaped as strength
     """
-    found = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
-    return found.mean.reshape(np.shape(strength))
+    result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
+    return result.mean.reshape(np.shape(strength))
 
 
 def negative_part(
@@ -205,8 +205,8 @@ def negative_part(
     The paper bounds it for MRR and then drops it; for log-MRR and p-MRR it is not small.
     Parameters and shape as for `expectation`.
     """
-    found = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
-    return (found.others @ found.chance).reshape(np.shape(strength))
+    result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
+    return (result.others @ result.chance).reshape(np.shape(strength))
 
 
 def variance(
@@ -222,8 +222,8 @@ def variance(
     The paper takes it from simulation. Given that an answer is left to test; otherwise as for
     `expectation`.
     """
-    found = moments(strength, beta, n_answers, n_entities, metric, rho)
-    return found.variance.reshape(np.shape(strength))
+    result = moments(strength, beta, n_answers, n_entities, metric, rho)
+    return result.variance.reshape(np.shape(strength))
 
 
 def covariance(

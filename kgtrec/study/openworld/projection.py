@@ -111,8 +111,8 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
     questions = Mixture.of_seen(seen.answers, beta, seen.n_entities)
     complete = Mixture(0.0, questions.n_answers, questions.weight, seen.n_entities)
     nodes, curve = questions.curve(seen.metric)
-    found, rise = _strengths(seen, questions, nodes, curve)
-    pair = (float(found[0]), float(found[1]))
+    strengths, rise = _strengths(seen, questions, nodes, curve)
+    pair = (float(strengths[0]), float(strengths[1]))
     usable = (float(np.nan_to_num(pair[0], nan=1.0)), float(np.nan_to_num(pair[1], nan=1.0)))
     variance, covariance = questions.spread(usable, seen.metric)
     gap, count = seen.values[1] - seen.values[0], len(seen.answers)
@@ -154,12 +154,12 @@ def _strengths(
     values, ceiling = np.array(seen.values), float(curve[-1])
     smooth = PchipInterpolator(nodes, curve)
     rising = smooth.derivative()
-    found = np.array([_where(smooth, min(value, ceiling)) for value in seen.values])
+    strength = np.array([_where(smooth, min(value, ceiling)) for value in seen.values])
     for _ in range(NEWTON):  # from the interpolated to the exact expectation
-        found = found + (values - questions.mean(found, seen.metric)) / rising(found)
-        found = np.clip(found, 0.0, 1.0)
-    found = np.where(values > ceiling * (1 + ROUNDING), np.nan, found)
-    return found, float(rising(np.mean(np.nan_to_num(found, nan=1.0))))
+        strength = strength + (values - questions.mean(strength, seen.metric)) / rising(strength)
+        strength = np.clip(strength, 0.0, 1.0)
+    strength = np.where(values > ceiling * (1 + ROUNDING), np.nan, strength)
+    return strength, float(rising(np.mean(np.nan_to_num(strength, nan=1.0))))
 
 
 def _where(smooth: Callable[[float], Any], value: float) -> float:
@@ -201,20 +201,20 @@ def _needed(gap: float, spread: float, level: float) -> float:
 def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -> float:
     """Correlation with which the weaker model's strength would give the higher value."""
     weaker = 0 if seen.values[0] <= seen.values[1] else 1
-    strength, wanted = pair[weaker], seen.values[1 - weaker]
+    strength, value = pair[weaker], seen.values[1 - weaker]
     if math.isnan(strength) or not 0 < strength < 1 or questions.beta == 0:
         return math.nan
     rhos = np.linspace(correlation_range(strength, questions.beta)[0], 0.0, 17)
     parts = [split_strength(strength, questions.beta, float(rho)) for rho in rhos]
     both = Strengths(np.array([p.missing for p in parts]), np.array([p.recorded for p in parts]))
     curve = questions.mean(both, seen.metric)
-    enough = np.flatnonzero(curve >= wanted)
+    enough = np.flatnonzero(curve >= value)
     if not len(enough):
         return math.nan
     nearest = int(enough[-1])
     if nearest == len(rhos) - 1:
         return 0.0
-    return float(np.interp(wanted, curve[[nearest + 1, nearest]], rhos[[nearest + 1, nearest]]))
+    return float(np.interp(value, curve[[nearest + 1, nearest]], rhos[[nearest + 1, nearest]]))
 
 
 def highest_sparsity(seen: Seen) -> float:

@@ -165,6 +165,6 @@ def ranked_removal(
     return OpenWorld(world.train, facts[~missing], facts[missing])
 
 
-def _check_share(name: str, value: float, fits: bool, wanted: str) -> None:
+def _check_share(name: str, value: float, fits: bool, valid: str) -> None:
     if not fits:
-        raise UsageError(f"{name}={value} is no such share; give a number {wanted}")
+        raise UsageError(f"{name}={value} is no such share; give a number {valid}")

@@ -95,31 +95,34 @@ def advice(comparison: Comparison) -> str:
     return "\n\n".join(parts)
 
 
-def _seen(found: Comparison) -> str:
-    title = title_of(found.metric)
+def _seen(result: Comparison) -> str:
+    title = title_of(result.metric)
     lines = [
-        f"{title}, averaged inside each question first, then over {found.n_questions:,} questions "
-        f"that show {found.answers_seen:.3g} answers each on average",
-        *(f"  {name}: {value:.4f}" for name, value in zip(found.names, found.values, strict=True)),
-        f"  difference: {found.difference:+.4f}{_plus_minus(found)}",
+        f"{title}, averaged inside each question first, then over {result.n_questions:,} questions "
+        f"that show {result.answers_seen:.3g} answers each on average",
+        *(
+            f"  {name}: {value:.4f}"
+            for name, value in zip(result.names, result.values, strict=True)
+        ),
+        f"  difference: {result.difference:+.4f}{_plus_minus(result)}",
     ]
     return "\n".join(_fill(line) for line in lines)
 
 
-def _plus_minus(found: Comparison) -> str:
-    if math.isnan(found.paired_error):
+def _plus_minus(result: Comparison) -> str:
+    if math.isnan(result.paired_error):
         return ""
-    return f" (standard error {found.paired_error:.4f}, question by question)"
+    return f" (standard error {result.paired_error:.4f}, question by question)"
 
 
-def _outlook(found: Comparison, at: Outlook) -> str:
-    first, second = found.names
-    title = title_of(found.metric)
+def _outlook(result: Comparison, at: Outlook) -> str:
+    first, second = result.names
+    title = title_of(result.metric)
     lines = [f"If {100 * at.sparsity:.3g} % of the true answers are missing:"]
     if not at.fits:
         lines.append(
             f"  No strength explains these values: even a perfect model would score "
-            f"{at.ceiling:.4f} here. {_ceiling_advice(found)}"
+            f"{at.ceiling:.4f} here. {_ceiling_advice(result)}"
         )
     else:
         lines.append(
@@ -132,9 +135,9 @@ def _outlook(found: Comparison, at: Outlook) -> str:
             f"of {at.full_difference:+.4f} (95 % interval {at.full_difference - reach:+.4f} to "
             f"{at.full_difference + reach:+.4f})."
         )
-    lines += [f"  {text}" for text in (_probability(found, at), _needed(found, at)) if text]
-    if not math.isnan(at.rho) and found.difference:
-        better, other = (second, first) if found.difference > 0 else (first, second)
+    lines += [f"  {text}" for text in (_probability(result, at), _needed(result, at)) if text]
+    if not math.isnan(at.rho) and result.difference:
+        better, other = (second, first) if result.difference > 0 else (first, second)
         lines.append(
             f"  {better} would be no stronger than {other} if missing and predicted answers had "
             f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
@@ -143,50 +146,50 @@ def _outlook(found: Comparison, at: Outlook) -> str:
     return "\n".join(_fill(line) for line in lines)
 
 
-def _probability(found: Comparison, at: Outlook) -> str:
-    if found.difference == 0:
+def _probability(result: Comparison, at: Outlook) -> str:
+    if result.difference == 0:
         return ""
     model = f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models"
     model += " erred independently"
-    if math.isnan(found.p_data):
+    if math.isnan(result.p_data):
         return f"Probability that complete labels order them the other way: {model}."
     return (
         "Probability that complete labels order them the other way: "
-        f"{_percent(found.p_data)} by the questions' own differences ({model})."
+        f"{_percent(result.p_data)} by the questions' own differences ({model})."
     )
 
 
-def _needed(found: Comparison, at: Outlook) -> str:
-    if found.difference == 0:
+def _needed(result: Comparison, at: Outlook) -> str:
+    if result.difference == 0:
         return "No number of questions tells equal values apart."
     count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
-    enough = "enough" if count <= found.n_questions else "not enough"
+    enough = "enough" if count <= result.n_questions else "not enough"
     return (
-        f"Questions needed for {_percent(found.level)}: {math.ceil(count):,} (there are "
-        f"{found.n_questions:,}: {enough})."
+        f"Questions needed for {_percent(result.level)}: {math.ceil(count):,} (there are "
+        f"{result.n_questions:,}: {enough})."
     )
 
 
-def _verdict(found: Comparison) -> str:
-    first, second = found.names
-    better, other = (second, first) if found.difference > 0 else (first, second)
-    kind = verdict(found)
+def _verdict(result: Comparison) -> str:
+    first, second = result.names
+    better, other = (second, first) if result.difference > 0 else (first, second)
+    kind = verdict(result)
     if kind == "equal":
         return "the two values are equal; nothing here tells the models apart."
-    worst = max(found.p_of(outlook) for outlook in found.outlooks)
+    worst = max(result.p_of(outlook) for outlook in result.outlooks)
     if kind == "too close":
         return (
             f"too close to call. The order may be wrong with a probability of up to "
-            f"{_percent(worst)}, more than {_percent(found.level)}."
+            f"{_percent(worst)}, more than {_percent(result.level)}."
         )
     sure = f"that {better} is ahead is no accident of the questions ({_percent(worst)} or less)"
     if kind == "model does not fit":
         return (
             f"{sure}, but at some of these sparsities the paper's model does not fit, so nothing "
-            f"follows there about complete labels. {_ceiling_advice(found)}"
+            f"follows there about complete labels. {_ceiling_advice(result)}"
         )
     if kind == "fragile":
-        least = min((o.rho for o in found.outlooks if not math.isnan(o.rho)), key=abs)
+        least = min((o.rho for o in result.outlooks if not math.isnan(o.rho)), key=abs)
         return (
             f"{sure}, but it need not mean a stronger model: a correlation of {least:.3f} between "
             f"missing and predicted answers would explain the whole difference, and the paper "
@@ -198,35 +201,35 @@ def _verdict(found: Comparison) -> str:
     )
 
 
-def _doubts(found: Comparison) -> list[str]:
+def _doubts(result: Comparison) -> list[str]:
     """Where the paper's model does not describe what was seen."""
     doubts = []
-    if found.sampled:
+    if result.sampled:
         doubts.append(
             "these ranks are among sampled candidates: values, strengths and ceilings are not "
             "those of full ranking."
         )
-    if found.n_questions <= FEW:
+    if result.n_questions <= FEW:
         doubts.append(
-            f"with {found.n_questions} questions the normal approximation is rough; the paper asks "
-            f"for more than {FEW}."
+            f"with {result.n_questions} questions the normal approximation is rough; the paper "
+            f"asks for more than {FEW}."
         )
     misses = [
         (name, *pair, outlook.sparsity)
-        for outlook in found.outlooks
+        for outlook in result.outlooks
         if outlook.fits
-        for name, pair in zip(found.names, outlook.control, strict=True)
+        for name, pair in zip(result.names, outlook.control, strict=True)
         if abs(pair[0] - pair[1]) > MISFIT
     ]
     if misses:
         name, expected, seen, sparsity = max(misses, key=lambda miss: abs(miss[1] - miss[2]))
         doubts.append(
             "the paper's model does not describe these models well: fitted to "
-            f"{title_of(found.metric)}, it expects Hits@10 {expected:.3f} of {name} at sparsity "
+            f"{title_of(result.metric)}, it expects Hits@10 {expected:.3f} of {name} at sparsity "
             f"{sparsity:.4g}, and it is {seen:.3f}. Take strengths and complete-label values as "
             "rough; the probability from the questions' own differences does not depend on them."
         )
-    if math.isnan(found.p_data):
+    if math.isnan(result.p_data):
         doubts.append(
             "values alone do not show how far the models agree question by question, and all "
             "questions are taken to have the same number of answers; ranks files tell more."
@@ -234,9 +237,9 @@ def _doubts(found: Comparison) -> list[str]:
     return doubts
 
 
-def _ceiling_advice(found: Comparison) -> str:
+def _ceiling_advice(result: Comparison) -> str:
     return (
-        f"Either less than {100 * found.highest_sparsity:.3g} % is missing, or recorded answers "
+        f"Either less than {100 * result.highest_sparsity:.3g} % is missing, or recorded answers "
         "are easier to predict than missing ones (a negative correlation)."
     )
 

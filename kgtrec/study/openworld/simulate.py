@@ -154,11 +154,11 @@ def filtered_ranks(
     missing = rng.random(shape) < beta
     predicted = rng.random(shape) < np.where(missing, l1, l2)
     above = _before(missing & predicted)
-    found = (missing & predicted).sum(axis=1, keepdims=True)
+    n_above = (missing & predicted).sum(axis=1, keepdims=True)
     gaps = rng.standard_exponential((questions, n_answers + 1))
     gaps /= gaps.sum(axis=1, keepdims=True)
     false = rng.multinomial(n_entities - n_answers, gaps)[:, :-1].cumsum(axis=1)
-    below = found + _before(missing & ~predicted) + false
+    below = n_above + _before(missing & ~predicted) + false
     return np.where(predicted, above, below) + 1, missing
 
 

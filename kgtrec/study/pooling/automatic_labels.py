@@ -74,16 +74,16 @@ def trivial_rules(
     list of str
         Keys of `RULES`, length n.
     """
-    found = np.full(len(pool), "", dtype=object)
+    rules = np.full(len(pool), "", dtype=object)
     if categories is not None:
         for name, side, category in _CATEGORY_RULES:
             fires = np.isin(pool.triples[:, 1], categories.members(category)) & pool.asked[:, side]
-            found[fires & (found == "")] = name
+            rules[fires & (rules == "")] = name
     if types is not None:
         for name, wrong in zip(("type:head", "type:tail"), _of_wrong_type(pool, types, known),
                                strict=True):  # fmt: skip
-            found[wrong & (found == "")] = name
-    return [str(name) for name in found]
+            rules[wrong & (rules == "")] = name
+    return [str(name) for name in rules]
 
 
 def _of_wrong_type(
@@ -93,16 +93,16 @@ def _of_wrong_type(
     graph = pool.graph
     names = sorted({name for pair in types.values() for name in pair})
     number = {name: i for i, name in enumerate(names)}
-    wanted = np.full((graph.n_relations, 2), -1, np.int64)
+    required = np.full((graph.n_relations, 2), -1, np.int64)
     for relation, (head, tail) in types.items():
-        wanted[relation] = number[head], number[tail]
+        required[relation] = number[head], number[tail]
     rows = triples_of(graph, known)
     has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is wanted
     for end, column in ((0, 0), (2, 1)):
-        has[rows[:, end], wanted[rows[:, 1], column]] = True
+        has[rows[:, end], required[rows[:, 1], column]] = True
     has[:, -1] = True
     head, relation, tail = pool.triples.T
-    return ~has[head, wanted[relation, 0]], ~has[tail, wanted[relation, 1]]
+    return ~has[head, required[relation, 0]], ~has[tail, required[relation, 1]]
 
 
 def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tuple[str, str]]:
@@ -129,8 +129,8 @@ def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tu
     at: dict[int, int] = {}
     for line, relation, (name, head, tail) in zip(lines, ids.tolist(), rows, strict=True):
         if relation in types:
-            found = f"relation {name!r} again (line {at[relation]} has it)"
-            raise FileError(path, line, found=found, hint="give each relation one line")
+            problem = f"relation {name!r} again (line {at[relation]} has it)"
+            raise FileError(path, line, found=problem, hint="give each relation one line")
         types[relation], at[relation] = (head.strip(), tail.strip()), line
     return types
 

@@ -71,7 +71,7 @@ class Qrels:
         lengths = np.diff(self.offsets)[keep]
         return replace(
             self,
-            ids=[name for name, kept in zip(self.ids, keep.tolist(), strict=True) if kept],
+            ids=[name for name, answered in zip(self.ids, keep.tolist(), strict=True) if answered],
             offsets=np.concatenate(([0], np.cumsum(lengths))),
             entities=self.entities[rows],
             labels=self.labels[rows],
@@ -162,9 +162,9 @@ class Completion:
 
         A pooled (h', r, t) that is true answers the seed's (?, r, t), and asks (h', r, ?) anew.
         """
-        asked = set(self.seeds.keys)
+        seeded = set(self.seeds.keys)
         new = [question_key(row, side) for side in (0, 1) for row in self.split.tolist()]
-        return [key for key in dict.fromkeys(new) if key not in asked]
+        return [key for key in dict.fromkeys(new) if key not in seeded]
 
     def qrels(self, reverse: bool = False) -> Qrels:
         """The labels by question, as runs name them.
@@ -251,9 +251,9 @@ def complete(
         raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
     if rules is not None and len(rules) != len(pool):
         raise UsageError(f"{len(rules)} rules for {len(pool)} pooled triples; give one for each")
-    kept = pool.smallest <= depth
-    pooled = pool.triples[kept]
-    fired = np.array([bool(rule) for rule in rules or [""] * len(pool)], bool)[kept]
+    in_depth = pool.smallest <= depth
+    pooled = pool.triples[in_depth]
+    fired = np.array([bool(rule) for rule in rules or [""] * len(pool)], bool)[in_depth]
     said = judgements.of(pooled)
     labels = np.where(said >= 0, said, UNKNOWN)
     by_rule = fired & (said < 0)
@@ -268,18 +268,18 @@ def complete(
         overruled=int((fired & (said == TRUE)).sum()),
         doubted=int((judgements.of(own) == FALSE).sum()),
         unused=len(judgements) - int((said > -2).sum()) - int((judgements.of(own) > -2).sum()),
-        drawn=_drawn(seeds, pool, kept),
+        drawn=_drawn(seeds, pool, in_depth),
     )
 
 
 def _drawn(
-    seeds: SeedQuestions, pool: Pool, kept: npt.NDArray[np.bool_]
+    seeds: SeedQuestions, pool: Pool, in_depth: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_] | None:
     """Which seeds, and which of the pooled triples that are kept, are in the pool's sample."""
     if pool.draw is None:
         return None
     return np.concatenate(
-        [pool.draw.takes(lines_of_triples(seeds.graph, seeds.seeds)), pool.drawn[kept]]
+        [pool.draw.takes(lines_of_triples(seeds.graph, seeds.seeds)), pool.drawn[in_depth]]
     )
 
 
@@ -299,37 +299,37 @@ def depth_table(completions: Sequence[Completion]) -> Table:
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     """Sentences on what should be known about a completion, as far as there is anything."""
     counts = completion.counts()
-    found = []
+    notes = []
     if judgements.repeated:
-        found.append(f"{judgements.repeated:,} judgements were repeated, with the same label")
+        notes.append(f"{judgements.repeated:,} judgements were repeated, with the same label")
     if judgements.blank:
-        found.append(f"{judgements.blank:,} blank labels were taken for what was asked")
+        notes.append(f"{judgements.blank:,} blank labels were taken for what was asked")
     if counts["undecided"]:
-        found.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
+        notes.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
     if completion.drawn is not None:
-        found += _sample_remarks(completion, completion.drawn)
+        notes += _sample_remarks(completion, completion.drawn)
     if completion.unused:
-        found.append(f"{completion.unused:,} judged triples are neither seeds nor pooled so deep")
+        notes.append(f"{completion.unused:,} judged triples are neither seeds nor pooled so deep")
     if completion.overruled:
-        found.append(f"{completion.overruled:,} triples that a rule calls false are judged true")
+        notes.append(f"{completion.overruled:,} triples that a rule calls false are judged true")
     if completion.doubted:
-        found.append(f"{completion.doubted:,} seeds are judged false, and stay true")
+        notes.append(f"{completion.doubted:,} seeds are judged false, and stay true")
     if counts["never pooled"]:
-        found.append(
+        notes.append(
             f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
             "split are asked by added triples only: nothing was ever pooled for them"
         )
-    return found
+    return notes
 
 
 def _sample_remarks(completion: Completion, drawn: npt.NDArray[np.bool_]) -> list[str]:
-    found = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
+    notes = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
     if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
-        found[0] += f", {open_:,} of them without a label, as if they had not been drawn"
+        notes[0] += f", {open_:,} of them without a label, as if they had not been drawn"
     qrels = completion.sample.qrels()
     if lost := len(qrels) - int(qrels.answered.sum()):
-        found.append(
+        notes.append(
             f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP leaves "
             "them out; a larger sample has fewer"
         )
-    return found
+    return notes

@@ -34,12 +34,12 @@ Path = str | os.PathLike[str]
 
 def depths_of(pool: Pool) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool holds it."""
-    found: dict[str, dict[str, int]] = {}
+    depths: dict[str, dict[str, int]] = {}
     labels = pool.graph.entities
     smallest = pool.smallest.tolist()
     for row, question, entity in pool.by_question():
-        found.setdefault(question, {})[labels[entity]] = smallest[row]
-    return found
+        depths.setdefault(question, {})[labels[entity]] = smallest[row]
+    return depths
 
 
 def curves_of_runs(
@@ -100,15 +100,15 @@ def curves_of_runs(
         )
     loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
     deepest = max(depth for row in depth_of.values() for depth in row.values())
-    queries, found = sorted(judged), {}
+    queries, samples_at = sorted(judged), {}
     for depth in range(deepest + 1):
         reduced = _reduced(judged, depth_of, depth)
         there = np.array([bool(reduced[query]) for query in queries])
         if there.any():
             samples, _ = samples_of_runs(reduced, loaded, measures, entities=entities)
-            found[depth] = [_over_all(one, there) for one in samples]
+            samples_at[depth] = [_over_all(one, there) for one in samples]
     return with_intervals(
-        list(found.values()), list(found), reference, draws, seed, confidence
+        list(samples_at.values()), list(samples_at), reference, draws, seed, confidence
     )  # fmt: skip
 
 
@@ -155,19 +155,19 @@ def with_intervals(
 def _ends(
     whole: Resampled, one: Resampled, higher: bool, confidence: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    found = over_questions(whole, one, x_higher=higher, y_higher=higher, confidence=confidence)
-    return found.tau_interval, found.tau_ap_interval
+    agreement = over_questions(whole, one, x_higher=higher, y_higher=higher, confidence=confidence)
+    return agreement.tau_interval, agreement.tau_ap_interval
 
 
 def _reduced(
     judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int
 ) -> dict[str, dict[str, int]]:
     """The judgements without those of documents that are pooled deeper."""
-    found = {}
+    rest = {}
     for query, row in judged.items():
         own = depth_of.get(query, {})
-        found[query] = {document: r for document, r in row.items() if own.get(document, 0) <= depth}
-    return found
+        rest[query] = {document: r for document, r in row.items() if own.get(document, 0) <= depth}
+    return rest
 
 
 def _over_all(samples: Samples, there: NDArray[np.bool_]) -> Samples:

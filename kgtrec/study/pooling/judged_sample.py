@@ -71,8 +71,8 @@ class Draw:
 
 def read_draw(text: str) -> Draw | None:
     """A draw as pool files name it; None for any other text."""
-    found = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text)
     try:
-        return Draw(float(found[1]), int(found[2])) if found else None
+        return Draw(float(match[1]), int(match[2])) if match else None
     except (ValueError, UsageError):
         return None

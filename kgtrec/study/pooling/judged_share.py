@@ -36,10 +36,10 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
     width = completion.seeds.questions.n_entities
     owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets))
     keys = owner * width + qrels.entities
-    wanted = lists.owner * width + lists.entities
-    at = np.searchsorted(keys, wanted)
+    listed = lists.owner * width + lists.entities
+    at = np.searchsorted(keys, listed)
     at[at == len(keys)] = 0
-    relevance = np.where(keys[at] == wanted, qrels.labels[at], UNJUDGED)
+    relevance = np.where(keys[at] == listed, qrels.labels[at], UNJUDGED)
     order = np.lexsort((-qrels.labels, owner))
     return Lists(
         queries=qrels.ids,
@@ -66,13 +66,13 @@ def mean_columns(measures: Sequence[str]) -> list[Column]:
     UsageError
         A measure that is unknown, or a count or text that has no mean.
     """
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for name in measures:
         for column in resolve([name]):
             if column.is_count or column.is_text:
                 raise UsageError(f"{column.name!r} has no mean over questions; leave it out")
-            found[column.name] = column
-    return list(found.values())
+            columns[column.name] = column
+    return list(columns.values())
 
 
 def judged_values(
@@ -95,7 +95,7 @@ def judged_values(
         Whether candidates without a label leave the lists (trec_eval's -J).
     """
     options = EvalOptions(judged_only=judged_only)
-    found = {}
+    by_name = {}
     for sampled in (False, True):
         own = [c for c in columns if _is_inferred(c, completion) == sampled]
         if not own:
@@ -105,8 +105,8 @@ def judged_values(
         if sampled:
             answered = labelled.qrels().answered
             rows = {name: row[answered] if answered.any() else row for name, row in rows.items()}
-        found.update(means(rows, own))
-    return {column.name: found[column.name] for column in columns}
+        by_name.update(means(rows, own))
+    return {column.name: by_name[column.name] for column in columns}
 
 
 def _is_inferred(column: Column, completion: Completion) -> bool:
@@ -148,8 +148,8 @@ def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str,
     top = np.arange(len(owner)) - lists.offsets[owner] < cutoff
     answers = completion.seeds.questions.answers
     width = completion.seeds.questions.n_entities
-    asked = np.repeat(np.arange(len(answers)), answers.lengths) * width + answers.ids
-    seed = contains(asked, owner * width + lists.entities)
+    answer_keys = np.repeat(np.arange(len(answers)), answers.lengths) * width + answers.ids
+    seed = contains(answer_keys, owner * width + lists.entities)
     masks = {
         "seed": seed,
         "added": (judged.relevance == TRUE) & ~seed,
@@ -166,9 +166,9 @@ def share_table(
     rows: list[tuple[Cell, ...]] = []
     for lists in systems:
         for cutoff in cutoffs:
-            found = shares(lists, completion, cutoff)
-            total = sum(found.values())
-            parts = [100 * found[kind] / total if total else 0.0 for kind in KINDS]
+            counts = shares(lists, completion, cutoff)
+            total = sum(counts.values())
+            parts = [100 * counts[kind] / total if total else 0.0 for kind in KINDS]
             rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
     titles = ("system", "top", "candidates", "seeds %", "added %", "false %", "unjudged %",
               "judged %")  # fmt: skip

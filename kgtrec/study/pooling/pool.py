@@ -83,9 +83,9 @@ class Pool:
     def by_question(self) -> Iterator[tuple[int, str, int]]:
         """Row of a triple, name of a seed question that it answers, and the entity that answers."""
         rows = zip(self.triples.tolist(), self.asked.tolist(), self.questions, strict=True)
-        for row, (triple, asked, joined) in enumerate(rows):
+        for row, (triple, ends, joined) in enumerate(rows):
             names = joined.split(",")
-            sides = (0, 1) if len(names) == 2 else (asked.index(True),)
+            sides = (0, 1) if len(names) == 2 else (ends.index(True),)
             for side, name in zip(sides, names, strict=True):
                 yield row, name, triple[2 if side else 0]
 
@@ -145,13 +145,13 @@ class Pool:
 
     def _chosen(self, pool: Pool) -> Pool:
         """The triples that some system has, with the places of another pool."""
-        kept = (pool.places > 0).any(axis=1)
-        names = [self.questions[row] for row in np.flatnonzero(kept).tolist()]
+        present = (pool.places > 0).any(axis=1)
+        names = [self.questions[row] for row in np.flatnonzero(present).tolist()]
         return replace(
             pool,
-            triples=pool.triples[kept],
-            places=pool.places[kept],
-            asked=pool.asked[kept],
+            triples=pool.triples[present],
+            places=pool.places[present],
+            asked=pool.asked[present],
             questions=names,
         )
 
@@ -254,13 +254,13 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     parts = [_within(one, seeds, depth) for one in lists]
     question, entity, place = (np.concatenate(column) for column in zip(*parts, strict=True))
     system = np.repeat(np.arange(len(lists)), [len(part[0]) for part in parts])
-    asked = seeds.questions
-    side, given = asked.side[question], asked.entity[question]
-    relation = asked.relation[question]
+    questions = seeds.questions
+    side, anchor = questions.side[question], questions.entity[question]
+    relation = questions.relation[question]
     triples = np.stack(
-        [np.where(side == 0, entity, given), relation, np.where(side == 0, given, entity)], axis=1
+        [np.where(side == 0, entity, anchor), relation, np.where(side == 0, anchor, entity)], axis=1
     )
-    keys = pack_triples(triples.astype(np.int32), asked.n_entities, seeds.graph.n_relations)
+    keys = pack_triples(triples.astype(np.int32), questions.n_entities, seeds.graph.n_relations)
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
     places = np.full((len(first), len(lists)), depth + 1, np.int64)
     np.minimum.at(places, (row, system), place)
@@ -322,5 +322,5 @@ def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Ints, I
     width = seeds.questions.n_entities
     owner, entities = one.owner, one.entities.astype(np.int64)
     seed = contains(to_keys(seeds.questions.answers, width), owner * width + entities)
-    kept = (one.places <= depth) & ~seed
-    return owner[kept], entities[kept], one.places[kept]
+    shallow = (one.places <= depth) & ~seed
+    return owner[shallow], entities[shallow], one.places[shallow]

@@ -109,8 +109,8 @@ def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
     if len(repeats):
         line = lines[int(repeats[0])]
         before = lines[int(first[again.reshape(-1)[repeats[0]]])].number
-        found = f"{' '.join(line.cells[:3])!r} again (line {before} has it)"
-        raise FileError(path, line.number, found=found, hint="keep one of the lines")
+        problem = f"{' '.join(line.cells[:3])!r} again (line {before} has it)"
+        raise FileError(path, line.number, found=problem, hint="keep one of the lines")
     systems = sorted({name for line in lines for name in line.places})
     places = np.zeros((len(lines), len(systems)), np.int64)
     for row, line in enumerate(lines):
@@ -134,9 +134,9 @@ def _with_mirrors(triples: Ints, lines: Sequence[_Line]) -> list[str]:
     names: dict[Key, str] = {}
     keys = [(question_key(triple, 0), question_key(triple, 1)) for triple in triples.tolist()]
     for (head, tail), line in zip(keys, lines, strict=True):
-        given = line.cells[4].split(",")
-        at = (head, tail) if len(given) == 2 else (tail if line.cells[3] == "tail" else head,)
-        names.update(zip(at, given, strict=True))
+        parts = line.cells[4].split(",")
+        at = (head, tail) if len(parts) == 2 else (tail if line.cells[3] == "tail" else head,)
+        names.update(zip(at, parts, strict=True))
     return [",".join(names[key] for key in pair if key in names) for pair in keys]
 
 
@@ -151,8 +151,10 @@ def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
             draw = read_draw(cells[-1]) if width == len(COLUMNS) + 1 else None
             if tuple(cells[: width - (draw is not None)]) != COLUMNS:
                 shown = text_of(raw)[:120]
-                wanted = f"the first line must be {'<TAB>'.join(COLUMNS)}"
-                raise FileError(path, number, found=f"header {shown!r}", hint=f"{wanted}; {_HINT}")
+                expected = f"the first line must be {'<TAB>'.join(COLUMNS)}"
+                raise FileError(
+                    path, number, found=f"header {shown!r}", hint=f"{expected}; {_HINT}"
+                )
             continue
         lines.append(_Line(number, cells, _checked(path, number, cells, width)))
     if not lines:
@@ -166,29 +168,29 @@ def _check_drawn(path: Path, draw: Draw | None, lines: Sequence[_Line]) -> None:
     takes = draw.takes((line.cells[0], line.cells[1], line.cells[2]) for line in lines)
     for line, drawn in zip(lines, takes.tolist(), strict=True):
         if line.cells[8] != _DRAWN[drawn]:
-            found = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
-            raise FileError(path, line.number, found=found, hint=_HINT)
+            problem = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
+            raise FileError(path, line.number, found=problem, hint=_HINT)
 
 
 def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str, int]:
     """Places by system, after checking the line."""
     if len(cells) != width:
-        found = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
-        raise FileError(path, number, found=found, hint=_HINT)
+        problem = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
+        raise FileError(path, number, found=problem, hint=_HINT)
     if cells[3] not in ASKED:
-        found = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
-        raise FileError(path, number, found=found, hint=_HINT)
+        problem = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
+        raise FileError(path, number, found=problem, hint=_HINT)
     if cells[4].count(",") != 1 and (cells[4].count(",") or cells[3] == "both"):
-        found = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
-        raise FileError(path, number, found=found, hint=_HINT)
+        problem = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
+        raise FileError(path, number, found=problem, hint=_HINT)
     places: dict[str, int] = {}
     for part in cells[6].split(","):
         name, _, digits = part.rpartition(":")
         if not name or not digits.isascii() or not digits.isdigit() or name in places:
-            found = f"systems {cells[6]!r}, where name:place,name:place belongs"
-            raise FileError(path, number, found=found, hint=_HINT)
+            problem = f"systems {cells[6]!r}, where name:place,name:place belongs"
+            raise FileError(path, number, found=problem, hint=_HINT)
         places[name] = int(digits)
     if min(places.values()) < 1 or cells[5] != str(min(places.values())):
-        found = f"depth {cells[5]!r} beside systems {cells[6]!r}, whose smallest place it must be"
-        raise FileError(path, number, found=found, hint=_HINT)
+        problem = f"depth {cells[5]!r} beside systems {cells[6]!r}, whose smallest place it must be"
+        raise FileError(path, number, found=problem, hint=_HINT)
     return places

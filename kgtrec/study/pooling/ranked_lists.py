@@ -18,7 +18,7 @@ from kgtrec.graph.labels import Labels
 from kgtrec.study.pooling.seed_questions import SeedQuestions
 from kgtrec.trec.files.run import Run
 
-__all__ = ["RankedLists", "doubts", "is_scores", "run_lists", "system_names"]
+__all__ = ["RankedLists", "doubts", "is_scores", "run_entries", "run_lists", "system_names"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -161,7 +161,7 @@ def run_lists(
     graph = seeds.graph
     number = {text: i for i, text in enumerate(seeds.ids)}
     where = name if isinstance(run, Run) else run
-    queries, owner, entities, scores = _entries(run, number, graph.entities, where, threads)
+    queries, owner, entities, scores = run_entries(run, number, graph.entities, where, threads)
     present = np.unique(owner)
     if not len(present):
         raise InputError(
@@ -174,15 +174,15 @@ def run_lists(
     keys = owner * graph.n_entities + entities
     known = contains(to_keys(seeds.questions.removed, graph.n_entities), keys)
     answers = contains(to_keys(seeds.questions.answers, graph.n_entities), keys)
-    kept = ~known
-    offsets = np.searchsorted(owner[kept], np.arange(len(seeds) + 1)).astype(np.int64)
-    filtered = np.arange(offsets[-1]) - offsets[owner[kept]] + 1
+    unknown = ~known
+    offsets = np.searchsorted(owner[unknown], np.arange(len(seeds) + 1)).astype(np.int64)
+    filtered = np.arange(offsets[-1]) - offsets[owner[unknown]] + 1
     return RankedLists(
         name,
         offsets,
-        entities[kept].astype(np.int32),
-        scores[kept],
-        filtered if places == "filtered" else raw[kept],
+        entities[unknown].astype(np.int32),
+        scores[unknown],
+        filtered if places == "filtered" else raw[unknown],
         places,
         missing=len(seeds) - len(present),
         known=int(known.sum()),
@@ -191,7 +191,7 @@ def run_lists(
     )
 
 
-def _entries(
+def run_entries(
     run: Run | str | PathLike[str],
     number: Mapping[str, int],
     labels: Labels,
@@ -251,18 +251,18 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike
 def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
     """Sentences on what looks wrong in lists that are looked at down to a depth."""
     answers = seeds.questions.n_instances
-    found = []
+    notes = []
     for one in lists:
         if one.missing:
-            found.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
+            notes.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
         if short := one.shorter_than(depth):
-            found.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
+            notes.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
         if one.found < 0.1 * answers:
             what = "a weak or very short run, or one whose questions are numbered otherwise "
             what += "(--questions)"
             if one.from_scores:
                 what = "a weak model, or scores whose rows or columns stand in another order"
-            found.append(
+            notes.append(
                 f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
             )
-    return found
+    return notes

@@ -99,12 +99,12 @@ class Reuse:
 
 def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
     """Question, then candidate, to the systems that put it into the pool, by names."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    contributors: dict[str, dict[str, frozenset[str]]] = {}
     labels = pool.graph.entities
     brought = [frozenset(compress(pool.systems, row)) for row in (pool.places > 0).tolist()]
     for row, question, entity in pool.by_question():
-        found.setdefault(question, {})[labels[entity]] = brought[row]
-    return found
+        contributors.setdefault(question, {})[labels[entity]] = brought[row]
+    return contributors
 
 
 def leave_one_out(
@@ -149,15 +149,15 @@ def leave_one_out(
     rows = []
     for number, system in enumerate(runs):
         dropped = alone.get(system, {})
-        found = {other: dict(values) for other, values in full.items()}
+        without = {other: dict(values) for other, values in full.items()}
         reduced = {
             query: {d: r for d, r in qrels[query].items() if d not in documents}
             for query, documents in dropped.items()
         }
         for other, run in runs.items():
-            found[other].update(_valued(reduced, run, list(reduced), name))
+            without[other].update(_valued(reduced, run, list(reduced), name))
         before, after = ([float(np.mean(list(v.values()))) for v in each.values()]
-                         for each in (full, found))  # fmt: skip
+                         for each in (full, without))  # fmt: skip
         brought = [qrels[query][d] for query, documents in dropped.items() for d in documents]
         rows.append(
             (before[number], after[number], _place(before, number), _place(after, number),
@@ -185,24 +185,24 @@ def _place(values: list[float], number: int) -> int:
 
 def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
     """System, then query, to the judged documents that no other system brought."""
-    found: dict[str, dict[str, set[str]]] = {}
+    documents_of: dict[str, dict[str, set[str]]] = {}
     for query, documents in contributors.items():
         judged = qrels.get(query, {})
         for document, systems in documents.items():
             if len(systems) == 1 and judged.get(document, -1) >= 0:
                 (system,) = systems
-                found.setdefault(system, {}).setdefault(query, set()).add(document)
-    return found
+                documents_of.setdefault(system, {}).setdefault(query, set()).add(document)
+    return documents_of
 
 
 def _valued(qrels: Qrels, run: Run, queries: list[str], name: str) -> dict[str, float]:
     """Value of each query; 0 for one without a judgement or a run."""
     from kgtrec.trec import evaluate
 
-    found: dict[str, float] = dict.fromkeys(queries, 0.0)
-    asked = {query: qrels[query] for query in queries if qrels[query] and query in run}
-    if asked:
-        listed = {query: run[query] for query in asked}
-        values = evaluate(asked, listed, [name])
-        found.update({query: row[name] for query, row in values.items()})
-    return found
+    values_of: dict[str, float] = dict.fromkeys(queries, 0.0)
+    judged = {query: qrels[query] for query in queries if qrels[query] and query in run}
+    if judged:
+        listed = {query: run[query] for query in judged}
+        values = evaluate(judged, listed, [name])
+        values_of.update({query: row[name] for query, row in values.items()})
+    return values_of

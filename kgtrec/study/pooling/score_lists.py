@@ -71,16 +71,16 @@ def score_lists(
     if isinstance(depth, bool) or depth < 1:
         raise UsageError(f"depth {depth} is below 1; 10 is the published one")
     source = load_scores(scores)
-    given = len(source.queries) if isinstance(source, Factors) else source.n_rows
-    chosen = _rows(seeds, rows, given, scores)
+    n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
+    chosen = _rows(seeds, rows, n_rows, scores)
     source = source if chosen is None else selected(source, chosen)
-    asked = seeds.questions
+    questions = seeds.questions
     if places == "raw":
-        asked = asked.graph.questions(seeds.split, filter="raw")
+        questions = questions.graph.questions(seeds.split, filter="raw")
     try:
         _, run = rank(
             source if isinstance(source, Factors) else source.blocks(),
-            asked,
+            questions,
             run_depth=depth,
             threads=threads,
             higher_is_better=higher_is_better,
@@ -91,26 +91,28 @@ def score_lists(
         if isinstance(error, FileError):
             raise
         raise InputError(f"{getattr(source, 'place', '') or os.fspath(scores)}: {error}") from None
-    found = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
-    return replace(found, from_scores=True)
+    lists = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
+    return replace(lists, from_scores=True)
 
 
 def _rows(
-    seeds: SeedQuestions, rows: str, given: int | None, path: str | os.PathLike[str]
+    seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | os.PathLike[str]
 ) -> Ints | None:
     """Rows of the seeds' questions among those of the whole split; None: there are no others."""
     whole = seeds.graph.questions(seeds.split)
     total = len(whole) if rows == "questions" else whole.n_instances
-    if given == total:
+    if n_rows == total:
         return _first_instances(seeds) if rows == "instances" else _numbers(seeds, whole)
-    if rows == "questions" and given == len(seeds):
+    if rows == "questions" and n_rows == len(seeds):
         return None
     other = "instances" if rows == "questions" else "questions"
     counts = {"questions": len(whole), "instances": whole.n_instances}
-    hint = f"; {given:,} is the number of {other}: --rows {other}" if given == counts[other] else ""
+    hint = (
+        f"; {n_rows:,} is the number of {other}: --rows {other}" if n_rows == counts[other] else ""
+    )
     raise FileError(
         path,
-        found=f"{given:,} rows of scores, where the split {seeds.split!r} has {total:,} {rows}, "
+        found=f"{n_rows:,} rows of scores, where the split {seeds.split!r} has {total:,} {rows}, "
         f"and the seeds {len(seeds):,} questions{hint}",
         hint="give the scores of all questions of the split (kgtrec convert --questions lists "
         "them), or of the seeds' questions alone",

@@ -68,8 +68,8 @@ class SeedQuestions:
     @property
     def keys(self) -> list[Key]:
         """Side, given entity and relation of each question."""
-        asked = self.questions
-        columns = (asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist())
+        questions = self.questions
+        columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
         return list(zip(*columns, strict=True))
 
     @property
@@ -122,10 +122,10 @@ def seed_questions(
             f"is {triple_text(graph, rows[missing[0]])!r}; name the split that they come from"
         )
     own = replaced_split(graph, rows, split)
-    asked = own.questions(split, extra_known=whole)
+    questions = own.questions(split, extra_known=whole)
     elsewhere = own.questions(split).removed
     names = split_names(graph, split) if names is None else names
-    return SeedQuestions(graph, asked, elsewhere, rows, split, names)
+    return SeedQuestions(graph, questions, elsewhere, rows, split, names)
 
 
 def replaced_split(graph: Graph, rows: npt.NDArray[np.int32], split: str) -> Graph:
@@ -138,9 +138,9 @@ def replaced_split(graph: Graph, rows: npt.NDArray[np.int32], split: str) -> Gra
 
 def split_names(graph: Graph, split: str) -> dict[Key, str]:
     """Names of a split's questions, as `kgtrec convert` writes them."""
-    asked = graph.questions(split)
-    columns = (asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist())
-    return dict(zip(zip(*columns, strict=True), asked.ids, strict=True))
+    questions = graph.questions(split)
+    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
+    return dict(zip(zip(*columns, strict=True), questions.ids, strict=True))
 
 
 def question_key(triple: Sequence[int], side: int) -> Key:
@@ -152,8 +152,8 @@ def question_key(triple: Sequence[int], side: int) -> Key:
 def question_text(graph: Graph, key: Key) -> str:
     """A question as people see it, for messages."""
     side, entity, relation = key
-    given, asked = graph.entities[entity], graph.relations[relation]
-    return repr(f"({given}, {asked}, ?)" if side else f"(?, {asked}, {given})")
+    known, label = graph.entities[entity], graph.relations[relation]
+    return repr(f"({known}, {label}, ?)" if side else f"(?, {label}, {known})")
 
 
 def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]:
@@ -191,7 +191,7 @@ def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]
         for one in (name, key):
             if at.setdefault(one, line) != line:
                 shown = repr(name) if one == name else question_text(graph, key)
-                found = f"{shown} again (line {at[one]} has it)"
-                raise FileError(path, line, found=found, hint="give each question one line")
+                problem = f"{shown} again (line {at[one]} has it)"
+                raise FileError(path, line, found=problem, hint="give each question one line")
         names[key] = name
     return names

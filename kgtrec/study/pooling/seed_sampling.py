@@ -122,13 +122,13 @@ def sample_seeds(
     triples = graph.split(split)
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise UsageError(f"seed {seed!r} is not a whole number; 42 is the published one")
-    wanted = _size(share, size, len(triples), split)
+    count = _size(share, size, len(triples), split)
     source = random.Random(operator.index(seed))
     if by_relation:
         relations = triples[:, 1].astype(np.int64)
-        rows = _drawn_by_relation(source, relations, wanted)
+        rows = _drawn_by_relation(source, relations, count)
     else:
-        rows = source.sample(range(len(triples)), wanted)
+        rows = source.sample(range(len(triples)), count)
     return SeedSample(graph, split, np.array(sorted(rows), np.int64), by_relation, int(seed))
 
 
@@ -146,13 +146,13 @@ def _size(share: float | None, size: int | None, total: int, split: str) -> int:
     if not 0 < share <= 1:
         raise UsageError(f"share {share:g} is not above 0 and up to 1; 0.05 takes 5 % of the split")
     # 0.29 * 100 is a little less than 29.
-    wanted = math.floor(share * total + 1e-9)
-    if not wanted:
+    count = math.floor(share * total + 1e-9)
+    if not count:
         raise UsageError(
             f"share {share:g} of the {total:,} triples of split {split!r} is less than one triple; "
             "give a larger share, or a size"
         )
-    return wanted
+    return count
 
 
 def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> list[int]:
@@ -175,5 +175,5 @@ def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> lis
 def _sizes(triples: NDArray[Any]) -> tuple[int, int, int]:
     """Relations, entities and questions of triples."""
     wide = triples.astype(np.int64)
-    questions = sum(len(np.unique(wide[:, [1, given]], axis=0)) for given in (0, 2))
+    questions = sum(len(np.unique(wide[:, [1, end]], axis=0)) for end in (0, 2))
     return len(np.unique(wide[:, 1])), len(np.unique(wide[:, [0, 2]])), questions

@@ -87,8 +87,8 @@ class Judgements:
     def of(self, triples: ArrayLike, absent: int = -2) -> NDArray[np.int64]:
         """Label of each triple: 1, 0, -1, or `absent` where nobody judged; shape (n,)."""
         rows = as_triples("triples", triples)
-        found = [self.labels.get((h, r, t), absent) for h, r, t in rows.tolist()]
-        return np.array(found, np.int64)
+        labels = [self.labels.get((h, r, t), absent) for h, r, t in rows.tolist()]
+        return np.array(labels, np.int64)
 
     def counts(self) -> dict[str, int]:
         """How many triples have each label: Y, N, ?."""
@@ -261,17 +261,17 @@ def _checked_rows(path: Path, blank: str) -> tuple[list[Row], int]:
 
 def _contradiction(path: Path, clashes: list[tuple[Row, str]]) -> FileError:
     first, place = clashes[0]
-    found = f"{' '.join(first.cells)!r} is labelled {first.label!r}, and otherwise in {place}"
+    problem = f"{' '.join(first.cells)!r} is labelled {first.label!r}, and otherwise in {place}"
     rows = [row for row, _ in clashes]
-    return _fault(path, rows, found, "let an adjudicator decide, and keep one label per triple")
+    return _fault(path, rows, problem, "let an adjudicator decide, and keep one label per triple")
 
 
-def _fault(path: Path, rows: Sequence[Row], found: str, hint: str) -> FileError:
+def _fault(path: Path, rows: Sequence[Row], problem: str, hint: str) -> FileError:
     """A FileError of the first row, which says in how many more lines the same is wrong."""
     if len(rows) > 1:
         others = ", ".join(str(row.line) for row in rows[1:6]) + ", ..." * (len(rows) > 6)
-        found += f" (and {len(rows) - 1:,} more such lines: {others})"
-    return FileError(path, rows[0].line, found=found, hint=hint)
+        problem += f" (and {len(rows) - 1:,} more such lines: {others})"
+    return FileError(path, rows[0].line, found=problem, hint=hint)
 
 
 def _labelled_rows(path: Path) -> list[Row]:
@@ -288,8 +288,8 @@ def _labelled_rows(path: Path) -> list[Row]:
                 continue
             places = [0, 1, 2, 3]
         if len(cells) != width:
-            found = f"{len(cells)} columns in place of {width}: {text_of(raw)[:120]!r}"
-            raise FileError(path, number, found=found, hint=_WANTED)
+            problem = f"{len(cells)} columns in place of {width}: {text_of(raw)[:120]!r}"
+            raise FileError(path, number, found=problem, hint=_WANTED)
         texts = list(map(text_of_cell, cells)) if sheet else cells
         head, relation, tail, label = (texts[place] for place in places)
         if not (head and relation and tail):
@@ -303,11 +303,13 @@ def _labelled_rows(path: Path) -> list[Row]:
 def _header(path: Path, cells: list[str]) -> list[int] | None:
     """Where head, relation, tail and label stand, if the line names them."""
     names = [cell.strip().lower() for cell in cells]
-    wanted = (*COLUMNS, "label")
-    if not set(wanted) <= set(names):
+    needed = (*COLUMNS, "label")
+    if not set(needed) <= set(names):
         return None
-    twice = [name for name in wanted if names.count(name) > 1]
+    twice = [name for name in needed if names.count(name) > 1]
     if twice:
-        found = f"the header names {twice[0]!r} more than once"
-        raise FileError(path, 1, found=found, hint="name head, relation, tail and label once each")
-    return [names.index(name) for name in wanted]
+        problem = f"the header names {twice[0]!r} more than once"
+        raise FileError(
+            path, 1, found=problem, hint="name head, relation, tail and label once each"
+        )
+    return [names.index(name) for name in needed]

@@ -94,14 +94,14 @@ def open_candidates(
     qrels = completion.qrels()
     owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets))
     keys = owner * width + qrels.entities
-    found = [keys[qrels.labels == UNKNOWN]]
+    parts = [keys[qrels.labels == UNKNOWN]]
     for lists in systems:
         own = lists.owner
         place = np.arange(len(own)) - lists.offsets[own]
-        kept = np.ones(len(own), bool) if within is None else place < within
-        shown = (own * width + lists.entities)[kept]
-        found.append(shown[~contains(keys, shown)])
-    return np.unique(np.concatenate(found))
+        inside = np.ones(len(own), bool) if within is None else place < within
+        shown = (own * width + lists.entities)[inside]
+        parts.append(shown[~contains(keys, shown)])
+    return np.unique(np.concatenate(parts))
 
 
 def intervals(
@@ -146,12 +146,12 @@ def intervals(
     bounded = [column for column in columns if not why_unbounded(column)]
     judged = judged_lists(lists, completion)
     ends = _ends(lists, judged, candidates, completion.seeds.questions.n_entities, bounded)
-    found = {}
+    results = {}
     for column in columns:
         name = column.name
         low, high = ends.get(name, (np.nan, np.nan))
-        found[name] = Interval(low, now[name], condensed[name], high, why_unbounded(column))
-    return found
+        results[name] = Interval(low, now[name], condensed[name], high, why_unbounded(column))
+    return results
 
 
 def _ends(
@@ -161,8 +161,8 @@ def _ends(
     is_open = contains(candidates, lists.owner * width + lists.entities)
     n_open = np.bincount(candidates // width, minlength=len(lists))
     inside = np.bincount(lists.owner[is_open], minlength=len(lists))
-    found = bounds(judged, is_open, n_open - inside, columns)
-    low, high = (means({name: row[end] for name, row in found.items()}, columns) for end in (0, 1))
+    ends = bounds(judged, is_open, n_open - inside, columns)
+    low, high = (means({name: row[end] for name, row in ends.items()}, columns) for end in (0, 1))
     for column in columns:
         if column.family == "rbp":
             high[column.name] = low[column.name] + _residual(judged, column)
@@ -175,11 +175,11 @@ def _residual(judged: Lists, column: Column) -> float:
     return means(values(judged, [residual]), [residual])["rbp_resid"]
 
 
-def interval_table(found: Mapping[str, Mapping[str, Interval]]) -> Table:
-    """A row per measure and system; `found` is system -> what `intervals` gives."""
+def interval_table(by_system: Mapping[str, Mapping[str, Interval]]) -> Table:
+    """A row per measure and system; `by_system` is system -> what `intervals` gives."""
     rows: list[tuple[Cell, ...]] = []
-    for name in next(iter(found.values()), {}):
-        for system, own in found.items():
+    for name in next(iter(by_system.values()), {}):
+        for system, own in by_system.items():
             one = own[name]
             note = "no bounds" if one.reason else ""
             ends = one.low, one.high, one.high - one.low
@@ -189,7 +189,7 @@ def interval_table(found: Mapping[str, Mapping[str, Interval]]) -> Table:
     return Table(titles, keys, (0, 0, 4, 4, 4, 4, 4, 0), rows, names=2)
 
 
-def decided_pairs(found: Mapping[str, Mapping[str, Interval]], measure: str) -> tuple[int, int]:
+def decided_pairs(by_system: Mapping[str, Mapping[str, Interval]], measure: str) -> tuple[int, int]:
     """Pairs of systems whose intervals of a measure do not meet, and all pairs.
 
     Raises
@@ -197,7 +197,7 @@ def decided_pairs(found: Mapping[str, Mapping[str, Interval]], measure: str) -> 
     UsageError
         The measure has no bounds.
     """
-    ends = [own[measure] for own in found.values()]
+    ends = [own[measure] for own in by_system.values()]
     reason = next((one.reason for one in ends if one.reason), "")
     if reason:
         raise UsageError(f"{measure!r} has no bounds ({reason}); choose another")
@@ -206,38 +206,38 @@ def decided_pairs(found: Mapping[str, Mapping[str, Interval]], measure: str) -> 
     return apart, len(pairs)
 
 
-def verdicts(found: Mapping[str, Mapping[str, Interval]]) -> list[str]:
+def verdicts(by_system: Mapping[str, Mapping[str, Interval]]) -> list[str]:
     """A sentence on how many pairs of systems are decided by each measure as it stands."""
-    bounded = [name for name, one in next(iter(found.values()), {}).items() if not one.reason]
-    if len(found) < 2 or not bounded:
+    bounded = [name for name, one in next(iter(by_system.values()), {}).items() if not one.reason]
+    if len(by_system) < 2 or not bounded:
         return []
-    pairs = len(found) * (len(found) - 1) // 2
-    told = ", ".join(f"{name} {decided_pairs(found, name)[0]:,}" for name in bounded)
-    return [f"pairs of runs, of {pairs:,}, whose order stands whatever is still open: {told}"]
+    pairs = len(by_system) * (len(by_system) - 1) // 2
+    decided = ", ".join(f"{name} {decided_pairs(by_system, name)[0]:,}" for name in bounded)
+    return [f"pairs of runs, of {pairs:,}, whose order stands whatever is still open: {decided}"]
 
 
 def open_remarks(
-    found: Mapping[str, Mapping[str, Interval]], candidates: Ints, within: int | None
+    by_system: Mapping[str, Mapping[str, Interval]], candidates: Ints, within: int | None
 ) -> list[str]:
     """Sentences on what intervals are about, on measures without, and on values outside."""
-    if not found:
+    if not by_system:
         return []
     place = "" if within is None else f" the first {within:,} of"
     where = "in the pool" if within == 0 else f"in the pool or{place} a run's list"
-    told = [
+    sentences = [
         f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each be "
         "true or false; all others without a label are taken for false, but not by rbp"
     ]
-    for name, one in next(iter(found.values())).items():
+    for name, one in next(iter(by_system.values())).items():
         if one.reason:
-            told.append(f"{name} has no interval: {one.reason}")
+            sentences.append(f"{name} has no interval: {one.reason}")
         outside = [
-            system for system, own in found.items()
+            system for system, own in by_system.items()
             if not own[name].reason and not own[name].low <= own[name].value <= own[name].high
         ]  # fmt: skip
         if outside and name in ("bpref", "gm_bpref"):
-            told.append(
+            sentences.append(
                 f"{name} of {', '.join(outside)} is outside its interval: it passes over what has "
                 "no label, and every outcome gives it one"
             )
-    return told
+    return sentences

@@ -115,10 +115,10 @@ def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
 
 def _ties(measures: Sequence[Measure]) -> str:
     kinds = list(dict.fromkeys(m.rank_type for m in measures if m.rank_type is not None))
-    told = [TIES[kind] for kind in kinds]
+    sentences = [TIES[kind] for kind in kinds]
     trec = list(dict.fromkeys(measure.title for measure in measures if measure.is_trec))
-    told += [f"{', '.join(trec)}: {TIES['ordinal']}"] if trec else []
-    return f"Ties: {'; '.join(told)}."
+    sentences += [f"{', '.join(trec)}: {TIES['ordinal']}"] if trec else []
+    return f"Ties: {'; '.join(sentences)}."
 
 
 def _filter(facts: Mapping[str, Any]) -> str:

@@ -138,8 +138,8 @@ def plain(table: ModelTable) -> str:
     for line in lines:
         first, *more = zip(line, widths, strict=True)
         text.append("  ".join([first[0].ljust(first[1]), *(c.rjust(w) for c, w in more)]).rstrip())
-    told = table.caption().replace("Best in bold, second best underlined.", "Best with a star.")
-    return "\n".join([*text, "", fill(told, 80, break_on_hyphens=False)]) + "\n"
+    caption = table.caption().replace("Best in bold, second best underlined.", "Best with a star.")
+    return "\n".join([*text, "", fill(caption, 80, break_on_hyphens=False)]) + "\n"
 
 
 FORMATS: dict[str, Callable[[ModelTable], str]] = {
@@ -210,15 +210,15 @@ def _widen(widths: list[int], levels: Sequence[Sequence[tuple[str, int]]]) -> No
     for level in levels:
         first = 1
         for text, size in level:
-            room = sum(widths[first : first + size]) + 2 * (size - 1)
-            widths[first] += max(0, len(text) - room)
+            span = sum(widths[first : first + size]) + 2 * (size - 1)
+            widths[first] += max(0, len(text) - span)
             first += size
 
 
 def _level_line(spans: Sequence[tuple[str, int]], widths: list[int]) -> str:
     text, first = " " * widths[0], 1
     for heading, size in spans:
-        room = sum(widths[first : first + size]) + 2 * (size - 1)
-        text += "  " + heading.center(room)
+        span = sum(widths[first : first + size]) + 2 * (size - 1)
+        text += "  " + heading.center(span)
         first += size
     return text.rstrip()

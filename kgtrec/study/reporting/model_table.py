@@ -235,13 +235,13 @@ def table_of_models(
     models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
     if not models:
         raise UsageError("a table of models needs one model at least; name files of ranks")
-    found = [
+    own_columns = [
         column
         for dataset, ranks in runs.items()
         for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides))
     ]
     if digits is not None:
-        found = [replace(column, digits=digits) for column in found]
+        own_columns = [replace(column, digits=digits) for column in own_columns]
     several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
     if significance is not None and several and significance.test != "bootstrap":
         raise UsageError(
@@ -249,17 +249,17 @@ def table_of_models(
             f"test (--test bootstrap), not {significance.test}"
         )
     if significance is not None:
-        found = [
+        own_columns = [
             replace(column, beaten=_beaten(runs[column.heading.dataset], column.measure,
                                            models, significance))
-            for column in found
+            for column in own_columns
         ]  # fmt: skip
     protocols = {name: protocol_of(_by_run(ranks)) for name, ranks in runs.items()}
     sampled = frozenset(
         model for ranks in runs.values() for model, own in ranks.items()
         if any(run.sampled for run in own)
     )  # fmt: skip
-    return ModelTable(models, tuple(found), protocols, significance, sampled)
+    return ModelTable(models, tuple(own_columns), protocols, significance, sampled)
 
 
 def _measures(
@@ -287,11 +287,11 @@ def _kind(measure: Measure) -> str:
     return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
 
 
-def _runs(found: Ranks | Sequence[Ranks]) -> list[Ranks]:
+def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
     """One run or several as a list."""
     from kgtrec.ranking.ranks import Ranks
 
-    return [found] if isinstance(found, Ranks) else list(found)
+    return [ranks] if isinstance(ranks, Ranks) else list(ranks)
 
 
 def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:
@@ -311,10 +311,10 @@ def _columns(
 ) -> list[Column]:
     results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
     several = any(len(runs) > 1 for runs in ranks.values())
-    found = []
+    columns = []
     for measure in measures:
         values = [[one[measure] for one in results.get(model, ())] for model in models]
-        found.append(
+        columns.append(
             Column(
                 Heading(dataset, _kind(measure)),
                 measure,
@@ -325,7 +325,7 @@ def _columns(
                 else (),
             )
         )
-    return found
+    return columns
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -362,8 +362,10 @@ def _better(
 ) -> NDArray[np.bool_]:
     """Whether each model is significantly better than each other, bool (models, models)."""
     if any(len(runs) > 1 for runs in ranks.values()):
-        (found,) = compare_replicates(ranks, [measure], correction=how.correction, seed=how.seed)
-        return found.better(how.level)
+        (replicates,) = compare_replicates(
+            ranks, [measure], correction=how.correction, seed=how.seed
+        )
+        return replicates.better(how.level)
     (samples,) = samples_of_ranks({name: runs[0] for name, runs in ranks.items()}, [measure])
     tests = pairwise(
         samples, how.test, how.correction, permutations=how.permutations, seed=how.seed

@@ -112,18 +112,18 @@ def _warnings(results: Mapping[str, Result]) -> list[str]:
 
 def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, Any]]:
     """What is said of each measure where it is pointed at, by its key."""
-    found: dict[str, dict[str, Any]] = {}
+    definitions: dict[str, dict[str, Any]] = {}
     for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
         row = None if measure.is_trec else find_metric(measure.metric)
         if row is None:
-            found[measure.key] = {
+            definitions[measure.key] = {
                 "title": measure.title,
                 "help": f"trec_eval's {measure.metric}, averaged over questions.",
                 "formula": "", "range": "[0, 1]", "higher": True, "digits": measure.digits,
             }  # fmt: skip
             continue
         metric = row[0]
-        found[measure.key] = {
+        definitions[measure.key] = {
             "title": measure.title,
             "help": f"{metric.help} {measure.averaging.replace('_', ' ').capitalize()}: "
             f"{AVERAGINGS[measure.averaging]}.",
@@ -132,7 +132,7 @@ def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, 
             "higher": metric.higher_is_better,
             "digits": measure.digits,
         }
-    return found
+    return definitions
 
 
 def _sliced(results: Mapping[str, Result], by: str, side: str, graph: Graph | None) -> Table:
@@ -169,7 +169,7 @@ def _values(table: Table, models: int) -> dict[str, list[list[float | None]]]:
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
     """Sides, and with a graph categories and quartiles."""
     dimensions = ["side"] if graph is None else ["side", "category,side", "quartile"]
-    found: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
+    parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
     for by in dimensions:
         table = _sliced(results, by, side, graph)
         at = {name: list(table.keys).index(name) for name in ("questions", "instances")}
@@ -177,29 +177,29 @@ def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dic
             name = ", ".join(map(str, row[: table.names]))
             if by == "quartile":
                 name = f"popularity {name}: {row[1]:,} to {row[2]:,} triples"
-            found["names"].append(name)
+            parts["names"].append(name)
             for name, column in at.items():
-                found[name].append(row[column])
+                parts[name].append(row[column])
         for metric, models in _values(table, len(results)).items():
-            whole = found["values"].setdefault(metric, [[] for _ in models])
-            for kept, values in zip(whole, models, strict=True):
-                kept.extend(values)
-    return found
+            whole = parts["values"].setdefault(metric, [[] for _ in models])
+            for series, values in zip(whole, models, strict=True):
+                series.extend(values)
+    return parts
 
 
 def _relations(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
     table = _sliced(results, "relation", side, graph)
     names = [str(row[0]) for row in table.rows]
-    found: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
+    relations: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
     if graph is not None and "train" in graph.splits:
         from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 
         code = relation_categories(graph).code
         kinds = (*CATEGORIES, UNSEEN)
         of = {str(name): kinds[int(c)] for name, c in zip(graph.relations, code, strict=True)}
-        found["categories"] = [of.get(name, "") for name in names]
-    found["values"] = _values(table, len(results))
-    return found
+        relations["categories"] = [of.get(name, "") for name in names]
+    relations["values"] = _values(table, len(results))
+    return relations
 
 
 def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
@@ -209,8 +209,8 @@ def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
     share = []
     for ranks in systems.values():
         ordered = np.sort(ranks.rank())
-        found = np.searchsorted(ordered, cuts, side="right") / len(ordered)
-        share.append(list(map(_rounded, found.tolist())))
+        shares = np.searchsorted(ordered, cuts, side="right") / len(ordered)
+        share.append(list(map(_rounded, shares.tolist())))
     return {"k": cuts.tolist(), "share": share}
 
 
@@ -240,7 +240,7 @@ def _comparisons(
 ) -> list[dict[str, Any]]:
     if len(systems) < 2:
         return []
-    found = []
+    comparisons = []
     for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED]):
         one = compare(samples, test, correction, draws=DRAWS, level=level)
         n = len(systems)
@@ -252,7 +252,7 @@ def _comparisons(
             p[i, j] = p[j, i] = value
             gap[i, j], gap[j, i] = difference, -difference
         low, high = one.intervals()
-        found.append({
+        comparisons.append({
             "key": samples.name, "title": samples.title, "digits": samples.digits,
             "higher": samples.higher_is_better, "sentence": one.sentence(),
             "method": one.method(), "level": level, "confidence": one.confidence,
@@ -260,7 +260,7 @@ def _comparisons(
             "high": _list(high), "p": [_list(row) for row in p],
             "difference": [_list(row) for row in gap],
         })  # fmt: skip
-    return found
+    return comparisons
 
 
 def _list(values: Sequence[float] | Floats) -> list[float | None]:

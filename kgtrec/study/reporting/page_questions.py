@@ -47,7 +47,7 @@ def questions_data(
     place = {int(row): number for number, row in enumerate(rows)}
     ranks = np.stack([one.rank()[rows] for one in systems.values()], axis=1)
     heads = _best_candidates(first, rows, systems, runs)
-    told = [
+    instances = [
         {
             "question": _question(first, row),
             "answer": _entity(first, int(first.answer[row])),
@@ -58,10 +58,10 @@ def questions_data(
         for number, row in enumerate(rows.tolist())
     ]
     lists = {
-        name: {kind: [place[int(row)] for row in found] for kind, found in one.items()}
+        name: {kind: [place[int(row)] for row in row_numbers] for kind, row_numbers in one.items()}
         for name, one in chosen.items()
     }
-    return {"rows": told, "lists": lists, "runs": sorted(runs)}
+    return {"rows": instances, "lists": lists, "runs": sorted(runs)}
 
 
 def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, NDArray[np.int64]]:
@@ -69,20 +69,20 @@ def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, ND
     # Of equal ranks: the most popular answers of the worst, the rarest of the best.
     worst = np.lexsort((-ranks.answer_popularity, -own))[:shown]
     best = np.lexsort((ranks.answer_popularity, own))[:shown]
-    found = {"worst": worst, "best": best}
+    lists = {"worst": worst, "best": best}
     others = [1 / other.rank() for label, other in systems.items() if label != name]
     if others:
         ahead = 1 / own - np.mean(others, axis=0)
-        found["ahead"] = np.lexsort((ranks.answer_popularity, -ahead))[:shown]
-    return found
+        lists["ahead"] = np.lexsort((ranks.answer_popularity, -ahead))[:shown]
+    return lists
 
 
 def _question(ranks: Ranks, row: int) -> list[str]:
     """Head, relation and tail with a question mark for what is asked."""
-    given, labels = _entity(ranks, int(ranks.given[row])), ranks.relation_labels
+    entity, labels = _entity(ranks, int(ranks.given[row])), ranks.relation_labels
     number = int(ranks.relation[row])
     relation = str(number) if labels is None else str(labels[number])
-    return ["?", relation, given] if ranks.side[row] == 0 else [given, relation, "?"]
+    return ["?", relation, entity] if ranks.side[row] == 0 else [entity, relation, "?"]
 
 
 def _entity(ranks: Ranks, number: int) -> str:
@@ -95,32 +95,32 @@ def _best_candidates(
 ) -> list[list[list[Head] | None]]:  # fmt: skip
     """Per row and model the best candidates of its question: (label, whether it is an answer)."""
     ids = ranks.subset(rows).question_ids
-    asked = ranks.question[rows].tolist()
-    answers: dict[int, set[str]] = {number: set() for number in asked}
+    numbers = ranks.question[rows].tolist()
+    answers: dict[int, set[str]] = {number: set() for number in numbers}
     for row in np.flatnonzero(np.isin(ranks.question, ranks.question[rows])).tolist():
         answers[int(ranks.question[row])].add(_entity(ranks, int(ranks.answer[row])))
-    found: list[list[list[Head] | None]] = [[] for _ in rows]
+    cells: list[list[list[Head] | None]] = [[] for _ in rows]
     for name in systems:
         best = _heads_of(runs[name], set(ids)) if name in runs else {}
-        for number, (query, question) in enumerate(zip(ids, asked, strict=True)):
+        for number, (query, question) in enumerate(zip(ids, numbers, strict=True)):
             names, right = best.get(query), answers[question]
             heads = None if names is None else [(label, label in right) for label in names]
-            found[number].append(heads)
-    return found
+            cells[number].append(heads)
+    return cells
 
 
-def _heads_of(run: RunColumns, wanted: set[str]) -> dict[str, list[str]]:
+def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
     """The first documents of some queries, in trec_eval's order: by score, then by name."""
     from urllib.parse import unquote
 
-    found = {}
+    heads = {}
     for number, query in enumerate(run.queries):
-        if query not in wanted:
+        if query not in queries:
             continue
         start, stop = run.offsets[number : number + 2].tolist()
         names = [bytes(one.as_py()) for one in run.documents[start:stop]]
         scores = run.scores[start:stop].tolist()
         order = sorted(range(len(names)), key=lambda i: (scores[i], names[i]), reverse=True)
         texts = (names[i].decode("utf-8", "surrogateescape") for i in order[:FIRST])
-        found[query] = [unquote(text, errors="surrogateescape") for text in texts]
-    return found
+        heads[query] = [unquote(text, errors="surrogateescape") for text in texts]
+    return heads

@@ -227,8 +227,8 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
     UsageError
         Measures that are unknown, or that the rows do not have.
     """
-    asked = resolve(_names(measures), qrels_format=None)
-    columns = [c for c in asked if not c.is_query_only and c.family != "runid"]
+    columns = resolve(_names(measures), qrels_format=None)
+    columns = [c for c in columns if not c.is_query_only and c.family != "runid"]
     lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
     if lacking:
         raise UsageError(f"the rows have no {', '.join(lacking)}; ask `evaluate` for it, too")
@@ -252,13 +252,13 @@ def _check_shown(request: Request) -> None:
         c.is_query_only if summary else c.family == "runid" for c in columns
     ):
         return
-    asked = ", ".join(column.name for column in columns)
-    found, hint = (
+    names = ", ".join(column.name for column in columns)
+    problem, hint = (
         ("no value over all queries", "leave summary=True out")
         if summary
         else ("no value for a query", "ask with summary=True")
     )
-    raise UsageError(f"{asked} has {found}; {hint}")
+    raise UsageError(f"{names} has {problem}; {hint}")
 
 
 def _rows(scored: Scored) -> dict[str, Row]:

@@ -61,11 +61,12 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
     import pyarrow as pa
 
     number = {text: i for i, text in enumerate(questions.ids)}
-    asked = np.array([number.get(query, -1) for query in run.queries], dtype=np.int64)
-    if (asked < 0).any():
-        first = run.queries[int(np.argmax(asked < 0))]
+    question = np.array([number.get(query, -1) for query in run.queries], dtype=np.int64)
+    if (question < 0).any():
+        strange = np.flatnonzero(question < 0)
+        first = run.queries[strange[0]]
         raise InputError(
-            f"{name}: {int((asked < 0).sum()):,} of {len(asked):,} queries are not questions of "
+            f"{name}: {len(strange):,} of {len(question):,} queries are not questions of "
             f"split {questions.split!r} ({first!r} is the first), so that nothing can be filtered; "
             "name them as `kgtrec convert --questions` does, or give another --split"
         )
@@ -73,7 +74,7 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
     entity = ids_of(questions.graph.entities.docnos, encoded.dictionary)
     entity = entity[encoded.indices.to_numpy()]
     owner = np.repeat(np.arange(len(run)), np.diff(run.offsets))
-    keys = asked[owner] * questions.n_entities + np.maximum(entity, 0)
+    keys = question[owner] * questions.n_entities + np.maximum(entity, 0)
     known = contains(to_keys(questions.removed, questions.n_entities), keys) & (entity >= 0)
     rows = np.flatnonzero(~known)
     offsets = np.append(0, np.cumsum(np.bincount(owner[rows], minlength=len(run))))

@@ -117,12 +117,12 @@ def micro_values(
         )
         for start, stop, part in parts(lists, _PART_DOCUMENTS)
     ]
-    found = {}
+    sums = {}
     for column in columns:
         numerators, denominators = zip(*(piece.sums(column, ties) for piece in pieces), strict=True)
-        found[column.name] = np.concatenate(numerators), np.concatenate(denominators)
+        sums[column.name] = np.concatenate(numerators), np.concatenate(denominators)
     answers, missing = ([getattr(p, name) for p in pieces] for name in ("answers", "missing"))
-    return Micro(found, np.concatenate(answers), np.concatenate(missing))
+    return Micro(sums, np.concatenate(answers), np.concatenate(missing))
 
 
 def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: int | None) -> None:
@@ -161,21 +161,21 @@ class _Ranked:
         groups, count = groups[count > 0], count[count > 0]
         greater = groups.start - groups.count_above(relevant)
         self.query = np.repeat(groups.query, count)
-        self.found = _ties(np.repeat(greater, count), np.repeat(groups.size - count, count))
+        self.ranks = _ties(np.repeat(greater, count), np.repeat(groups.size - count, count))
 
     def sums(self, column: MicroColumn, ties: str | None) -> tuple[Floats, Floats]:
         """Numerator and denominator of every query."""
         kind = _rank_type(column, ties)
         per_answer = _per_answer(column)
-        found = np.bincount(
-            self.query, weights=_plain(per_answer(self.found, kind)), minlength=len(self.answers)
+        listed = np.bincount(
+            self.query, weights=_plain(per_answer(self.ranks, kind)), minlength=len(self.answers)
         )
         above = self.worst if column.is_at_worst_ranks else self.best
         if above is None:  # without end: 1/rank and hits are 0
             rest = np.zeros(len(self.answers))
         else:
             rest = _plain(per_answer(_ties(above, np.zeros_like(above)), kind))
-        total = found + self.missing * rest
+        total = listed + self.missing * rest
         answers = self.answers.astype(np.float64)
         if column.family not in ("kg_amr", "kg_amri"):
             return total, answers

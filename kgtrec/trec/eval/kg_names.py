@@ -80,7 +80,7 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
     UsageError
         Naming what is unknown; `BadCutoff` where only parameters are wrong.
     """
-    asked: dict[str, set[int]] = {}
+    cutoffs_of: dict[str, set[int]] = {}
     others, unknown, wrong = [], [], []
     for measure in measures:
         if not measure.startswith("kg_"):
@@ -95,7 +95,7 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
                 unknown.append(_why_unknown(word, measure))
                 continue
             family = name
-            asked.setdefault(name, set())
+            cutoffs_of.setdefault(name, set())
             if word == name:
                 continue
             if name != "kg_hits":
@@ -103,16 +103,16 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
             elif not re.fullmatch("0*[1-9][0-9]{0,8}", cutoff, re.ASCII):
                 wrong.append(f"{word!r}: cutoffs must be whole numbers from 1, as in kg_hits.1,10")
             else:
-                asked[name].add(int(cutoff))
+                cutoffs_of[name].add(int(cutoff))
     if unknown:
         raise UsageError("; ".join([*unknown, *wrong]))
     if wrong:
         raise BadCutoff("; ".join(wrong))
-    found: list[MicroColumn] = []
-    for name in filter(asked.__contains__, MICRO):
-        cutoffs = sorted(asked[name] or _CUTOFFS) if name == "kg_hits" else [None]
-        found.extend(MicroColumn(name, cutoff, end) for cutoff in cutoffs for end in _ENDS)
-    return found, others
+    columns: list[MicroColumn] = []
+    for name in filter(cutoffs_of.__contains__, MICRO):
+        cutoffs = sorted(cutoffs_of[name] or _CUTOFFS) if name == "kg_hits" else [None]
+        columns.extend(MicroColumn(name, cutoff, end) for cutoff in cutoffs for end in _ENDS)
+    return columns, others
 
 
 def _why_unknown(word: str, measure: str) -> str:
@@ -130,13 +130,13 @@ def micro_help(columns: Iterable[MicroColumn]) -> str:
     """What ``-h -m NAME`` prints: each metric once."""
     import textwrap
 
-    found = []
+    paragraphs = []
     for family in dict.fromkeys(column.family for column in columns):
         text = f"{MICRO[family]} {_COMMON}"
         if family in NEEDS_ENTITIES:
             text += " Needs --entities."
         wrapped = textwrap.wrap(text, 76, initial_indent="    ", subsequent_indent="    ")
-        found.append("\n".join([family, *wrapped]) + "\n")
+        paragraphs.append("\n".join([family, *wrapped]) + "\n")
         if family == "kg_hits":
-            found.append("    Default: -m kg_hits.1,3,10\n")
-    return "".join(found)
+            paragraphs.append("    Default: -m kg_hits.1,3,10\n")
+    return "".join(paragraphs)

@@ -171,39 +171,39 @@ def _judged(request: Request) -> Judgements | GroupJudgements:
 
 def _scored(
     qrels: Judgements | GroupJudgements,
-    given: _Run,
+    run: _Run,
     request: Request,
     reference: Reference | None,
 ) -> Scored:
-    run = given.data
+    data = run.data
     columns, options = request.columns, request.options
     groups = None if isinstance(qrels, Judgements) else qrels
     if isinstance(qrels, Judgements):
-        lists = _lists(qrels, run, None if request.micro else depth_needed(columns), options)
+        lists = _lists(qrels, data, None if request.micro else depth_needed(columns), options)
     else:
-        lists = _lists(qrels.judged, run, None, replace(options, judged_only=False))
+        lists = _lists(qrels.judged, data, None, replace(options, judged_only=False))
     shared = len(lists) - (lists.unanswered if options.complete else 0)
     if not shared:
         raise NothingShared(
-            f"{_named(qrels.path)} and {_named(run)} share no query; give the qrels of the same "
+            f"{_named(qrels.path)} and {_named(data)} share no query; give the qrels of the same "
             "questions"
         )
     if request.only is not None:
-        lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(run)}")
-    found = _values(groups, lists, request)
+        lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(data)}")
+    values = _values(groups, lists, request)
     scored = Scored(
-        file=given.name,
+        file=run.name,
         queries=lists.queries,
-        values=found,
-        summary=summary(found, columns, options, lists),
+        values=values,
+        summary=summary(values, columns, options, lists),
         n_asked=shared + lists.unanswered,
         n_answered=shared + lists.unasked,
         unanswered=lists.unanswered,
         unasked=lists.unasked,
-        from_pytrec_eval=_from_pytrec_eval(found, request),
-        for_size=found.native,
+        from_pytrec_eval=_from_pytrec_eval(values, request),
+        for_size=values.native,
         tied=_tied(lists, columns, options, groups),
-        filtered=given.filtered,
+        filtered=run.filtered,
     )
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
@@ -276,12 +276,12 @@ def _one(lists: Lists, query: str, files: str) -> Lists:
     )
 
 
-def _from_pytrec_eval(found: Values, request: Request) -> tuple[str, ...]:
+def _from_pytrec_eval(values: Values, request: Request) -> tuple[str, ...]:
     if request.ties == "expected":
         return ()
     own = request.options
     able = (column.name for column in request.columns if can_supply(column, own))
-    return tuple(name for name in able if name in found and name not in found.native)
+    return tuple(name for name in able if name in values and name not in values.native)
 
 
 def _standardised(
@@ -295,8 +295,8 @@ def _standardised(
     from kgtrec.trec.eval.zscores import standardise
 
     numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
-    found, missing = standardise(numbers, scored.queries, reference)
-    rows: dict[str, Array] = {name: found.get(name, row) for name, row in scored.values.items()}
+    zscores, missing = standardise(numbers, scored.queries, reference)
+    rows: dict[str, Array] = {name: zscores.get(name, row) for name, row in scored.values.items()}
     total = summary(rows, columns, options, lists)
     there = np.flatnonzero(_counted(options, lists))
     for column in columns:

@@ -26,7 +26,7 @@ MISSING = -1_000_000.0
 Reference = dict[str, dict[str, tuple[float, float]]]
 """Query, then measure, to mean and standard deviation."""
 
-_WANTED = "query measure mean deviation"
+_COLUMNS = "query measure mean deviation"
 
 
 def read_reference(path: str | os.PathLike[str]) -> Reference:
@@ -53,8 +53,8 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
     for number, line in lines_of(path):
         fields = line.split()
         if len(fields) != 4:
-            found = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
-            raise FileError(path, number, found=found, hint=f"a line has 4: {_WANTED}")
+            problem = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
+            raise FileError(path, number, found=problem, hint=f"a line has 4: {_COLUMNS}")
         query, measure = text_of(fields[0]), text_of(fields[1])
         mean, deviation = (_number(path, number, text) for text in fields[2:])
         if deviation < 0:
@@ -62,11 +62,11 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
             raise FileError(path, number, found=f"deviation {text_of(fields[3])!r}", hint=hint)
         measures = reference.setdefault(query, {})
         if measure in measures:
-            found = f"measure {measure!r} comes a second time under query {query!r}"
-            raise FileError(path, number, found=found, hint="keep one of the two lines")
+            problem = f"measure {measure!r} comes a second time under query {query!r}"
+            raise FileError(path, number, found=problem, hint="keep one of the two lines")
         measures[measure] = mean, deviation
     if not reference:
-        raise FileError(path, found="this file holds no line", hint=f"lines are {_WANTED!r}")
+        raise FileError(path, found="this file holds no line", hint=f"lines are {_COLUMNS!r}")
     return reference
 
 

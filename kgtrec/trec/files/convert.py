@@ -82,8 +82,8 @@ def run_data(run: Any) -> RunData:
     if _is_of(run, "polars"):
         return run_of_columns(_polars_columns(run, _SCORE))
     if _is_of(run, "ranx"):
-        found: RunData = run.to_dict()
-        return found
+        data: RunData = run.to_dict()
+        return data
     from kgtrec.trec.files.run import Run
 
     if isinstance(run, Run):
@@ -102,10 +102,10 @@ def run_data(run: Any) -> RunData:
 
 def run_columns(run: Any) -> RunColumns:
     """What `run_data` takes, as columns."""
-    found = run_data(run)
-    if isinstance(found, RunColumns):
-        return found
-    packed = pack_run(found)
+    data = run_data(run)
+    if isinstance(data, RunColumns):
+        return data
+    packed = pack_run(data)
     ends = np.append(0, np.cumsum(packed.size, dtype=np.int64))
     names = np.empty(int(ends[-1]), dtype=np.uint8)
     _core.copy_names(np.frombuffer(packed.text, np.uint8), packed.begin, packed.size, names)
@@ -132,8 +132,8 @@ def qrels_data(qrels: Any) -> QrelsData:
     if _is_of(qrels, "polars"):
         return qrels_of_columns(_polars_columns(qrels, _RELEVANCE))
     if _is_of(qrels, "ranx"):
-        found: QrelsData = qrels.to_dict()
-        return found
+        data: QrelsData = qrels.to_dict()
+        return data
     from kgtrec.questions.api import Questions
 
     if isinstance(qrels, Questions):
@@ -320,12 +320,12 @@ def qrels_of_columns(columns: tuple[Any, Any, Any]) -> QrelsColumns:
 def _polars_columns(frame: Any, value: tuple[str, ...]) -> tuple[Any, Any, NDArray[Any]]:
     if not hasattr(frame, "to_arrow"):
         raise UsageError(f"{type(frame).__name__} holds no data yet; give frame.collect()")
-    found = [_column(frame, names) for names in (_QUERY, _DOCUMENT, value)]
-    for column in found:
+    columns = [_column(frame, names) for names in (_QUERY, _DOCUMENT, value)]
+    for column in columns:
         if column.null_count():
             row = int(np.argmax(column.is_null().to_numpy()))
             raise InputError(f"column {column.name!r} is null in row {row}; remove the row")
-    return _polars_texts(found[0]), _polars_texts(found[1]), found[2].to_numpy()
+    return _polars_texts(columns[0]), _polars_texts(columns[1]), columns[2].to_numpy()
 
 
 def _polars_texts(column: Any) -> Any:
@@ -363,11 +363,11 @@ def _tuple_columns(rows: Iterable[Any], value: str) -> tuple[Any, Any, NDArray[A
         queries.append(name_bytes(row.query_id, "query"))  # type: ignore[attr-defined]
         documents.append(name_bytes(row.doc_id, "document"))  # type: ignore[attr-defined]
         values.append(getattr(row, value))
-    found = np.array(values) if values else np.empty(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iufb":
+    array = np.array(values) if values else np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
         bad = next((v for v in values if not isinstance(v, (int, float, np.number))), values[:1])
         raise InputError(f"a {value} is {bad!r}; it must be a number")
-    return pa.array(queries, pa.large_binary()), pa.array(documents, pa.large_binary()), found
+    return pa.array(queries, pa.large_binary()), pa.array(documents, pa.large_binary()), array
 
 
 def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:

@@ -142,8 +142,8 @@ def _columns_of_file(
         text += b"\n"
     line, tokens = _fields(read.path, form, text)
     if not tokens:
-        found = f"this {form} file holds no line"
-        raise FileError(read.path, found=found, hint=f"lines are {COLUMNS[form]!r}")
+        problem = f"this {form} file holds no line"
+        raise FileError(read.path, found=problem, hint=f"lines are {COLUMNS[form]!r}")
     width = len(COLUMNS[form].split())
     columns = [tokens[place::width] for place in range(width)]
     level = _levels(read.path, form, columns.pop(), line)
@@ -176,9 +176,9 @@ def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> 
     columns = COLUMNS[form]
     if not fields:
         return FileError(path, line, found="a blank line", hint="remove it")
-    found = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
+    problem = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
     hint = f"a line of -R {form} has {len(columns.split())}: {columns}"
-    return FileError(path, line, found=found, hint=hint)
+    return FileError(path, line, found=problem, hint=hint)
 
 
 def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArray[Any]:
@@ -192,8 +192,8 @@ def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArr
         pass
     at = next(i for i, token in enumerate(tokens) if not _is_level(token, whole))
     what = "whole number within 64 bits" if whole else "finite decimal number"
-    found = f"{COLUMNS[form].split()[-1]} {decoded(tokens[at])!r}"
-    raise FileError(path, int(line[at]), found=found, hint=f"the last column must be a {what}")
+    problem = f"{COLUMNS[form].split()[-1]} {decoded(tokens[at])!r}"
+    raise FileError(path, int(line[at]), found=problem, hint=f"the last column must be a {what}")
 
 
 def _is_level(token: bytes, whole: bool) -> bool:
@@ -210,11 +210,11 @@ def _refuse_duplicates(lines: GroupLines) -> None:
         same &= column[1:] == column[:-1]
     if same.any():
         at = int(np.flatnonzero(same)[0]) + 1
-        found = f"duplicate docs: {lines.named(at)} comes a second time in {lines.where(at)}"
+        problem = f"duplicate docs: {lines.named(at)} comes a second time in {lines.where(at)}"
         if lines.line is None:
-            raise InputError(f"{found}; keep one")
+            raise InputError(f"{problem}; keep one")
         number = int(max(lines.line[at - 1 : at + 1]))
-        raise FileError(lines.path, number, found=found, hint="keep one of the two lines")
+        raise FileError(lines.path, number, found=problem, hint="keep one of the two lines")
 
 
 # -- From memory ---------------------------------------------------------------------------------

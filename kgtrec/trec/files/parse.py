@@ -92,17 +92,17 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     if text.start == len(text.data):
         raise text.empty()
     native = _core.TrecText(text.data, text.is_run)
-    found: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
+    scans: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
 
     def scan(start: int, stop: int) -> None:
-        found[start] = _scan_part(native, start, stop)
+        scans[start] = _scan_part(native, start, stop)
 
     parts = _text_parts(text, threads)
     share_rows(scan, parts, threads)
     begins, lines, line = [], [], 0
     faults: list[Fault] = []
     for start, _ in parts:
-        begin, number, n_lines, fault = found[start]
+        begin, number, n_lines, fault = scans[start]
         begins.append(begin)
         lines.append(number + line)
         if fault:
@@ -131,15 +131,15 @@ def _scan_part(native: _core.TrecText, at: int, stop: int) -> tuple[Ints, Ints, 
     """Begin and line of the groups from byte to byte, counting lines from 1; how many lines."""
     begins, lines = [], []
     faults: list[Fault] = []
-    line, query, room = 1, -1, _FEW_GROUPS
+    line, query, capacity = 1, -1, _FEW_GROUPS
     while at < stop:
-        begin, number = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-        found, at, line, query, fault = native.groups(at, stop, line, query, begin, number)
-        begins.append(begin[:found])
-        lines.append(number[:found])
+        begin, number = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
+        n_groups, at, line, query, fault = native.groups(at, stop, line, query, begin, number)
+        begins.append(begin[:n_groups])
+        lines.append(number[:n_groups])
         if fault:
             faults.append(fault)
-        room *= 2
+        capacity *= 2
     return np.concatenate(begins), np.concatenate(lines), line - 1, min(faults, default=None)
 
 
@@ -154,7 +154,7 @@ def _names(text: Text, native: _core.TrecText, begin: Ints) -> tuple[list[bytes]
 def share_queries(
     do_part: Callable[[int, int, slice], Fault | None],
     work: Ints,
-    room: Ints,
+    capacity: Ints,
     counts: Ints,
     threads: int | None,
 ) -> tuple[list[slice], Fault | None]:
@@ -164,7 +164,7 @@ def share_queries(
     its start and sets their `counts`. Returns the slices as far as they are filled, and the first
     fault.
     """
-    total = np.concatenate(([0], np.cumsum(room)))
+    total = np.concatenate(([0], np.cumsum(capacity)))
     done = np.concatenate(([0], np.cumsum(work)))
     parts, start = [], 0
     while start < len(work):
@@ -201,9 +201,9 @@ def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> D
     FileError
         The first line that is wrong.
     """
-    lines, room = groups.arrange(order)
+    lines, capacity = groups.arrange(order)
     count = np.zeros(len(order), dtype=np.int64)
-    begin = np.empty(int(room.sum()), dtype=np.int64)
+    begin = np.empty(int(capacity.sum()), dtype=np.int64)
     size = np.empty(len(begin), dtype=np.int32)
     values = np.empty(len(begin), dtype=np.float64 if groups.text.is_run else np.int64)
 
@@ -212,7 +212,7 @@ def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> D
             first, stop, begin[part], size[part], values[part], count[first:stop]
         )
 
-    filled, fault = share_queries(read, room, room, count, threads)
+    filled, fault = share_queries(read, capacity, capacity, count, threads)
     raise_first(groups, fault)
     offsets = np.concatenate(([0], np.cumsum(count)))
     return Documents(offsets, *gather(filled, begin, size, values))

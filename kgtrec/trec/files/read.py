@@ -155,10 +155,10 @@ def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ..
         raise UsageError(f"{path!r} is not a path; name a file")
     text = read_text(path, is_run)
     groups = find_groups(text, threads)
-    found = read_documents(groups, np.arange(len(groups.names)), threads)
-    ends = np.concatenate(([0], np.cumsum(found.size, dtype=np.int64)))
+    documents = read_documents(groups, np.arange(len(groups.names)), threads)
+    ends = np.concatenate(([0], np.cumsum(documents.size, dtype=np.int64)))
     names = np.empty(int(ends[-1]), dtype=np.uint8)
-    _core.copy_names(text.data, found.begin, found.size, names)
+    _core.copy_names(text.data, documents.begin, documents.size, names)
     queries = [decoded(name) for name in groups.names]
-    columns = queries, found.offsets, ends, names, found.values
+    columns = queries, documents.offsets, ends, names, documents.values
     return (*columns, last_tag(text)) if is_run else columns

@@ -81,8 +81,8 @@ class Text:
     def empty(self) -> FileError:
         """What to raise if it holds no line but comments and blank ones."""
         kind = "run" if self.is_run else "qrels"
-        found = f"this {kind} file holds no line"
-        return FileError(self.path, found=found, hint=f"lines are {self.columns!r}")
+        problem = f"this {kind} file holds no line"
+        return FileError(self.path, found=problem, hint=f"lines are {self.columns!r}")
 
 
 def read_text(path: PathName, is_run: bool) -> Text:
@@ -129,8 +129,8 @@ def _explained(path: PathName) -> Iterator[None]:
     except IsADirectoryError:
         raise FileError(path, found="this is a folder", hint="name a file in it") from None
     except OSError as error:
-        found = f"cannot be read ({error.strerror or error})"
-        raise FileError(path, found=found, hint="check its permissions and the disk") from None
+        problem = f"cannot be read ({error.strerror or error})"
+        raise FileError(path, found=problem, hint="check its permissions and the disk") from None
 
 
 @contextmanager
@@ -150,8 +150,8 @@ def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
 def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
     for magic, names in _MAGIC.items():
         if head.startswith(magic):
-            found = f"the content is {names[0]} data"
-            raise FileError(path, found=found, hint=hint.format(*names))
+            problem = f"the content is {names[0]} data"
+            raise FileError(path, found=problem, hint=hint.format(*names))
 
 
 def _read(raw: BinaryIO) -> bytearray:
@@ -175,10 +175,10 @@ def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
     data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         data.madvise(mmap.MADV_HUGEPAGE)
-    with memoryview(data) as room:
+    with memoryview(data) as view:
 
         def fill(at: int, stop: int) -> None:
-            while at < stop and (got := os.preadv(raw.fileno(), [room[at:stop]], at)):
+            while at < stop and (got := os.preadv(raw.fileno(), [view[at:stop]], at)):
                 at += got
 
         cuts = [*range(0, status.st_size, _PART), status.st_size]
@@ -225,8 +225,8 @@ def _unzstd(path: PathName, raw: BinaryIO) -> bytearray:
 
 
 def _damaged(path: PathName, kind: str, error: Any) -> FileError:
-    found = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
-    return FileError(path, found=found, hint="copy or compress the file again")
+    problem = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
+    return FileError(path, found=problem, hint="copy or compress the file again")
 
 
 def decoded(raw: bytes) -> str:
@@ -241,12 +241,12 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
     if kind == "columns":
         return _wrong_columns(text, line, fields)
     if kind == "duplicate":
-        found = (
+        problem = (
             f"document {_quoted(fields[2])} comes a second time under query {_quoted(fields[0])}"
         )
         hint = "keep one of the two lines"
-        return DuplicateDocument(text.path, line, found=found, hint=hint)
-    found, hint = {
+        return DuplicateDocument(text.path, line, found=problem, hint=hint)
+    problem, hint = {
         "blank": lambda: ("a blank line", "remove it"),
         "score": lambda: (
             f"score {_quoted(fields[4])}",
@@ -259,18 +259,18 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
         ),
         "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
     }[kind]()
-    return FileError(text.path, line, found=found, hint=hint)
+    return FileError(text.path, line, found=problem, hint=hint)
 
 
 def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
     columns = len(text.columns.split())
-    found = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
+    problem = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
     hint = f"a line has {columns}: {text.columns}"
     if (text.is_run, len(fields)) in ((True, 4), (False, 6)):
         hint += f" (is this {'qrels' if text.is_run else 'a run'}? the qrels come first)"
     elif len(fields) > columns:
         hint += " (white space inside an id must be written as %20)"
-    return FileError(text.path, line, found=found, hint=hint)
+    return FileError(text.path, line, found=problem, hint=hint)
 
 
 def _quoted(raw: bytes, most: int = 60) -> str:

@@ -170,8 +170,8 @@ def _judged(run: Run, answers: Csr) -> Lists:
     documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
     owner = np.repeat(np.arange(len(counts)), counts)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
-    asked = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
-    hit = np.isin(owner * width + documents, asked)
+    answer_keys = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
+    hit = np.isin(owner * width + documents, answer_keys)
     return Lists(
         queries=run.query_ids,
         offsets=run.offsets.astype(np.int64),

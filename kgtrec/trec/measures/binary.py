@@ -46,8 +46,8 @@ def own_values(view: View, column: Column) -> NDArray[Any]:
         A query with an empty list has what the definition gives, 0 where it would divide by 0.
         Logarithms for gm_map and gm_bpref.
     """
-    found: NDArray[Any] = function_of(column.row.function)(view, column)
-    return found
+    result: NDArray[Any] = function_of(column.row.function)(view, column)
+    return result
 
 
 def _share(part: Ints | Floats, whole: Ints | Floats) -> Floats:
@@ -78,8 +78,8 @@ def average_precision_cut(view: View, column: Column) -> Floats:
 
 
 def yaap(view: View, column: Column) -> Floats:
-    found = _precision_sum(view)
-    odds = (1.0 + found) / (1.0 + view.num_rel.astype(np.float64) - found)
+    precision_sum = _precision_sum(view)
+    odds = (1.0 + precision_sum) / (1.0 + view.num_rel.astype(np.float64) - precision_sum)
     return np.array([math.log(one) for one in odds.tolist()], np.float64)
 
 
@@ -142,8 +142,8 @@ def recall(view: View, column: Column) -> Floats:
 
 
 def relative_precision(view: View, column: Column) -> Floats:
-    found = view.hits.within(_rank(column))
-    return _share(found, np.minimum(view.num_rel, _rank(column)))
+    hits = view.hits.within(_rank(column))
+    return _share(hits, np.minimum(view.num_rel, _rank(column)))
 
 
 def success(view: View, column: Column) -> Floats:
@@ -180,19 +180,19 @@ def _interpolated(view: View, points: tuple[float, ...]) -> list[Floats]:
     if "best precision" not in view.memo:
         view.memo["best precision"] = _best_precision(hits)
     best = view.memo["best precision"]
-    found = []
+    precisions = []
     for point in points:
-        wanted = point * relevant
+        exact = point * relevant
         if view.options.compat >= 10:
-            needed = np.floor(wanted) + (wanted - np.floor(wanted) >= 0.5)
+            needed = np.floor(exact) + (exact - np.floor(exact) >= 0.5)
         else:
-            needed = np.floor(wanted + 0.9)
+            needed = np.floor(exact + 0.9)
         needed = np.maximum(needed, 1).astype(np.int64)
         values = np.zeros(len(relevant))
         reached = needed <= hits.count
         values[reached] = best[hits.start[reached] + needed[reached] - 1]
-        found.append(values)
-    return found
+        precisions.append(values)
+    return precisions
 
 
 def _best_precision(hits: Places) -> Floats:
@@ -240,8 +240,8 @@ def set_relative(view: View, column: Column) -> Floats:
 
 
 def set_map(view: View, column: Column) -> Floats:
-    found = view.num_rel_ret.astype(np.float64)
-    return _share(found * found, view.num_ret.astype(np.float64) * view.num_rel)
+    hits = view.num_rel_ret.astype(np.float64)
+    return _share(hits * hits, view.num_ret.astype(np.float64) * view.num_rel)
 
 
 def set_f(view: View, column: Column) -> Floats:
@@ -253,9 +253,11 @@ def set_f(view: View, column: Column) -> Floats:
 
 def utility(view: View, column: Column) -> Floats:
     hit, missed, lost, other = column.numbers
-    found, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
-    rest = view.options.collection + found - retrieved - relevant
-    return hit * found + missed * (retrieved - found) + lost * (relevant - found) + other * rest
+    rel_ret, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
+    rest = view.options.collection + rel_ret - retrieved - relevant
+    return (
+        hit * rel_ret + missed * (retrieved - rel_ret) + lost * (relevant - rel_ret) + other * rest
+    )
 
 
 def residual(view: View, column: Column) -> Floats:

@@ -92,11 +92,11 @@ def bounds(
     if (lists.relevance[is_open] >= 0).any():
         raise UsageError("a document is judged and open at once; open are those without judgement")
     worlds = _Worlds(lists, is_open, np.asarray(outside, np.int64))
-    found: dict[str, tuple[Floats, Floats]] = {}
+    intervals: dict[str, tuple[Floats, Floats]] = {}
     for column in columns:
         seen = worlds.condensed if column.family in _BPREF else worlds.cut(column.sees)
-        found[column.name] = seen.extremes(column)
-    return found
+        intervals[column.name] = seen.extremes(column)
+    return intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,16 +194,16 @@ class _Worlds:
         place = np.arange(len(lists.relevance)) - np.repeat(
             lists.offsets[:-1], np.diff(lists.offsets)
         )
-        return self._kept(place < depth)
+        return self._selected(place < depth)
 
     @cached_property
     def condensed(self) -> _Worlds:
         """The same without documents that no labelling judges, of which bpref takes no notice."""
-        kept = self._kept((self.lists.relevance >= 0) | self.is_open)
-        length = np.diff(kept.lists.offsets)
-        return _Worlds(replace(kept.lists, retrieved=length), kept.is_open, kept.outside)
+        worlds = self._selected((self.lists.relevance >= 0) | self.is_open)
+        length = np.diff(worlds.lists.offsets)
+        return _Worlds(replace(worlds.lists, retrieved=length), worlds.is_open, worlds.outside)
 
-    def _kept(self, keep: Bools) -> _Worlds:
+    def _selected(self, keep: Bools) -> _Worlds:
         lists = self.lists
         offsets = np.concatenate(([0], np.cumsum(keep)))[lists.offsets]
         fewer = replace(
@@ -214,5 +214,5 @@ class _Worlds:
 
 
 def _value(lists: Lists, column: Column) -> Floats:
-    found: Floats = values(lists, [column], EvalOptions(native=True))[column.name]
-    return found
+    result: Floats = values(lists, [column], EvalOptions(native=True))[column.name]
+    return result

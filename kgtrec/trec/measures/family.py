@@ -93,5 +93,5 @@ def function_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
     if callable(name):
         return name
     module, _, function = name.partition(".")
-    found: Callable[..., Any] = getattr(import_module(f"kgtrec.trec.measures.{module}"), function)
-    return found
+    loaded: Callable[..., Any] = getattr(import_module(f"kgtrec.trec.measures.{module}"), function)
+    return loaded

@@ -33,7 +33,7 @@ class _Gained:
 
     Attributes
     ----------
-    found : Places
+    listed : Places
         In the lists.
     gain : ndarray of float64
         Of each of them.
@@ -43,14 +43,14 @@ class _Gained:
         Gain of each of them.
     """
 
-    found: Places
+    listed: Places
     gain: Floats
     best: Places
     top: Floats
 
     @cached_property
     def terms(self) -> Floats:
-        return self.gain / log2(self.found.place + 2.0)
+        return self.gain / log2(self.listed.place + 2.0)
 
     @cached_property
     def best_terms(self) -> Floats:
@@ -74,7 +74,7 @@ def _ratio(part: Floats, whole: Floats | Ints) -> Floats:
 
 def dcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
-    return documents.found.total(documents.terms)
+    return documents.listed.total(documents.terms)
 
 
 def ideal_dcg(view: View, column: Column) -> Floats:
@@ -85,15 +85,15 @@ def ideal_dcg(view: View, column: Column) -> Floats:
 def ndcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     ideal = documents.best.total(documents.best_terms)
-    return _ratio(documents.found.total(documents.terms), ideal)
+    return _ratio(documents.listed.total(documents.terms), ideal)
 
 
 def ndcg_cut(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     depth = int(column.cutoff or 0)
-    found = np.where(documents.found.place < depth, documents.terms, 0.0)
+    terms = np.where(documents.listed.place < depth, documents.terms, 0.0)
     best = np.where(documents.best.place < depth, documents.best_terms, 0.0)
-    return _ratio(documents.found.total(found), documents.best.total(best))
+    return _ratio(documents.listed.total(terms), documents.best.total(best))
 
 
 def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
@@ -105,32 +105,32 @@ def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
 
 def ndcg_at_relevant(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
-    found, best = documents.found, documents.best
-    so_far = running_sum(documents.terms, found)
+    listed, best = documents.listed, documents.best
+    so_far = running_sum(documents.terms, listed)
     ideal_sums = running_sum(documents.best_terms, best)
-    ideal_so_far = _up_to(best, ideal_sums, found.query, found.place + 1)
+    ideal_so_far = _up_to(best, ideal_sums, listed.query, listed.place + 1)
     positive = documents.gain > 0
     at_each = np.where(positive, _ratio(so_far, ideal_so_far), 0.0)
-    total, ideal = found.total(documents.terms), best.total(documents.best_terms)
-    missed = best.count - np.bincount(found.query[positive], minlength=len(total))
-    points = found.total(at_each) + _ratio(missed * total, ideal)
+    total, ideal = listed.total(documents.terms), best.total(documents.best_terms)
+    missed = best.count - np.bincount(listed.query[positive], minlength=len(total))
+    points = listed.total(at_each) + _ratio(missed * total, ideal)
     return np.where(points > 0, _ratio(points, best.count.astype(np.float64)), 0.0)
 
 
 def ndcg_at_levels(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
-    found, best, top = documents.found, documents.best, documents.top
+    listed, best, top = documents.listed, documents.best, documents.top
     last = best.ordinal == best.count[best.query]
     drops = np.flatnonzero(last | (np.append(top[1:], np.nan) != top))
     query, depth = best.query[drops], best.place[drops] + 1
-    so_far = _up_to(found, running_sum(documents.terms, found), query, depth)
+    so_far = _up_to(listed, running_sum(documents.terms, listed), query, depth)
     ideal = running_sum(documents.best_terms, best)[drops]
     n_queries = len(best.count)
     points = np.bincount(query, weights=so_far / ideal, minlength=n_queries).astype(np.float64)
     number = np.bincount(query, minlength=n_queries)
     # The end of the list counts where it lies beyond the document that follows the ideal list.
     ends = (best.count > 0) & (best.count + 1 < view.length)
-    whole = _ratio(found.total(documents.terms), best.total(documents.best_terms))
+    whole = _ratio(listed.total(documents.terms), best.total(documents.best_terms))
     points = np.where(ends, points + whole, points)
     averaged = _ratio(points, (number + ends).astype(np.float64))
     return np.where(view.num_rel > 0, averaged, 0.0)
@@ -138,15 +138,15 @@ def ndcg_at_levels(view: View, column: Column) -> Floats:
 
 def gain_over_cost(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
-    found, best, top = documents.found, documents.best, documents.top
+    listed, best, top = documents.listed, documents.best, documents.top
     large = places(top >= 1.0, np.concatenate(([0], np.cumsum(best.count))))
     sums = running_sum(top[large.position], large)
-    depth = found.place + 1
-    beyond = depth - np.minimum(depth, large.count[found.query])
-    cost = _up_to(large, sums, found.query, depth) + beyond
+    depth = listed.place + 1
+    beyond = depth - np.minimum(depth, large.count[listed.query])
+    cost = _up_to(large, sums, listed.query, depth) + beyond
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = documents.gain / log2(2 + cost - running_sum(documents.gain, found))
-    return _ratio(found.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
+        terms = documents.gain / log2(2 + cost - running_sum(documents.gain, listed))
+    return _ratio(listed.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
 
 
 def powers(base: float, count: int) -> Floats:

@@ -75,7 +75,7 @@ class _Cut:
         if self.depth is not None and self.depth < 0:
             raise UsageError(f"depth={self.depth!r} is not a number of documents, from 0 on")
 
-    def room(self, documents: Ints) -> Ints:
+    def listed_of(self, documents: Ints) -> Ints:
         """Most documents that are listed of so many."""
         return documents if self.keep_ties else np.minimum(documents, self.most)
 
@@ -117,10 +117,10 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
         return judgements("the qrels", packed.names, places, packed.values)
     groups = find_groups(read_text(qrels, is_run=False), threads)
     order = _byte_order(groups.names)
-    found = read_documents(groups, order, threads)
+    documents = read_documents(groups, order, threads)
     names = [groups.names[i] for i in order.tolist()]
-    places = groups.text.data, found.offsets, found.begin, found.size
-    return judgements(qrels, names, places, found.values)
+    places = groups.text.data, documents.offsets, documents.begin, documents.size
+    return judgements(qrels, names, places, documents.values)
 
 
 def judgements(
@@ -261,22 +261,22 @@ def _listed(
     shared = judged_query >= 0
     how = cut.most, cut.keep_ties, cut.judged_only, cut.single
     listing = _core.TrecListing(documents.native, qrels.native, judged_query, *how, UNJUDGED)
-    room = np.where(shared, cut.room(work), 0)
+    capacity = np.where(shared, cut.listed_of(work), 0)
     sparse = cut.keep_ties and cut.depth is not None
     counts = np.zeros((2, len(names)), dtype=np.int64)
-    relevance, scores, fault = _filled(listing, work, room, counts, sparse, threads)
+    relevance, scores, fault = _filled(listing, work, capacity, counts, sparse, threads)
     length, retrieved = counts
-    kept = np.arange(len(qrels)) if absent else judged_query[shared]
+    queries = np.arange(len(qrels)) if absent else judged_query[shared]
     sizes = np.zeros((2, len(qrels)), dtype=np.int64)
     sizes[:, judged_query[shared]] = length[shared], retrieved[shared]
-    judged_offsets, judged = _some_judged(qrels, kept)
+    judged_offsets, judged = _some_judged(qrels, queries)
     n_shared = int(shared.sum())
     lists = Lists(
-        queries=[decoded(qrels.names[i]) for i in kept.tolist()],
-        offsets=np.concatenate(([0], np.cumsum(sizes[0, kept]))),
+        queries=[decoded(qrels.names[i]) for i in queries.tolist()],
+        offsets=np.concatenate(([0], np.cumsum(sizes[0, queries]))),
         relevance=relevance,
         scores=scores,
-        retrieved=sizes[1, kept],
+        retrieved=sizes[1, queries],
         judged_offsets=judged_offsets,
         judged=judged,
         tag=documents.tag,
@@ -289,17 +289,17 @@ def _listed(
 def _filled(
     listing: _core.TrecListing,
     work: Ints,
-    room: Ints,
+    capacity: Ints,
     counts: Ints,
     sparse: bool,
     threads: int | None,
 ) -> tuple[Ints, NDArray[np.float64], Fault | None]:
     """Relevance and score of all listed documents; sets how many each query lists and retrieves.
 
-    `sparse` says that queries may fill little of their room, which is then there for a part of
+    `sparse` says that queries may fill little of their capacity, which is then there for a part of
     them at a time.
     """
-    relevance = np.empty(0 if sparse else int(room.sum()), dtype=np.int64)
+    relevance = np.empty(0 if sparse else int(capacity.sum()), dtype=np.int64)
     scores = np.empty(len(relevance))
     pieces: dict[int, tuple[Ints, NDArray[np.float64]]] = {}
 
@@ -315,7 +315,7 @@ def _filled(
         pieces[first] = into[0][:n].copy(), into[1][:n].copy()
         return fault
 
-    filled, fault = share_queries(fill, work, room, counts[0], threads)
+    filled, fault = share_queries(fill, work, capacity, counts[0], threads)
     if sparse:
         parts = [pieces[first] for first in sorted(pieces)]
         relevance = np.concatenate([part[0] for part in parts] or [relevance])
@@ -325,12 +325,12 @@ def _filled(
     return relevance, scores, fault
 
 
-def _some_judged(qrels: Judgements, kept: Ints) -> tuple[Ints, Ints]:
+def _some_judged(qrels: Judgements, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries, ascending, as offsets and relevances."""
-    if len(kept) == len(qrels):
+    if len(queries) == len(qrels):
         return qrels.offsets, qrels.judged
     counts = np.diff(qrels.offsets)
     chosen = np.zeros(len(qrels), dtype=bool)
-    chosen[kept] = True
-    offsets = np.concatenate(([0], np.cumsum(counts[kept])))
+    chosen[queries] = True
+    offsets = np.concatenate(([0], np.cumsum(counts[queries])))
     return offsets, qrels.judged[np.repeat(chosen, counts)]

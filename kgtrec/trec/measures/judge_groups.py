@@ -20,8 +20,8 @@ __all__ = ["average_precision", "precision", "r_precision_mult"]
 def _lists(view: GroupView) -> PlacedView:
     if "lists" not in view.memo:
         view.memo["lists"] = _make_lists(view)
-    found: PlacedView = view.memo["lists"]
-    return found
+    lists: PlacedView = view.memo["lists"]
+    return lists
 
 
 def _make_lists(view: GroupView) -> PlacedView:

@@ -132,14 +132,14 @@ class GroupView:
         """An entry a query, for what only counts queries."""
         return np.zeros(self.n_queries, np.int64)
 
-    def fault(self, lines: Sequence[int], found: str, hint: str) -> InputError:
+    def fault(self, lines: Sequence[int], problem: str, hint: str) -> InputError:
         """What to raise for lines, by their numbers here, that contradict each other."""
         rows = [int(self.row[line]) for line in lines]
-        found = f"{found} in {self.groups.lines.where(rows[0])}"
+        problem = f"{problem} in {self.groups.lines.where(rows[0])}"
         if self.groups.lines.line is None:
-            return InputError(f"{found}; {hint}")
+            return InputError(f"{problem}; {hint}")
         at = max(self.groups.lines.at(row) or 0 for row in rows)
-        return Contradiction(self.groups.path, at, found=found, hint=hint)
+        return Contradiction(self.groups.path, at, found=problem, hint=hint)
 
     def name(self, line: int) -> str:
         """The document of a line, for messages."""

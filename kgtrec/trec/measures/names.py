@@ -157,7 +157,7 @@ def resolve(
     measures = [measures] if isinstance(measures, str) else list(measures)
     if not measures:
         raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")
-    asked: dict[str, dict[Column, None]] = {}
+    by_family: dict[str, dict[Column, None]] = {}
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
@@ -166,12 +166,12 @@ def resolve(
         families = nickname(family, compat)
         if families is not None:
             for one in families:
-                asked.setdefault(one, {})
+                by_family.setdefault(one, {})
             continue
         if family not in TABLE or (separator and not text):
             unknown.append(_why_unknown(name))
             continue
-        into = asked.setdefault(family, {})
+        into = by_family.setdefault(family, {})
         if not separator or (command_line and TABLE[family].kind == "ignored"):
             continue
         if command_line and separator == ".":
@@ -182,14 +182,19 @@ def resolve(
             into.update(dict.fromkeys(_columns(family, text, command_line)))
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
-    strange = _of_other_formats(asked, qrels_format)
+    strange = _of_other_formats(by_family, qrels_format)
     if unknown:
         raise UsageError("; ".join([*unknown, *strange, *wrong]))
     if strange:
         raise WrongFormat("; ".join(strange))
     if wrong:
         raise BadCutoff("; ".join(wrong))
-    return [column for family in TABLE if family in asked for column in _of(family, asked[family])]
+    return [
+        column
+        for family in TABLE
+        if family in by_family
+        for column in _of(family, by_family[family])
+    ]
 
 
 def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
@@ -215,8 +220,8 @@ def canonical(name: str) -> str | None:
     ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for what is not a
     measure, or several, and for strings, which have no mean.
     """
-    found = key_column(name)
-    return None if found is None else found.name
+    column = key_column(name)
+    return None if column is None else column.name
 
 
 def key_column(name: str) -> Column | None:
@@ -257,8 +262,8 @@ def help_text(columns: Iterable[Column]) -> str:
         row = TABLE[family]
         lines = [family, *_wrapped(row.text)]
         if row.defaults:
-            given = ",".join(f"{value:g}" for value in row.defaults)
-            lines.append(f"    Default: -m {family}.{given}")
+            defaults = ",".join(f"{value:g}" for value in row.defaults)
+            lines.append(f"    Default: -m {family}.{defaults}")
         if row.shown != "both":
             only = "in the summary" if row.shown == "summary" else "for single queries"
             lines.append(f"    Printed {only} only.")
@@ -272,10 +277,10 @@ def _wrapped(text: str, width: int = 76) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
 
 
-def _of(family: str, asked: dict[Column, None]) -> list[Column]:
+def _of(family: str, columns: dict[Column, None]) -> list[Column]:
     """Columns of a family: those asked for, ascending, or the defaults."""
-    if asked:
-        once = {column.name: column for column in asked}
+    if columns:
+        once = {column.name: column for column in columns}
         return sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     row = TABLE[family]
     if row.kind in ("rank", "point", "signed point", "number"):
@@ -284,11 +289,11 @@ def _of(family: str, asked: dict[Column, None]) -> list[Column]:
 
 
 def _columns(family: str, text: str, command_line: bool) -> list[Column]:
-    found: Parameters = parameters_of(family, TABLE[family], text, strict=command_line)
-    if found.cutoffs:
-        return [Column(family, cutoff, typed=typed) for cutoff, typed in found.cutoffs]
-    persistence = 0.9 if found.persistence is None else found.persistence
-    return [Column(family, None, found.numbers, found.gains, persistence, text)]
+    parameters: Parameters = parameters_of(family, TABLE[family], text, strict=command_line)
+    if parameters.cutoffs:
+        return [Column(family, cutoff, typed=typed) for cutoff, typed in parameters.cutoffs]
+    persistence = 0.9 if parameters.persistence is None else parameters.persistence
+    return [Column(family, None, parameters.numbers, parameters.gains, persistence, text)]
 
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:
@@ -311,12 +316,12 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
 
 def _aliases() -> dict[str, str]:
     """Other spellings of a whole name, to trec_eval's with parameters."""
-    found = {}
+    aliases = {}
     for family, row in TABLE.items():
         for alias in row.aliases:
             spelling, _, parameters = alias.partition(":")
-            found[spelling] = f"{family}_{parameters}" if parameters else family
-    return found
+            aliases[spelling] = f"{family}_{parameters}" if parameters else family
+    return aliases
 
 
 def _before_at() -> dict[str, str]:

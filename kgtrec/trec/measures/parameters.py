@@ -73,8 +73,8 @@ def parameters_of(name: str, family: Family, text: str, strict: bool) -> Paramet
 
 def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str], ...]:
     form = r"([0-9]+)(?:\.[0-9]*)?" if strict else "([0-9]+)"
-    found = [re.fullmatch(form, part, re.ASCII) for part in parts]
-    cutoffs = [int(match[1]) for match in found if match and len(match[1]) < 12]
+    matches = [re.fullmatch(form, part, re.ASCII) for part in parts]
+    cutoffs = [int(match[1]) for match in matches if match and len(match[1]) < 12]
     if len(cutoffs) < len(parts) or not all(0 < c <= _LARGEST_CUTOFF for c in cutoffs):
         raise WrongParameters(
             f"cutoffs must be whole numbers from 1 to {_LARGEST_CUTOFF}, as in {name}.5,10"

@@ -94,8 +94,8 @@ def _partial(
     both &= np.bincount(own[level > 0], minlength=size) > 0
     if both.any():
         lines = rows.start + np.flatnonzero(own == np.flatnonzero(both)[0])
-        found = f"doc {view.name(lines[0])} has both 0 and non-0 rel_level assigned"
-        raise view.fault(lines.tolist(), found, "give it one of them in all subgroups")
+        problem = f"doc {view.name(lines[0])} has both 0 and non-0 rel_level assigned"
+        raise view.fault(lines.tolist(), problem, "give it one of them in all subgroups")
     prefers = np.zeros((size, size), bool)
     cuts = np.flatnonzero(np.diff(subgroup)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), len(subgroup)]):
@@ -140,8 +140,8 @@ def _refuse_cycle(view: GroupView, rows: slice, own: Ints, prefers: Matrix) -> N
     i, j = (int(place[0]) for place in np.nonzero(both))
     lines = [rows.start + int(np.flatnonzero(own == document)[0]) for document in (i, j)]
     names = " and ".join(view.name(line) for line in lines)
-    found = f"Pref inconsistency found: documents {names} are each preferred to the other"
-    raise view.fault(lines, found, "take out a line of the group that contradicts the others")
+    problem = f"Pref inconsistency found: documents {names} are each preferred to the other"
+    raise view.fault(lines, problem, "take out a line of the group that contradicts the others")
 
 
 def _counted(
@@ -213,7 +213,7 @@ def pair_values(
         query = view.query_of[part.group]
         n_documents[query] = max(n_documents[query], part.position[-1] + 1)
     bounds = np.searchsorted(view.query_of, np.arange(view.n_queries + 1)).tolist()
-    found = np.zeros((3, view.n_queries))
+    means = np.zeros((3, view.n_queries))
     for query in np.flatnonzero(chosen).tolist():
         start, stop = bounds[query : query + 2]
         simple: list[Simple] = []
@@ -222,10 +222,10 @@ def pair_values(
             if rows.stop > rows.start:
                 simple.append(_collapsed(position[rows], level[rows]))
         several = [matrices[one] for one in range(start, stop) if one in matrices]
-        found[:, query] = _of_query(
+        means[:, query] = _of_query(
             simple, several, int(n_documents[query]), int(retrieved[query])
         )  # fmt: skip
-    return found[0], found[1], found[2]
+    return means[0], means[1], means[2]
 
 
 def _collapsed(position: Ints, level: Ints) -> Simple:

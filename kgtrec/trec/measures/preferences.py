@@ -89,17 +89,17 @@ class _Lines:
         far form a block; of a block, each 0 makes a pair with every 1 before it.
         """
         group, level = self.group[self.retrieved], self.level[self.retrieved]
-        found = np.zeros(self.n_groups, np.int64)
+        pairs = np.zeros(self.n_groups, np.int64)
         block = group
         for bit in reversed(range(int(level.max(initial=0)).bit_length())):
             one = (level >> bit) & 1
             before = np.cumsum(one) - one
             before -= before[np.searchsorted(block, block)]
-            found += self.total(group[one == 0], before[one == 0])
+            pairs += self.total(group[one == 0], before[one == 0])
             order = np.argsort(block * 2 + one, kind="stable")
             group, level, block = group[order], level[order], (block * 2 + one)[order]
             block = np.cumsum(np.concatenate(([0], block[1:] != block[:-1])))[: len(block)]
-        return found
+        return pairs
 
 
 def _two_of(n: Ints) -> Ints:
@@ -182,8 +182,8 @@ class _Preferences:
 def _of(view: GroupView) -> _Preferences:
     if "preferences" not in view.memo:
         view.memo["preferences"] = _find(view)
-    found: _Preferences = view.memo["preferences"]
-    return found
+    preferences: _Preferences = view.memo["preferences"]
+    return preferences
 
 
 def _find(view: GroupView) -> _Preferences:
@@ -213,10 +213,10 @@ def _find(view: GroupView) -> _Preferences:
 
 def _merged(simple: Ints, parts: list[Partial], name: str) -> Ints:
     """Counts of all groups: of the simple ones, and of the others."""
-    found = simple.copy()
+    counts = simple.copy()
     for part in parts:
-        found[part.group] = getattr(part, name)
-    return found
+        counts[part.group] = getattr(part, name)
+    return counts
 
 
 def _positions(view: GroupView) -> tuple[Ints, Ints]:
@@ -247,8 +247,8 @@ def _refuse_two_levels(view: GroupView, lines: _Lines) -> None:
     bad = np.flatnonzero(same & (lines.level[1:] != lines.level[:-1]))
     if len(bad):
         at = [int(lines.line[bad[0]]), int(lines.line[bad[0] + 1])]
-        found = f"Internal docid: document {view.name(at[0])} occurs with different levels"
-        raise view.fault(at, found, "keep one of the lines")
+        problem = f"Internal docid: document {view.name(at[0])} occurs with different levels"
+        raise view.fault(at, problem, "keep one of the lines")
 
 
 def _balanced(view: GroupView, lines: _Lines) -> list[tuple[Ints, Ints]]:
@@ -258,7 +258,7 @@ def _balanced(view: GroupView, lines: _Lines) -> list[tuple[Ints, Ints]]:
     relevant = view.level[lines.line] > 0
     above = lines[lines.level > _lowest(lines)[lines.group]].counts
     n_rel = lines.count(relevant)
-    found = []
+    pairs = []
     for shown, ful, poss, ful_above, poss_above in (
         (every, counts.ful_ret + counts.ful_imp, counts.poss_ret + counts.poss_imp + counts.neither,
          above.ful_ret + above.ful_imp, above.poss_ret + above.poss_imp + above.neither),
@@ -268,11 +268,11 @@ def _balanced(view: GroupView, lines: _Lines) -> list[tuple[Ints, Ints]]:
         got = lines.count(relevant & lines.retrieved)
         ful_z, poss_z = _against_lowest(lines, rel, shown)
         many = rel >= other
-        found.append((
+        pairs.append((
             np.where(many, ful + got * (rel - other), ful_above + ful_z),
             np.where(many, poss + n_rel * (rel - other), poss_above + poss_z),
         ))  # fmt: skip
-    return found
+    return pairs
 
 
 def _lowest(lines: _Lines) -> Ints:
@@ -326,35 +326,35 @@ def _implied(counts: _Counts) -> tuple[Ints, Ints]:
 
 def possible(view: GroupView, column: Column) -> Floats:
     """Preferences of the judgements."""
-    found = _of(view)
-    return found.of_queries(_all(found.counts)[1]).astype(np.float64)
+    preferences = _of(view)
+    return preferences.of_queries(_all(preferences.counts)[1]).astype(np.float64)
 
 
 def fulfilled(view: GroupView, column: Column) -> Floats:
     """Preferences fulfilled."""
-    found = _of(view)
-    return found.of_queries(_all(found.counts)[0]).astype(np.float64)
+    preferences = _of(view)
+    return preferences.of_queries(_all(preferences.counts)[0]).astype(np.float64)
 
 
 def fulfilled_retrieved(view: GroupView, column: Column) -> Floats:
     """Preferences fulfilled between retrieved documents."""
-    found = _of(view)
-    return found.of_queries(found.counts.ful_ret).astype(np.float64)
+    preferences = _of(view)
+    return preferences.of_queries(preferences.counts.ful_ret).astype(np.float64)
 
 
 def _together(quotient: Quotient) -> Callable[[GroupView, Column], Floats]:
     def over_all_groups(view: GroupView, column: Column) -> Floats:
-        found = _of(view)
-        part, whole = quotient(found.counts)
-        return _share(found.of_queries(part), found.of_queries(whole))
+        preferences = _of(view)
+        part, whole = quotient(preferences.counts)
+        return _share(preferences.of_queries(part), preferences.of_queries(whole))
 
     return over_all_groups
 
 
 def _by_group(quotient: Quotient) -> Callable[[GroupView, Column], Floats]:
     def averaged(view: GroupView, column: Column) -> Floats:
-        found = _of(view)
-        return found.averaged(_share(*quotient(found.counts)))
+        preferences = _of(view)
+        return preferences.averaged(_share(*quotient(preferences.counts)))
 
     return averaged
 
@@ -363,23 +363,23 @@ def _by_pair(which: int) -> Callable[[GroupView, Column], Floats]:
     return lambda view, column: _of(view).pairs[which]
 
 
-def _balance(found: _Preferences, counts: tuple[Ints, Ints]) -> Floats:
+def _balance(preferences: _Preferences, counts: tuple[Ints, Ints]) -> Floats:
     """Averages; 0 for a query of which some group has nothing to compare, as in trec_eval."""
-    values = found.averaged(_share(*counts))
-    values[found.view.query_of[counts[1] == 0]] = 0.0
+    values = preferences.averaged(_share(*counts))
+    values[preferences.view.query_of[counts[1] == 0]] = 0.0
     return values
 
 
 def balanced(view: GroupView, column: Column) -> Floats:
     """Averages over groups with as many non-relevant as relevant documents."""
-    found = _of(view)
-    return _balance(found, found.balanced)
+    preferences = _of(view)
+    return _balance(preferences, preferences.balanced)
 
 
 def balanced_retrieved(view: GroupView, column: Column) -> Floats:
     """The same of retrieved documents."""
-    found = _of(view)
-    return _balance(found, found.balanced_ret)
+    preferences = _of(view)
+    return _balance(preferences, preferences.balanced_ret)
 
 
 simple, groups = _together(_all), _by_group(_all)

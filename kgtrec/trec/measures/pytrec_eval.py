@@ -1,4 +1,4 @@
-"""The only room that speaks to pytrec_eval, and it hands over no more than is safe.
+"""The only module that calls pytrec_eval, and it hands over no more than is safe.
 
 pytrec_eval rounds scores to float32, copies every string of every call, drops queries silently,
 holds the GIL, and aborts or crashes on some inputs. So the order is settled before, and what it
@@ -134,11 +134,11 @@ def _relabelled(
     known = np.flatnonzero(shown != UNJUDGED)
     query, place = query[known], place[known]
     bounds = lists.judged_offsets[start : stop + 1]
-    asked, _ = _numbered(np.diff(bounds))
+    owner, _ = _numbered(np.diff(bounds))
     pool = np.maximum(judged[bounds[0] : bounds[-1]], -1) + 1
     shown = np.maximum(shown[known], -1) + 1
     grades = max(int(pool.max(initial=0)), int(shown.max(initial=0))) + 1
-    rest = _left_over(np.sort(asked * grades + pool), np.sort(query * grades + shown))
+    rest = _left_over(np.sort(owner * grades + pool), np.sort(query * grades + shown))
     queries = np.arange(stop - start + 1)
     yield from _dicts(
         np.searchsorted(query, queries), list(map(str, place.tolist())), shown - 1,
@@ -192,10 +192,10 @@ def _fill(
         # non-relevant document that was not retrieved changes nothing where nothing is relevant.
         none = max(relevance.values(), default=-1) < 0
         qrels[str(query)] = {**relevance, "none": 0} if none else relevance
-    found = _call(qrels, run, columns)
-    numbers = list(map(int, found))
+    results = _call(qrels, run, columns)
+    numbers = list(map(int, results))
     for name in {column.name for column in columns}:
-        values[name][numbers] = [row[name] for row in found.values()]
+        values[name][numbers] = [row[name] for row in results.values()]
 
 
 def _fill_empty(
@@ -218,9 +218,9 @@ def _call(
         return {}
     import pytrec_eval
 
-    asked: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for column in columns:
-        asked.setdefault(column.family, []).extend([column.parameter] * bool(column.parameter))
-    names = {family + ("." + ",".join(cuts) if cuts else "") for family, cuts in asked.items()}
+        parameters.setdefault(column.family, []).extend([column.parameter] * bool(column.parameter))
+    names = {family + ("." + ",".join(cuts) if cuts else "") for family, cuts in parameters.items()}
     with _LOCK:
         return pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)

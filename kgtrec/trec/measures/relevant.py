@@ -65,8 +65,8 @@ class Places:
     def before(self, query: Ints, place: Ints) -> Ints:
         """How many of the given queries stand before the given places."""
         width = 1 + max(self.place.max(initial=0), place.max(initial=0))
-        found = np.searchsorted(self.query * width + self.place, query * width + place)
-        return found - self.start[query]
+        index = np.searchsorted(self.query * width + self.place, query * width + place)
+        return index - self.start[query]
 
 
 def places(mask: Bools, offsets: Ints) -> Places:
@@ -158,8 +158,8 @@ class View:
     def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
         """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
         relevance = self.lists.relevance
-        found = places(_may_gain(relevance, gains, least), self.lists.offsets)
-        return found, gain_of(relevance[found.position], gains)
+        documents = places(_may_gain(relevance, gains, least), self.lists.offsets)
+        return documents, gain_of(relevance[documents.position], gains)
 
     def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
         """The best list of all judged documents, down to the last gain above 0."""
@@ -242,19 +242,19 @@ def narrowed(lists: Lists, options: EvalOptions) -> Lists:
         place = np.arange(len(lists.relevance)) - np.repeat(
             lists.offsets[:-1], np.diff(lists.offsets)
         )
-        lists = _kept(lists, place < options.most)
+        lists = _selected(lists, place < options.most)
         lists = replace(lists, retrieved=np.minimum(lists.retrieved, options.most))
     if options.judged_only:
         keep = lists.relevance >= 0
         if not keep.all():
             before = np.diff(lists.offsets)
-            lists = _kept(lists, keep)
+            lists = _selected(lists, keep)
             lost = before - np.diff(lists.offsets)
             lists = replace(lists, retrieved=lists.retrieved - lost)
     return lists
 
 
-def _kept(lists: Lists, keep: Bools) -> Lists:
+def _selected(lists: Lists, keep: Bools) -> Lists:
     offsets = np.concatenate(([0], np.cumsum(keep)))[lists.offsets]
     return replace(
         lists, offsets=offsets, relevance=lists.relevance[keep], scores=lists.scores[keep]

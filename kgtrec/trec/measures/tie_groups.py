@@ -188,34 +188,34 @@ def _judged_only(groups: TieGroups) -> TieGroups:
     keep = lists.relevance >= 0
     if keep.all():
         return groups
-    kept = np.concatenate(([0], np.cumsum(keep)))
+    new_index = np.concatenate(([0], np.cumsum(keep)))
     shorter = replace(
         lists,
-        offsets=kept[lists.offsets],
+        offsets=new_index[lists.offsets],
         relevance=lists.relevance[keep],
         scores=lists.scores[keep],
     )
-    first = kept[groups.first]
+    first = new_index[groups.first]
     start = first - shorter.offsets[groups.query]
-    size = kept[groups.first + groups.size] - first
+    size = new_index[groups.first + groups.size] - first
     left = TieGroups(shorter, groups.query, first, start, size, groups.whole, groups.drawn)
     return left[size > 0]
 
 
-def _chance_of_more(whole: int, kept: int, drawn: int) -> Floats:
-    """P(T >= 1), ..., P(T >= kept), T the number of kept ones among `drawn` of `whole`.
+def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
+    """P(T >= 1), ..., P(T >= size), T how many of `size` are among `drawn` of `whole`.
 
     The hypergeometric distribution, from its mode outwards, where nothing can overflow.
     """
-    low, high = max(0, drawn - (whole - kept)), min(kept, drawn)
+    low, high = max(0, drawn - (whole - size)), min(size, drawn)
     t = np.arange(low, high, dtype=np.float64)
-    ratio = (kept - t) * (drawn - t) / ((t + 1) * (whole - kept - drawn + t + 1))
+    ratio = (size - t) * (drawn - t) / ((t + 1) * (whole - size - drawn + t + 1))
     mode = int((ratio > 1).sum())
     upward = np.cumprod(ratio[mode:])
     downward = np.cumprod(1 / ratio[:mode][::-1])[::-1]
     weight = np.concatenate((downward, [1.0], upward))
     tail = np.cumsum(weight[::-1])[::-1] / weight.sum()
-    chance = np.zeros(kept)
+    chance = np.zeros(size)
     chance[:low] = 1.0  # so many are always drawn
     chance[low:high] = tail[1:]
     return chance

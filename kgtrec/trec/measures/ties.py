@@ -101,9 +101,9 @@ def queries_with_ties(
 
 def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> Bools:
     """Which queries have a measure that differs between two orders of their ties."""
-    found = np.zeros(len(lists), bool)
+    changed = np.zeros(len(lists), bool)
     if not len(lists):
-        return found
+        return changed
     for gains in dict.fromkeys(column.gains for column in columns):
         alike = [column for column in columns if column.gains == gains]
         worth: list[NDArray[Any]] = [gain_of(lists.relevance, dict(gains))] if gains else []
@@ -116,8 +116,8 @@ def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> B
                 for best in (True, False)
             )
             for name in first:
-                found |= differ(first[name], last[name])
-    return found
+                changed |= differ(first[name], last[name])
+    return changed
 
 
 def tied_values(
@@ -161,9 +161,9 @@ def tied_values(
         for column in columns:
             if column.name in pieces:
                 pieces[column.name].append(function_of(column.row.expected)(tied, column))
-    found = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
-    found.update(fixed)
-    return Values({column.name: found[column.name] for column in columns})
+    results = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
+    results.update(fixed)
+    return Values({column.name: results[column.name] for column in columns})
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,9 +319,9 @@ def reciprocal_rank(tied: _Tied, column: Column) -> Floats:
 def success(tied: _Tied, column: Column) -> Floats:
     first = tied.hits.first
     near = first.slots.seen * (first.slots.rank <= _rank(column))
-    found = tied.total(first.slots.query, near * first.chance)
-    found[first.slots.query[first.sure & (near == 1)]] = 1.0  # not 1 - 1e-16
-    return found
+    chances = tied.total(first.slots.query, near * first.chance)
+    chances[first.slots.query[first.sure & (near == 1)]] = 1.0  # not 1 - 1e-16
+    return chances
 
 
 def dcg(tied: _Tied, column: Column) -> Floats:

@@ -79,16 +79,16 @@ def values(lists: Lists, columns: Sequence[Column], options: EvalOptions | None 
     lists = narrowed(lists, options)
     _check_depth(lists, columns)
     fed, native = _suppliers(lists, columns, options)
-    found: dict[str, Array] = dict(fed_values(lists, fed, options)) if fed else {}
-    own = [column for column in columns if column.name not in found]
+    by_name: dict[str, Array] = dict(fed_values(lists, fed, options)) if fed else {}
+    own = [column for column in columns if column.name not in by_name]
     pieces: dict[str, list[Array]] = {column.name: [] for column in own}
     for _, _, part in parts(lists, _PART_DOCUMENTS) if own else ():
         view = View(part, options)
         for column in own:
             pieces[column.name].append(own_values(view, column))
     for name, arrays in pieces.items():
-        found[name] = np.concatenate(arrays) if arrays else np.zeros(0)
-    result = Values({column.name: found[column.name] for column in columns})
+        by_name[name] = np.concatenate(arrays) if arrays else np.zeros(0)
+    result = Values({column.name: by_name[column.name] for column in columns})
     result.native = native
     return result
 
@@ -130,15 +130,15 @@ def summary(
     absent = None
     if lists is not None and options.complete and options.compat < 10:
         absent = np.diff(lists.offsets) == 0
-    found: dict[str, float | int | str] = {}
+    row: dict[str, float | int | str] = {}
     for column in shown:
         if column.family == "runid" and lists is not None:
-            found["runid"] = lists.tag
+            row["runid"] = lists.tag
         elif column.family == "num_rel" and lists is not None and options.complete:
-            found["num_rel"] = int((lists.judged > 0).sum())  # whatever the level, as trec_eval
+            row["num_rel"] = int((lists.judged > 0).sum())  # whatever the level, as trec_eval
         else:
-            found[column.name] = _summarised(column, values[column.name], absent)
-    return found
+            row[column.name] = _summarised(column, values[column.name], absent)
+    return row
 
 
 def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None) -> float | int:

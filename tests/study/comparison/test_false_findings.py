@@ -55,10 +55,10 @@ def test_each_pair_is_found_at_the_level(test: str) -> None:
 def test_any_false_finding_is_rare_where_all_are_alike(test: str, method: str) -> None:
     p = p_values(test, False)
     plain = np.mean((p <= 0.05).any(axis=1))
-    found = np.mean([(corrected(row, method) <= 0.05).any() for row in p])
+    rate = np.mean([(corrected(row, method) <= 0.05).any() for row in p])
     assert plain > bound(0.05)  # without a correction, they are not rare
     # Where no difference is real, the false discovery rate is the chance of any finding.
-    assert 0.005 < found <= bound(0.05)
+    assert 0.005 < rate <= bound(0.05)
 
 
 @pytest.mark.parametrize("test", TESTS)

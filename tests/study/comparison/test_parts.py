@@ -34,10 +34,10 @@ def slow_tau(x: list[float], y: list[float]) -> float:
 
 def test_parts_hold_what_their_instances_give() -> None:
     ranks = systems(4)
-    (found,) = values_by_part(ranks, "relation,side", ["mrr"])
+    (part,) = values_by_part(ranks, "relation,side", ["mrr"])
     first = ranks["s0"]
     whole = [mean(reciprocal(one)) for one in ranks.values()]
-    for row in found.table.rows:
+    for row in part.table.rows:
         relation, side, _, instances, *values, best, tau = row
         codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[str(side)]
         members = [i for i, (r, s) in enumerate(zip(first.relation.tolist(), first.side.tolist(),
@@ -50,17 +50,17 @@ def test_parts_hold_what_their_instances_give() -> None:
 
 
 def test_lower_is_better_where_it_is() -> None:
-    (found,) = values_by_part(systems(3), "side", ["mr"])
-    for row in found.table.rows:
-        values = dict(zip(found.systems, row[3:6], strict=True))
+    (part,) = values_by_part(systems(3), "side", ["mr"])
+    for row in part.table.rows:
+        values = dict(zip(part.systems, row[3:6], strict=True))
         assert row[6] in [n for n, v in values.items() if v == min(values.values())]
 
 
 def test_ratios_weigh_relations() -> None:
     ranks = systems(3)
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}
-    (found,) = values_by_ratios(ranks, counts, ["mrr"])
-    own, given = found.table.rows
+    (part,) = values_by_ratios(ranks, counts, ["mrr"])
+    own, weighted = part.table.rows
     for place, one in enumerate(ranks.values()):
         values = reciprocal(one)
         relations = [str(r) for r in one.relation.tolist()]
@@ -68,7 +68,7 @@ def test_ratios_weigh_relations() -> None:
         size = Counter(relations)
         weights = [counts.get(r, 0) / size[r] for r in relations]
         due = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-        assert given[1 + place] == pytest.approx(due)
+        assert weighted[1 + place] == pytest.approx(due)
 
 
 def test_other_questions_are_refused() -> None:

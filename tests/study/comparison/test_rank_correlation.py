@@ -87,7 +87,7 @@ def test_rankings_that_do_not_fit(x: list[float], y: list[float]) -> None:
 def test_a_system_drawn_twice_makes_no_pair_with_itself() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.random(6), rng.random(6)
-    found = over_systems(x, y, draws=4_000, seed=3)
+    agreement = over_systems(x, y, draws=4_000, seed=3)
     draws = np.random.default_rng(3).multinomial(6, np.full(6, 1 / 6), size=4_000)
     slow = []
     for weight in draws[:300]:
@@ -97,9 +97,9 @@ def test_a_system_drawn_twice_makes_no_pair_with_itself() -> None:
             signs = [np.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in pairs]
             slow.append(np.mean(signs))
     low, high = np.quantile(slow, [0.025, 0.975])
-    assert found.tau_interval == pytest.approx((low, high), abs=0.12)
-    assert found.tau == pytest.approx(stats.kendalltau(x, y).statistic)
-    assert found == over_systems(x, y, draws=4_000, seed=3)
+    assert agreement.tau_interval == pytest.approx((low, high), abs=0.12)
+    assert agreement.tau == pytest.approx(stats.kendalltau(x, y).statistic)
+    assert agreement == over_systems(x, y, draws=4_000, seed=3)
 
 
 def test_over_questions() -> None:
@@ -111,10 +111,10 @@ def test_over_questions() -> None:
     same = over_questions(one, other, y_higher=False)
     assert (same.tau, same.tau_interval, same.tau_ap_interval) == (1.0, (1.0, 1.0), (1.0, 1.0))
     noisy = Resampled(quality, quality + rng.normal(0, 0.1, (500, 5)), draws)
-    found = over_questions(one, noisy)
-    assert found.tau_interval[0] < 0.4 < found.tau_interval[1] <= 1
-    assert (found.over, found.n_systems) == ("questions", 5)
-    row = correlation_table([("a", "b")], [found]).rows[0]
+    agreement = over_questions(one, noisy)
+    assert agreement.tau_interval[0] < 0.4 < agreement.tau_interval[1] <= 1
+    assert (agreement.over, agreement.n_systems) == ("questions", 5)
+    row = correlation_table([("a", "b")], [agreement]).rows[0]
     assert row[:4] == ("a", "b", 5, 1.0)
     with pytest.raises(UsageError, match="draw alike"):
         over_questions(one, Resampled(quality, draws[:9], draws))
@@ -122,11 +122,11 @@ def test_over_questions() -> None:
 
 def test_depth_curves() -> None:
     rows = [[1, 2, 3, 4], [1, 2, 4, 3], [4, 3, 2, 1]]
-    found = depth_curves({"mrr": rows, "mr": rows}, (0, 2, 5), lower_is_better=("mr",))
-    assert found.tau.tolist() == [pytest.approx([1, 2 / 3, -1])] * 2
+    curves = depth_curves({"mrr": rows, "mr": rows}, (0, 2, 5), lower_is_better=("mr",))
+    assert curves.tau.tolist() == [pytest.approx([1, 2 / 3, -1])] * 2
     # The exchanged systems are the best two by the one measure, and the worst by the other.
-    assert found.tau_ap[0, 1] < found.tau_ap[1, 1]
-    assert [row[0] for row in found.table().rows] == ["0", "2", "5"]
+    assert curves.tau_ap[0, 1] < curves.tau_ap[1, 1]
+    assert [row[0] for row in curves.table().rows] == ["0", "2", "5"]
     last = depth_curves({"mrr": rows}, (0, 2, 5), reference=5)
     assert last.tau[0].tolist() == pytest.approx([-1, -2 / 3, 1])
     with pytest.raises(UsageError, match="none of the depths"):
@@ -158,8 +158,8 @@ def test_figure_3(shared_data: Path) -> None:
     # Systems are lettered by their place on the original test set.
     letters = [chr(65 + sum(other > one for other in original)) for one in original]
     place = [1 + sum(other > one for other in complete) for one in complete]
-    found = dict(zip(letters, place, strict=True))
-    assert (found["A"], found["D"], found["L"]) == (8, 13, 4)
+    places = dict(zip(letters, place, strict=True))
+    assert (places["A"], places["D"], places["L"]) == (8, 13, 4)
 
 
 @pytest.mark.data

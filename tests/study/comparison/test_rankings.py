@@ -28,13 +28,13 @@ def samples(values: np.ndarray, name: str = "m", **more: object) -> Samples:
 
 def test_places_ties_and_directions() -> None:
     values = {"mrr": [0.3, 0.5, 0.3, 0.1], "mr": [9.0, 1.0, 2.0, 50.0]}
-    found = rankings_of_values(values, "abcd", lower_is_better=["mr"], draws=300)
-    assert found.places().tolist() == [[2, 1, 2, 4], [3, 1, 2, 4]]
-    (one,) = found.over_systems
+    rankings = rankings_of_values(values, "abcd", lower_is_better=["mr"], draws=300)
+    assert rankings.places().tolist() == [[2, 1, 2, 4], [3, 1, 2, 4]]
+    (one,) = rankings.over_systems
     assert one.tau == pytest.approx(stats.kendalltau(values["mrr"], [-9, -1, -2, -50]).statistic)
-    assert found.agreement(1, 0) is one
-    assert found.over_questions == ()
-    table = found.value_table()
+    assert rankings.agreement(1, 0) is one
+    assert rankings.over_questions == ()
+    table = rankings.value_table()
     assert [row[0] for row in table.rows] == ["b", "a", "c", "d"]
     assert table.rows[1] == ("a", 0.3, 2, 9.0, 3)
 
@@ -46,15 +46,15 @@ def test_agreements_are_those_of_every_pair_of_rankings() -> None:
         name: samples(base + rng.normal(0, width, (60, 5)), name)
         for name, width in (("x", 0.1), ("y", 0.5), ("z", 2.0))
     }
-    found = rankings_of_samples(named, "t", draws=200, seed=3)
+    rankings = rankings_of_samples(named, "t", draws=200, seed=3)
     drawn = {name: resample(one, 200, 3) for name, one in named.items()}
     for k, (first, second) in enumerate((("x", "y"), ("x", "z"), ("y", "z"))):
-        assert found.over_questions[k] == over_questions(drawn[first], drawn[second])
+        assert rankings.over_questions[k] == over_questions(drawn[first], drawn[second])
         means = named[first].means(), named[second].means()
-        assert found.over_systems[k] == over_systems(*means, draws=200, seed=3)
-    assert found.agreement(2, 0) == found.over_questions[1]
+        assert rankings.over_systems[k] == over_systems(*means, draws=200, seed=3)
+    assert rankings.agreement(2, 0) == rankings.over_questions[1]
     again = rankings_of_samples(named, "t", resampled=list(drawn.values()), draws=200, seed=3)
-    assert again.over_questions == found.over_questions
+    assert again.over_questions == rankings.over_questions
 
 
 def test_full_agreement_is_put_into_words() -> None:
@@ -121,13 +121,13 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
             resample(samples(true + ease + rng.normal(0, 0.3, (questions, n))), 150, seed)
             for true in (first, second)
         ]
-        found = over_questions(*drawn)
-        for k, (low, high) in enumerate((found.tau_interval, found.tau_ap_interval)):
+        agreement = over_questions(*drawn)
+        for k, (low, high) in enumerate((agreement.tau_interval, agreement.tau_ap_interval)):
             inside[k] += low - 1e-9 <= truth[k] <= high + 1e-9
         low, high = np.quantile(tau_b(drawn[0].draws, drawn[1].draws), [0.025, 0.975])
         naive += low - 1e-9 <= truth[0] <= high + 1e-9
-        assert found.tau_interval[0] <= low + 1e-12
-        assert found.tau_interval[1] >= high - 1e-12
+        assert agreement.tau_interval[0] <= low + 1e-12
+        assert agreement.tau_interval[1] >= high - 1e-12
     assert (inside / trials >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / trials)).all()
     if kind in ("same", "turned") and gap == 0.02:
         assert naive / trials < 0.5  # why draws alone are not enough
@@ -137,8 +137,8 @@ def test_settled_rankings_have_narrow_intervals() -> None:
     rng = np.random.default_rng(6)
     true = np.arange(6.0)
     drawn = [resample(samples(true + rng.normal(0, 0.5, (300, 6))), 200, 1) for _ in range(2)]
-    found = over_questions(*drawn)
-    assert found.tau_interval == (1.0, 1.0) == found.tau_ap_interval
+    agreement = over_questions(*drawn)
+    assert agreement.tau_interval == (1.0, 1.0) == agreement.tau_ap_interval
 
 
 # -- Depths of a pool --------------------------------------------------------------------------
@@ -174,39 +174,43 @@ def pooled(tmp_path: Path) -> tuple[dict, dict, dict]:
 
 def test_depth_curves_of_runs_by_their_definition(pooled: tuple[dict, dict, dict]) -> None:
     qrels, runs, depth_of = pooled
-    found = curves_of_runs(qrels, runs, depth_of, ["map", "P_5"], draws=150)
-    assert (found.depths, found.reference, found.systems) == ((0, 1, 2, 3, 4), 0, ("a", "b", "c"))
+    curves = curves_of_runs(qrels, runs, depth_of, ["map", "P_5"], draws=150)
+    assert (curves.depths, curves.reference, curves.systems) == (
+        (0, 1, 2, 3, 4),
+        0,
+        ("a", "b", "c"),
+    )
     values = np.empty((2, 5, 3))
     for depth in range(5):
-        kept = {
+        judged = {
             query: {d: r for d, r in row.items() if depth_of[query].get(d, 0) <= depth}
             for query, row in qrels.items()
         }
         for k, name in enumerate("abc"):
-            rows = kgtrec.trec.evaluate(kept, runs[name], ["map", "P_5"])
+            rows = kgtrec.trec.evaluate(judged, runs[name], ["map", "P_5"])
             values[:, depth, k] = np.mean([[r["map"], r["P_5"]] for r in rows.values()], axis=0)
-    own = dict(zip(found.measures, found.values, strict=True))
+    own = dict(zip(curves.measures, curves.values, strict=True))
     assert own["map"] == pytest.approx(values[0])
     assert own["P_5"] == pytest.approx(values[1])
-    tau = dict(zip(found.measures, found.tau, strict=True))
+    tau = dict(zip(curves.measures, curves.tau, strict=True))
     for depth in range(5):
         due = stats.kendalltau(values[0, depth], values[0, 0]).statistic
         assert tau["map"][depth] == pytest.approx(due)
-    low, high = found.interval
-    assert (low <= found.tau + 1e-12).all()
-    assert (found.tau <= high + 1e-12).all()
-    rows = found.interval_table().rows
-    assert [row[:2] for row in rows[:2]] == [(found.measures[0], "0"), (found.measures[0], "1")]
-    assert list(found.values_by_name()["map"]["4"]) == ["a", "b", "c"]
-    assert "Least like depth 0" in found.least_alike()
+    low, high = curves.interval
+    assert (low <= curves.tau + 1e-12).all()
+    assert (curves.tau <= high + 1e-12).all()
+    rows = curves.interval_table().rows
+    assert [row[:2] for row in rows[:2]] == [(curves.measures[0], "0"), (curves.measures[0], "1")]
+    assert list(curves.values_by_name()["map"]["4"]) == ["a", "b", "c"]
+    assert "Least like depth 0" in curves.least_alike()
 
 
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
     rng = np.random.default_rng(1)
     one = samples(rng.random((40, 4)))
-    found = with_intervals([[one], [one]], (0, 1), draws=150)
+    curves = with_intervals([[one], [one]], (0, 1), draws=150)
     # By the same labels, each draw agrees with itself.
-    assert found.interval[:, 0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert curves.interval[:, 0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
 def test_depths_of_a_pool() -> None:
@@ -239,10 +243,10 @@ def test_micro_metrics_at_every_depth_are_those_of_loops(
     qrels, runs, depth_of = pooled
     for query in QUERIES[::2]:  # some have no judgement before pooling
         del qrels[query]["seed"]
-    found = curves_of_runs(qrels, runs, depth_of, ["kg_mrr", "kg_hits.2"], draws=100)
-    own = dict(zip(found.measures, found.values, strict=True))
-    for depth in found.depths:
-        for place, name in enumerate(found.systems):
+    curves = curves_of_runs(qrels, runs, depth_of, ["kg_mrr", "kg_hits.2"], draws=100)
+    own = dict(zip(curves.measures, curves.values, strict=True))
+    for depth in curves.depths:
+        for place, name in enumerate(curves.systems):
             ranks = []
             lists: dict[str, list[str]] = {}
             for line in runs[name].read_text().splitlines():
@@ -252,7 +256,7 @@ def test_micro_metrics_at_every_depth_are_those_of_loops(
                 for answer in answers:
                     above = lists[query][: lists[query].index(answer)]
                     ranks.append(1 + sum(d not in answers for d in above))
-            line = found.depths.index(depth)
+            line = curves.depths.index(depth)
             hits = np.mean([r <= 2 for r in ranks])
             for end in ("low", "high"):  # the runs hold every answer
                 assert own[f"kg_mrr_{end}"][line, place] == pytest.approx(

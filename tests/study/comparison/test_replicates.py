@@ -24,7 +24,7 @@ def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> 
     """Runs of one system: a common part of the scores, and one that is the run's own."""
     questions = graph(seed).questions("test")
     common = np.random.default_rng([name, seed]).random((len(questions), N_ENTITIES))
-    found = []
+    ranks = []
     for run in range(n):
         own = np.random.default_rng([name, seed, run]).random(common.shape)
         scores = (common + noise * own).astype(np.float32)
@@ -32,8 +32,8 @@ def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> 
             np.split(questions.answers.ids, questions.answers.offsets[1:-1])
         ):
             scores[row, answers] += level
-        found.append(kgtrec.evaluate(scores, questions, progress=False).ranks)
-    return found
+        ranks.append(kgtrec.evaluate(scores, questions, progress=False).ranks)
+    return ranks
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def systems() -> dict[str, list[Ranks]]:
 
 def slow_values(ranks: Ranks) -> dict[int, list[float]]:
     """Reciprocal ranks by question."""
-    found: dict[int, list[float]] = {}
+    values: dict[int, list[float]] = {}
     for question, g, e in zip(ranks.question.tolist(), ranks.greater.tolist(),
                               ranks.equal.tolist(), strict=True):  # fmt: skip
-        found.setdefault(question, []).append(1 / (g + 1 + e / 2))
-    return found
+        values.setdefault(question, []).append(1 / (g + 1 + e / 2))
+    return values
 
 
 def slow_two_way(systems: Sequence[Sequence[Ranks]], draws: int, seed: int) -> list[list[float]]:
@@ -55,43 +55,43 @@ def slow_two_way(systems: Sequence[Sequence[Ranks]], draws: int, seed: int) -> l
     rng = random.Random(seed)
     tables = [[slow_values(run) for run in own] for own in systems]
     questions = list(tables[0][0])
-    found = []
+    lines = []
     for _ in range(draws):
         drawn = rng.choices(questions, k=len(questions))
         line = []
         for own in tables:
             picked = rng.choices(own, k=len(own))
             line.append(mean(mean(v for q in drawn for v in run[q]) for run in picked))
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def test_means_and_deviations_are_those_of_the_runs(systems: dict[str, list[Ranks]]) -> None:
-    (found,) = compare_replicates(systems, ["mrr"], draws=100)
+    (replicates,) = compare_replicates(systems, ["mrr"], draws=100)
     for place, own in enumerate(systems.values()):
         values = [kgtrec.Result(run)["mrr"] for run in own]
-        assert found.values[place].tolist() == pytest.approx(values, abs=1e-12)
-        assert found.means[place] == pytest.approx(mean(values), abs=1e-12)
+        assert replicates.values[place].tolist() == pytest.approx(values, abs=1e-12)
+        assert replicates.means[place] == pytest.approx(mean(values), abs=1e-12)
         if len(values) > 1:
-            assert found.deviations[place] == pytest.approx(stdev(values), abs=1e-12)
-    assert np.isnan(found.deviations[2])
+            assert replicates.deviations[place] == pytest.approx(stdev(values), abs=1e-12)
+    assert np.isnan(replicates.deviations[2])
 
 
 def test_draws_are_distributed_as_those_of_a_slow_bootstrap(
     systems: dict[str, list[Ranks]],
 ) -> None:
     draws = 1200
-    (found,) = compare_replicates(systems, ["mrr"], draws=20_000)
+    (replicates,) = compare_replicates(systems, ["mrr"], draws=20_000)
     slow = np.array(slow_two_way(list(systems.values()), draws, 1))
     for i in range(3):
         error = slow[:, i].std() / draws**0.5
-        assert abs(found.draws[:, i].mean() - slow[:, i].mean()) < 5 * error
+        assert abs(replicates.draws[:, i].mean() - slow[:, i].mean()) < 5 * error
         # of a deviation: relative error of about 1 / sqrt(2 draws)
-        assert found.draws[:, i].std() == pytest.approx(
+        assert replicates.draws[:, i].std() == pytest.approx(
             slow[:, i].std(), rel=5 / (2 * draws) ** 0.5
         )
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        fast, due = (d[:, i] - d[:, j] for d in (found.draws, slow))
+        fast, due = (d[:, i] - d[:, j] for d in (replicates.draws, slow))
         assert fast.std() == pytest.approx(due.std(), rel=5 / (2 * draws) ** 0.5)
         ends = np.quantile(due, [0.05, 0.95])
         assert np.quantile(fast, [0.05, 0.95]) == pytest.approx(ends, abs=0.35 * due.std())
@@ -102,10 +102,10 @@ def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]
     from kgtrec.study.comparison.samples import resample
 
     own = {"b": systems["b"], "a": systems["a"]}
-    (found,) = compare_replicates(own, ["mrr"], draws=5000)
+    (replicates,) = compare_replicates(own, ["mrr"], draws=5000)
     (samples,) = samples_of_ranks({str(i): run for i, run in enumerate(own["b"])}, ["mrr"])
     only_questions = resample(samples, 5000).draws.mean(axis=1)
-    assert found.draws[:, 0].std() > only_questions.std()
+    assert replicates.draws[:, 0].std() > only_questions.std()
 
 
 def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
@@ -113,9 +113,9 @@ def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     from kgtrec.study import samples_of_ranks
     from kgtrec.study.comparison.samples import resample
 
-    (found,) = compare_replicates(one, ["mrr"], draws=500, seed=3)
+    (replicates,) = compare_replicates(one, ["mrr"], draws=500, seed=3)
     (samples,) = samples_of_ranks({n: own[0] for n, own in one.items()}, ["mrr"])
-    assert np.array_equal(found.draws, resample(samples, 500, 3).draws)
+    assert np.array_equal(replicates.draws, resample(samples, 500, 3).draws)
 
 
 def test_false_findings_are_rare_and_true_ones_found() -> None:
@@ -123,24 +123,24 @@ def test_false_findings_are_rare_and_true_ones_found() -> None:
     wrong = 0
     for seed in range(40):
         alike = {"a": runs(1, 4, 1.0, 0.4, seed), "b": runs(2, 4, 1.0, 0.4, seed)}
-        (found,) = compare_replicates(alike, ["mrr"], draws=400)
-        wrong += bool(found.better(0.05).any())
+        (replicates,) = compare_replicates(alike, ["mrr"], draws=400)
+        wrong += bool(replicates.better(0.05).any())
     assert wrong <= 6
     unlike = {"a": runs(1, 4, 1.0, 0.8), "b": runs(2, 4, 1.0, 0.1)}
-    (found,) = compare_replicates(unlike, ["mrr"], draws=400)
-    assert found.better()[0, 1]
-    assert not found.better()[1, 0]
+    (replicates,) = compare_replicates(unlike, ["mrr"], draws=400)
+    assert replicates.better()[0, 1]
+    assert not replicates.better()[1, 0]
 
 
 def test_tables(systems: dict[str, list[Ranks]]) -> None:
-    found, of_rank = compare_replicates(systems, ["mrr", "mr"], draws=200)
-    rows = found.value_table().rows
+    of_mrr, of_rank = compare_replicates(systems, ["mrr", "mr"], draws=200)
+    rows = of_mrr.value_table().rows
     assert [row[1] for row in rows] == [len(systems[str(row[0])]) for row in rows]
     values = [float(row[2]) for row in rows]
     assert values == sorted(values, reverse=True)
     lowest = [float(row[2]) for row in of_rank.value_table().rows]
     assert lowest == sorted(lowest)
-    for row in found.pair_table().rows:
+    for row in of_mrr.pair_table().rows:
         assert float(row[2]) >= 0
         assert float(row[3]) <= float(row[2]) <= float(row[4])
     assert all(float(row[2]) <= 0 for row in of_rank.pair_table().rows)
@@ -162,10 +162,10 @@ def test_multiplicity_is_that_of_loops(systems: dict[str, list[Ranks]]) -> None:
     mrr = {n: mean(1 / x for x in r) for n, r in ranks.items()}
     best = max(mrr, key=lambda n: mrr[n])
     for epsilon in (0.0, 0.02, 0.1, 1.0):
-        found = multiplicity(models, epsilon, (1, 5))
+        result = multiplicity(models, epsilon, (1, 5))
         close = [n for n in models if mrr[best] - mrr[n] <= epsilon]
-        assert list(found.models) == close
-        for k, ambiguity, discrepancy in zip((1, 5), found.ambiguity, found.discrepancy,
+        assert list(result.models) == close
+        for k, ambiguity, discrepancy in zip((1, 5), result.ambiguity, result.discrepancy,
                                              strict=True):  # fmt: skip
             items = range(len(ranks[best]))
             differs = {n: [(ranks[n][i] <= k) != (ranks[best][i] <= k) for i in items]

@@ -56,15 +56,15 @@ def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: flo
         first, second = (
             [f"d{i}" for i in rng.choice(9, rng.integers(1, 8), replace=False)] for _ in "ab"
         )
-        found = rank_biased_overlap(first, second, p)
-        assert found == rank_biased_overlap(second, first, p)
+        overlap = rank_biased_overlap(first, second, p)
+        assert overlap == rank_biased_overlap(second, first, p)
         far = [[*one, *(f"{side}{i}" for i in range(FAR))] for one, side in
                zip((first, second), "xy", strict=True)]  # fmt: skip
-        assert found.low == pytest.approx(overlap_to(*far, p), abs=1e-12)
+        assert overlap.low == pytest.approx(overlap_to(*far, p), abs=1e-12)
         best = overlap_to(*best_continuation(first, second), p)
         # 150 ranks of the best continuation hold all but p^150 / (1 - p) of it.
-        assert found.low + found.residual == pytest.approx(best, abs=p**150 / (1 - p) + 1e-12)
-        assert found.low - 1e-12 <= found.extrapolated <= found.low + found.residual + 1e-12
+        assert overlap.low + overlap.residual == pytest.approx(best, abs=p**150 / (1 - p) + 1e-12)
+        assert overlap.low - 1e-12 <= overlap.extrapolated <= overlap.low + overlap.residual + 1e-12
 
 
 def test_overlap_of_worked_cases() -> None:
@@ -113,25 +113,25 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
     for name, run in systems.items():
         trec.write_run(run, tmp_path / name)
     paths = {name: tmp_path / name for name in systems}
-    found, missing = reproduction_of(QRELS, paths, ["map", "P.2"])
+    result, missing = reproduction_of(QRELS, paths, ["map", "P.2"])
     assert missing == dict.fromkeys(systems, 0)
     for m, measure in enumerate(("map", "P_2")):
         value = {n: {q: row[measure] for q, row in trec.evaluate(QRELS, run, [measure]).items()}
                  for n, run in systems.items()}  # fmt: skip
         for i, (first, second) in enumerate((("run0", "run2"), ("run1", "run3"))):
             gaps = [(value[first][q] - value[second][q]) ** 2 for q in QRELS]
-            assert found.rmse[i, m] == pytest.approx(math.sqrt(sum(gaps) / 4))
+            assert result.rmse[i, m] == pytest.approx(math.sqrt(sum(gaps) / 4))
         mean = [sum(value[f"run{k}"].values()) / 4 for k in range(4)]
-        assert found.effect_ratio[m] == pytest.approx((mean[3] - mean[2]) / (mean[1] - mean[0]))
+        assert result.effect_ratio[m] == pytest.approx((mean[3] - mean[2]) / (mean[1] - mean[0]))
         change = (mean[1] - mean[0]) / mean[0] - (mean[3] - mean[2]) / mean[2]
-        assert found.improvement[m] == pytest.approx(change)
+        assert result.improvement[m] == pytest.approx(change)
     order = {q: sorted(row, key=lambda d: (row[d], d), reverse=True)
              for q, row in systems["run0"].items()}  # fmt: skip
     other = {q: sorted(row, key=lambda d: (row[d], d), reverse=True)
              for q, row in systems["run2"].items()}  # fmt: skip
-    assert found.tau[0] == pytest.approx(np.mean([tau_union(order[q], other[q]) for q in QRELS]))
+    assert result.tau[0] == pytest.approx(np.mean([tau_union(order[q], other[q]) for q in QRELS]))
     due = np.mean([rank_biased_overlap(order[q], other[q]).extrapolated for q in QRELS])
-    assert found.overlap[0] == pytest.approx(due)
+    assert result.overlap[0] == pytest.approx(due)
 
 
 def test_a_run_reproduces_itself(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_all_signs_are_equally_likely(offset: int) -> None:
     values = np.concatenate([np.zeros(offset), [1, 2, 4, 8, 16]])[:, None]
     n = 64_000
     sums = sums_of(values, 0, n)[:, 0]
-    found, counts = np.unique(sums, return_counts=True)
-    assert found.tolist() == list(range(-31, 32, 2))
+    distinct, counts = np.unique(sums, return_counts=True)
+    assert distinct.tolist() == list(range(-31, 32, 2))
     # 31 degrees of freedom; beyond this by chance once in 10,000 seeds.
     assert ((counts - n / 32) ** 2 / (n / 32)).sum() < stats.chi2.ppf(0.9999, 31)
 
@@ -105,11 +105,11 @@ def exact_randomisation(gap: list[float]) -> float:
 def test_randomisation_by_enumeration(gap: list[float]) -> None:
     # The second system is no 0: differences are off by their rounding, and must still tie.
     base = np.linspace(0.1, 0.9, len(gap))
-    found = pairwise(samples(np.column_stack([base + gap, base])), permutations=40_000)
+    tests = pairwise(samples(np.column_stack([base + gap, base])), permutations=40_000)
     exact = exact_randomisation(gap)
     error = 4.5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000
-    assert found.p[0] == pytest.approx(exact, abs=error)
-    beyond = found.p[0] * 40_001 - 1
+    assert tests.p[0] == pytest.approx(exact, abs=error)
+    beyond = tests.p[0] * 40_001 - 1
     assert beyond == pytest.approx(round(beyond))
 
 
@@ -117,12 +117,12 @@ def test_randomisation_by_enumeration(gap: list[float]) -> None:
 def test_systems_that_are_the_same_do_not_differ(test: str) -> None:
     rng = np.random.default_rng(2)
     one = rng.random(50)
-    found = pairwise(
+    tests = pairwise(
         samples(np.column_stack([one, one, one + 0.3])), test, "none", permutations=999
     )
-    assert found.p[0] == 1.0
-    assert max(found.p[1:]) < 0.01
-    assert found.better().tolist() == [[False] * 3, [False] * 3, [True, True, False]]
+    assert tests.p[0] == 1.0
+    assert max(tests.p[1:]) < 0.01
+    assert tests.better().tolist() == [[False] * 3, [False] * 3, [True, True, False]]
     lower = samples(np.column_stack([one, one + 0.3]), higher_is_better=False)
     assert pairwise(lower, test, permutations=999).better().tolist() == [[False, True], [False] * 2]
 
@@ -156,7 +156,7 @@ def test_t_and_wilcoxon_are_scipys() -> None:
 
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=9))
 def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
-    found = pairwise(samples(np.column_stack([np.array(gap) / 3 + 0.1, np.full(len(gap), 0.1)])),
+    tests = pairwise(samples(np.column_stack([np.array(gap) / 3 + 0.1, np.full(len(gap), 0.1)])),
                      "wilcoxon")  # fmt: skip
     sizes = [abs(d) for d in gap if d]
     ranks = [sum(o < s for o in sizes) + (sum(o == s for o in sizes) + 1) / 2 for s in sizes]
@@ -164,7 +164,7 @@ def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
     observed = abs(sum(s * r for s, r in zip(signs, ranks, strict=True)))
     sums = [abs(sum(s * r for s, r in zip(each, ranks, strict=True)))
             for each in product((-1, 1), repeat=len(ranks))]  # fmt: skip
-    assert found.p[0] == pytest.approx(sum(one >= observed - 1e-9 for one in sums) / len(sums))
+    assert tests.p[0] == pytest.approx(sum(one >= observed - 1e-9 for one in sums) / len(sums))
 
 
 # -- Simulated truth ---------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def test_type_one_error_of_the_bootstrap_is_near_nominal() -> None:
 
 def test_holm_keeps_any_false_finding_rare() -> None:
     rng = np.random.default_rng(9)
-    found = [pairwise(samples(rng.normal(size=(30, 5))), "t") for _ in range(600)]
-    assert np.mean([(one.corrected < 0.05).any() for one in found]) < 0.05 + 3 * np.sqrt(0.05 / 600)
-    assert np.mean([(one.p < 0.05).any() for one in found]) > 0.15
+    tests = [pairwise(samples(rng.normal(size=(30, 5))), "t") for _ in range(600)]
+    assert np.mean([(one.corrected < 0.05).any() for one in tests]) < 0.05 + 3 * np.sqrt(0.05 / 600)
+    assert np.mean([(one.p < 0.05).any() for one in tests]) > 0.15
 
 
 def test_instances_of_a_question_are_not_independent() -> None:
@@ -281,13 +281,13 @@ def test_benjamini_hochberg_is_scipys() -> None:
 
 def test_effects() -> None:
     values = np.array([[0.5, 0.25, 0.5], [1.0, 0.5, 1.0], [0.2, 0.4, 0.2], [0.1, 0.1, 0.1]])
-    found = effects(samples(values))
+    sizes = effects(samples(values))
     gap = [0.25, 0.5, -0.2, 0.0]
     mean = sum(gap) / 4
     deviation = (sum((d - mean) ** 2 for d in gap) / 3) ** 0.5
-    assert found.difference.tolist() == pytest.approx([mean, 0.0, -mean])
-    assert found.d_z.tolist() == pytest.approx([mean / deviation, 0.0, -mean / deviation])
-    assert found.superiority.tolist() == pytest.approx([(2 + 0.5) / 4, 0.5, 1.5 / 4])
+    assert sizes.difference.tolist() == pytest.approx([mean, 0.0, -mean])
+    assert sizes.d_z.tolist() == pytest.approx([mean / deviation, 0.0, -mean / deviation])
+    assert sizes.superiority.tolist() == pytest.approx([(2 + 0.5) / 4, 0.5, 1.5 / 4])
     shifted = effects(samples(np.column_stack([values[:, 0] + 1, values[:, 0]])))
     assert (shifted.d_z[0], shifted.superiority[0]) == (np.inf, 1.0)
     ranks = effects(samples(values, higher_is_better=False))
@@ -304,22 +304,24 @@ KEYS = ("both.realistic.micro.mrr", "tail.expected.micro.hits@3", "both.realisti
 
 
 def test_values_are_those_of_results() -> None:
-    found = systems(3)
+    by_system = systems(3)
     # One of them with its rows in another order.
-    found["s1"] = found["s1"].subset(np.random.default_rng(0).permutation(len(found["s1"])))
-    for one in samples_of_ranks(found, KEYS):
-        expected = [Result(ranks)[one.name] for ranks in found.values()]
+    by_system["s1"] = by_system["s1"].subset(
+        np.random.default_rng(0).permutation(len(by_system["s1"]))
+    )
+    for one in samples_of_ranks(by_system, KEYS):
+        expected = [Result(ranks)[one.name] for ranks in by_system.values()]
         assert one.means() == pytest.approx(expected, abs=1e-12), one.name
         assert np.bincount(one.cluster).min() > 0
-    micro, *_, macro = samples_of_ranks(found, [KEYS[0], KEYS[4]])
+    micro, *_, macro = samples_of_ranks(by_system, [KEYS[0], KEYS[4]])
     assert micro.n_clusters == len(macro) == macro.n_clusters
     assert (micro.unit, macro.unit) == ("instances", "questions")
 
 
 def test_direction_follows_the_transformation() -> None:
-    found = systems(2)
+    by_system = systems(2)
     for key in ("mr", "gmr", "hmr", "imr", "igmr", "mrr"):
-        (one,) = samples_of_ranks(found, [f"both.realistic.micro.{key}"])
+        (one,) = samples_of_ranks(by_system, [f"both.realistic.micro.{key}"])
         better = compare(one, "t", draws=100).order[0]
         values = one.means()
         assert one.higher_is_better == (key in ("mrr", "imr", "igmr"))
@@ -373,10 +375,10 @@ def test_runs(tmp_path) -> None:
             lines += [f"q{i} Q0 {d} 1 {5 - k} t\n" for k, d in enumerate(order)]
         (tmp_path / name).write_text("".join(lines))
     runs = {name: tmp_path / name for name in "ab"}
-    (found,), missing = samples_of_runs(qrels, runs, ["recip_rank"])
+    (column,), missing = samples_of_runs(qrels, runs, ["recip_rank"])
     assert missing == {"a": 0, "b": 2}
-    assert found.means() == pytest.approx([(6 + 3 * 0.5) / 9, (5 + 2 * 0.5) / 9])
-    assert found.values[-2:, 1].tolist() == [0.0, 0.0]
+    assert column.means() == pytest.approx([(6 + 3 * 0.5) / 9, (5 + 2 * 0.5) / 9])
+    assert column.values[-2:, 1].tolist() == [0.0, 0.0]
     with pytest.raises(UsageError, match="num_ret"):
         samples_of_runs(qrels, runs, ["num_ret", "map"])
 

@@ -45,13 +45,13 @@ def random_subsets(n_triples: int, n: int = 6) -> np.ndarray:
 def test_values_on_subsets_are_those_of_the_ranks_that_are_left(seed: int) -> None:
     aligned = align_ranks(systems(3, seed))
     valued = subset_values(aligned, [Measure.parse(key) for key in KEYS])
-    kept = random_subsets(valued.n_triples)
-    found = valued.of(kept)
+    subsets = random_subsets(valued.n_triples)
+    by_subset = valued.of(subsets)
     triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
     assert len(np.unique(np.bincount(aligned["s0"].question))) > 2  # questions of several sizes
-    for row, chosen in enumerate(kept):
+    for row, chosen in enumerate(subsets):
         left = [Result(ranks.subset(chosen[triple])) for ranks in aligned.values()]
-        for key, values in zip(KEYS, found[:, row], strict=True):
+        for key, values in zip(KEYS, by_subset[:, row], strict=True):
             assert values == pytest.approx([one[key] for one in left], abs=1e-10), key
     everything = valued.of(np.ones((1, valued.n_triples), bool))[:, 0]
     for key, values in zip(KEYS, everything, strict=True):
@@ -69,11 +69,11 @@ def test_adjusting_for_chance_keeps_the_order_of_systems(
     aligned = align_ranks(systems(4))
     keys = [f"both.realistic.micro.{adjusted}", f"both.realistic.micro.{plain}"]
     valued = subset_values(aligned, [Measure.parse(key) for key in keys])
-    kept = random_subsets(valued.n_triples)
-    ours, base = valued.of(kept)
+    subsets = random_subsets(valued.n_triples)
+    ours, base = valued.of(subsets)
     assert np.array_equal(ours, base)
     triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
-    for chosen, values in zip(kept, ours, strict=True):
+    for chosen, values in zip(subsets, ours, strict=True):
         true = [Result(ranks.subset(chosen[triple]))[keys[0]] for ranks in aligned.values()]
         assert np.array_equal(np.argsort(sign * values), np.argsort(true))
 
@@ -81,8 +81,8 @@ def test_adjusting_for_chance_keeps_the_order_of_systems(
 def test_a_subset_that_leaves_nothing_is_no_number() -> None:
     aligned = align_ranks(systems(3))
     valued = subset_values(aligned, [Measure.parse(key) for key in KEYS])
-    found = valued.of(np.zeros((2, valued.n_triples), bool))
-    assert np.isnan(found).all()
+    values = valued.of(np.zeros((2, valued.n_triples), bool))
+    assert np.isnan(values).all()
 
 
 def test_answers_without_a_score() -> None:
@@ -95,10 +95,10 @@ def test_answers_without_a_score() -> None:
         ranks.macro_tied_ahead = np.where(worst, 0, ranks.macro_tied_ahead)
     keys = ["both.macro.map_cut_20", "both.realistic.macro.mr", "both.macro.ndcg_cut_20"]
     valued = subset_values(aligned, [Measure.parse(key) for key in keys])
-    kept = random_subsets(valued.n_triples)
+    subsets = random_subsets(valued.n_triples)
     triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
-    for row, chosen in enumerate(kept):
-        for key, values in zip(keys, valued.of(kept)[:, row], strict=True):
+    for row, chosen in enumerate(subsets):
+        for key, values in zip(keys, valued.of(subsets)[:, row], strict=True):
             true = [Result(ranks.subset(chosen[triple]))[key] for ranks in aligned.values()]
             assert values == pytest.approx(true), key
 
@@ -107,10 +107,10 @@ def test_answers_without_a_score() -> None:
 
 
 def test_sensitivity_by_its_definition() -> None:
-    found = systems(4)
+    by_system = systems(4)
     keys = ["both.realistic.micro.mrr", "both.macro.map_cut_20"]
-    ours = data_sensitivity(found, keys, shares=(0.1, 0.6), repeats=5, seed=4)
-    aligned = align_ranks(found)
+    ours = data_sensitivity(by_system, keys, shares=(0.1, 0.6), repeats=5, seed=4)
+    aligned = align_ranks(by_system)
     triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
     for number in range(10):
         size = round((0.1, 0.6)[number // 5] * 60)
@@ -126,18 +126,18 @@ def test_sensitivity_by_its_definition() -> None:
 
 
 def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
-    found = systems(3)
-    one, two = (data_sensitivity(found, repeats=30, threads=t) for t in (1, 4))
+    by_system = systems(3)
+    one, two = (data_sensitivity(by_system, repeats=30, threads=t) for t in (1, 4))
     assert np.array_equal(one.tau, two.tau, equal_nan=True)
-    assert not np.array_equal(one.tau, data_sensitivity(found, repeats=30, seed=1).tau)
+    assert not np.array_equal(one.tau, data_sensitivity(by_system, repeats=30, seed=1).tau)
     assert one.shares[[0, -1]].tolist() == [0.01, 0.95]
     low, high = one.spread()
     assert (low <= high).all()
 
 
 def test_more_triples_agree_more() -> None:
-    found = data_sensitivity(systems(5, levels=30), ["both.realistic.micro.mrr"], repeats=60)
-    mean = found.mean()[0]
+    sensitivity = data_sensitivity(systems(5, levels=30), ["both.realistic.micro.mrr"], repeats=60)
+    mean = sensitivity.mean()[0]
     assert mean[0] < mean[6] < mean[-1]
     assert mean[-1] > 0.75
 
@@ -158,10 +158,10 @@ def test_sensitivity_refuses(more: dict, said: str) -> None:
 
 
 def test_discrimination() -> None:
-    found = systems(4, levels=30)
-    one = discriminate(samples_of_ranks(found, ["both.realistic.micro.mrr",
+    by_system = systems(4, levels=30)
+    one = discriminate(samples_of_ranks(by_system, ["both.realistic.micro.mrr",
                                                 "both.realistic.macro.hits@3"]))  # fmt: skip
-    aligned = align_ranks(found)
+    aligned = align_ranks(by_system)
     values = [1 / ranks.rank() for ranks in aligned.values()]
     p = [stats.ttest_rel(values[i], values[j]).pvalue for i in range(4) for j in range(i)]
     assert one.p[0].tolist() == pytest.approx(sorted(p, reverse=True))
@@ -223,13 +223,13 @@ def toy_pool() -> tuple[dict, dict, dict]:
 
 def test_leaving_one_out() -> None:
     qrels, runs, brought = toy_pool()
-    found = leave_one_out(qrels, runs, brought, "recip_rank")
-    assert found.full.tolist() == [1.0, 0.5, 1.0]
+    result = leave_one_out(qrels, runs, brought, "recip_rank")
+    assert result.full.tolist() == [1.0, 0.5, 1.0]
     # Without w, c finds its first answer at the third place; without z, b loses as much.
-    assert found.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
-    assert found.judged.tolist() == found.relevant.tolist() == [0, 4, 4]
-    assert found.place.tolist() == [1, 3, 1]
-    assert found.place_left_out.tolist() == [1, 3, 3]
+    assert result.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
+    assert result.judged.tolist() == result.relevant.tolist() == [0, 4, 4]
+    assert result.place.tolist() == [1, 3, 1]
+    assert result.place_left_out.tolist() == [1, 3, 3]
     for k, dropped in enumerate((set(), {"z"}, {"w"})):
         left = {q: {d: r for d, r in row.items() if d not in dropped} for q, row in qrels.items()}
         values = [
@@ -237,19 +237,19 @@ def test_leaving_one_out() -> None:
                                                                        ["recip_rank"]).values()])
             for run in runs.values()
         ]  # fmt: skip
-        due = stats.kendalltau(values, found.full).statistic
-        assert found.tau[k] == pytest.approx(due)
-    assert "1 of 3 systems would stand lower (by up to 2 places)" in found.sentence()
-    assert [row[0] for row in found.table().rows] == ["a", "c", "b"]
+        due = stats.kendalltau(values, result.full).statistic
+        assert result.tau[k] == pytest.approx(due)
+    assert "1 of 3 systems would stand lower (by up to 2 places)" in result.sentence()
+    assert [row[0] for row in result.table().rows] == ["a", "c", "b"]
 
 
 def test_a_question_that_loses_all_its_answers_counts_as_nothing_found() -> None:
     qrels = {"q": {"w": 1}, "r": {"x": 1}}
     runs = {"a": {"q": {"w": 1.0}, "r": {"x": 1.0}}, "b": {"q": {"v": 1.0}, "r": {"x": 1.0}}}
-    found = leave_one_out(qrels, runs, {"q": {"w": frozenset("a")}}, "map")
-    assert found.full.tolist() == [1.0, 0.5]
-    assert found.left_out.tolist() == [0.5, 0.5]
-    assert found.contributors == ("a",)
+    result = leave_one_out(qrels, runs, {"q": {"w": frozenset("a")}}, "map")
+    assert result.full.tolist() == [1.0, 0.5]
+    assert result.left_out.tolist() == [0.5, 0.5]
+    assert result.contributors == ("a",)
 
 
 def test_pools_of_strangers_are_refused() -> None:

@@ -22,11 +22,11 @@ ITEMS = [
 def test_as_many_true_as_false_and_nothing_given_away() -> None:
     labels = {item.triple: item.label for item in ITEMS}
     for seed in range(20):
-        found = audit_sample(ITEMS, 12, seed)
-        assert Counter(labels[item.triple] for item in found) == {"Y": 6, "N": 6}
-        assert len({item.triple for item in found}) == 12
-        assert {(item.label, item.evidence, item.note) for item in found} == {("", "", "")}
-        assert audit_sample(reversed(ITEMS), 12, seed) == found
+        sample = audit_sample(ITEMS, 12, seed)
+        assert Counter(labels[item.triple] for item in sample) == {"Y": 6, "N": 6}
+        assert len({item.triple for item in sample}) == 12
+        assert {(item.label, item.evidence, item.note) for item in sample} == {("", "", "")}
+        assert audit_sample(reversed(ITEMS), 12, seed) == sample
 
 
 def test_every_triple_has_the_same_chance() -> None:
@@ -60,9 +60,9 @@ def test_the_command_and_the_agreement_with_it(tmp_path: Path) -> None:
     run("audit", sheet, "-n", 20, "-o", blank)
     labels = {item.triple: item.label for item in ITEMS}
     items = judged_sheet(blank).items
-    told = [Item(*i.triple, i.question, labels[i.triple] if n else "?") for n, i in
+    judged = [Item(*i.triple, i.question, labels[i.triple] if n else "?") for n, i in
             enumerate(items)]  # fmt: skip
-    write_sheet(tmp_path / "expert.judged.tsv", told)
+    write_sheet(tmp_path / "expert.judged.tsv", judged)
     text = run("agreement", sheet, tmp_path / "expert.judged.tsv", "--format", "csv")
     assert text.splitlines()[1].split(",")[3:5] == ["20", "0.95"]
     with pytest.raises(KgtrecError, match="is there already"):

@@ -65,16 +65,16 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
     for most in (1, 2, 3, 10):
         facts = EntityFacts(graph, Names({"b": "Bee"}), most)
         for entity in "abc":
-            for asked in [*TRAIN, ("b", "s", "c")]:
-                found = facts.of(entity, asked)
-                own = [t for t in TRAIN if entity in (t[0], t[2]) and t != asked]
-                assert len(found) == min(most, len(own))
-                plain = [tuple("b" if x == "Bee" else x for x in fact) for fact in found]
+            for triple in [*TRAIN, ("b", "s", "c")]:
+                listed = facts.of(entity, triple)
+                own = [t for t in TRAIN if entity in (t[0], t[2]) and t != triple]
+                assert len(listed) == min(most, len(own))
+                plain = [tuple("b" if x == "Bee" else x for x in fact) for fact in listed]
                 assert set(plain) <= set(own)
                 kinds = {(r, h == entity) for h, r, _ in own}
                 shown = {(r, h == entity) for h, r, _ in plain}
-                asked_kind = int((asked[1], asked[0] == entity) not in kinds)
-                assert len(shown) >= min(most, len(kinds) + asked_kind - 1)
+                own_kind = int((triple[1], triple[0] == entity) not in kinds)
+                assert len(shown) >= min(most, len(kinds) + own_kind - 1)
     assert EntityFacts(graph, Names()).of("nobody", ("a", "r", "b")) == []
 
 
@@ -111,9 +111,11 @@ def test_they_are_on_the_page(tmp_path: Path, tmp_path_factory: pytest.TempPathF
         )
         assert link == ["https://x.org/a", "_blank", "noopener noreferrer",
                         "Look up a in a new tab"]  # fmt: skip
-        told = browser.eval("[...document.querySelectorAll('#about li')].map(li => li.textContent)")
-        assert "a r c " in told
-        assert "a r b " not in told
+        lines = browser.eval(
+            "[...document.querySelectorAll('#about li')].map(li => li.textContent)"
+        )
+        assert "a r c " in lines
+        assert "a r b " not in lines
         for width in (320, 1000):
             browser.size(width, 320)
             assert browser.eval("document.documentElement.scrollWidth") <= width

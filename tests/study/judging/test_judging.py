@@ -129,8 +129,8 @@ def test_wordnet_domains_have_their_topics_where_the_questions_put_them(shared_d
 def test_names_are_put_in_as_they_are():
     templates = generated_templates(["r_one"])
     names = Names({"a": "{tail}", "b": "\\1 {head} {0}"})
-    asked = templates.question("a", "r_one", "b", names)
-    assert asked == "Does {tail} have the r one \\1 {head} {0}?"
+    question = templates.question("a", "r_one", "b", names)
+    assert question == "Does {tail} have the r one \\1 {head} {0}?"
 
 
 def test_a_relation_without_a_template_is_named():
@@ -317,10 +317,10 @@ def test_the_order_tells_nothing_of_the_pool():
     # The same triples from another pool, in another order, with other depths: the same sheets.
     first = pooled(50)
     second = [one._replace(depth=i, rule="") for i, one in enumerate(reversed(first))]
-    found = [shared_out(triples, 2, seed=7) for triples in (first, second)]
-    assert found[0] == found[1]
-    assert shared_out(first, 2, seed=8) != found[0]
-    anna, ben = ([item.triple for item in batch.items] for batch in found[0])
+    batches = [shared_out(triples, 2, seed=7) for triples in (first, second)]
+    assert batches[0] == batches[1]
+    assert shared_out(first, 2, seed=8) != batches[0]
+    anna, ben = ([item.triple for item in batch.items] for batch in batches[0])
     assert sorted(anna) == sorted(ben)
     assert anna != ben
     assert anna != sorted(anna)
@@ -367,11 +367,11 @@ def test_pool_files_and_plain_triples_are_read(tmp_path: Path):
         "a\tr\tc\ttail\ttail0\t9\tx:9,y:10\t\n"
         "a\tr\td\ttail\ttail0\t1\ty:1\t1-1:tail\n"
     )
-    found = read_pooled(path)
-    assert [one.tail for one in to_judge(found)] == ["b", "c"]
-    assert [one.tail for one in to_judge(found, depth=2)] == ["b"]
-    assert [one.tail for one in to_judge(found, by_rule=True)] == ["b", "c", "d"]
-    assert [one.tail for one in to_judge(found, done=[("a", "r", "b")])] == ["c"]
+    triples = read_pooled(path)
+    assert [one.tail for one in to_judge(triples)] == ["b", "c"]
+    assert [one.tail for one in to_judge(triples, depth=2)] == ["b"]
+    assert [one.tail for one in to_judge(triples, by_rule=True)] == ["b", "c", "d"]
+    assert [one.tail for one in to_judge(triples, done=[("a", "r", "b")])] == ["c"]
     path.write_text("a\tr\tb\na\tr\tb\na\tr\tc")
     assert [one.tail for one in read_pooled(path)] == ["b", "c"]
     with pytest.raises(UsageError, match="carry none; give a pool file"):
@@ -476,13 +476,13 @@ def test_agreement_by_relation_adds_up():
         anna, ben = anna + a, ben + b
     blank, lone = Item("x", "r", "y", label=""), Item("z", "r", "z", label="Y")
     random.Random(3).shuffle(ben)
-    found = agreements({"anna": [*anna, blank, lone], "ben": [*ben, blank]}, by_relation=True)
-    assert [one.relation for one in found] == ["all relations", "r", "s"]
-    for one, counts in zip(found[1:], tables.values(), strict=True):
+    results = agreements({"anna": [*anna, blank, lone], "ben": [*ben, blank]}, by_relation=True)
+    assert [one.relation for one in results] == ["all relations", "r", "s"]
+    for one, counts in zip(results[1:], tables.values(), strict=True):
         assert one.counts.tolist() == counts
-    assert (found[0].counts == found[1].counts + found[2].counts).all()
-    assert found[0].share == pytest.approx(24 / 29)
-    row = agreement_table(found).rows[0]
+    assert (results[0].counts == results[1].counts + results[2].counts).all()
+    assert results[0].share == pytest.approx(24 / 29)
+    row = agreement_table(results).rows[0]
     assert row[:3] == ("anna, ben", "all relations", 29)
     assert row[-2:] == ("7/19/3", "9/17/3")
 
@@ -490,8 +490,8 @@ def test_agreement_by_relation_adds_up():
 def test_every_pair_that_shares_triples_has_its_row():
     a, b = pairs_of([[3, 1, 0], [0, 4, 0], [0, 0, 0]])
     c = [Item("other", "r", "t", label="Y")]
-    found = agreements({"a": a, "b": b, "c": c})
-    assert [(one.first, one.second) for one in found] == [("a", "b")]
+    results = agreements({"a": a, "b": b, "c": c})
+    assert [(one.first, one.second) for one in results] == [("a", "b")]
     with pytest.raises(InputError, match="judged by two annotators"):
         agreements({"a": a, "c": c})
 
@@ -544,18 +544,18 @@ def test_merging_agrees_with_the_plain_words(first: list, second: list):
         name: [one(str(tail), label) for tail, label in dict(rows).items()]
         for name, rows in (("a", first), ("b", second))
     }
-    given_to = {}
+    labels_of = {}
     for items in judged.values():
         for item in items:
-            given_to.setdefault(item.tail, []).append(item.label)
-    said = {tail: {label for label in labels if label} for tail, labels in given_to.items()}
+            labels_of.setdefault(item.tail, []).append(item.label)
+    said = {tail: {label for label in labels if label} for tail, labels in labels_of.items()}
     if not any(said.values()):
         with pytest.raises(InputError, match="not one triple"):
             merge_sheets(judged)
         return
     merged = merge_sheets(judged)
-    wanted = {tail: next(iter(labels)) for tail, labels in said.items() if len(labels) == 1}
-    assert {item.tail: item.label for item in merged.final} == wanted
+    unanimous = {tail: next(iter(labels)) for tail, labels in said.items() if len(labels) == 1}
+    assert {item.tail: item.label for item in merged.final} == unanimous
     assert {item.tail for item in merged.conflicts} == {t for t, s in said.items() if len(s) > 1}
     assert sum(merged.counts.values()) == len(said)
 
@@ -566,8 +566,8 @@ def test_files_belong_to_annotators_by_name(tmp_path: Path):
     }.items():  # fmt: skip
         write_sheet(tmp_path / name, [one(tail, "Y") for tail in tails])
     files = [str(path) for path in sorted(tmp_path.iterdir())]
-    found = by_annotator(files)
-    assert {name: len(items) for name, items in found.items()} == {"anna": 2, "ben": 2}
+    by_name = by_annotator(files)
+    assert {name: len(items) for name, items in by_name.items()} == {"anna": 2, "ben": 2}
     write_sheet(tmp_path / "anna.batch3.tsv", [one("2", "N")])
     with pytest.raises(Faults, match=r"stands in .*batch2.* too"):
         by_annotator([*files, str(tmp_path / "anna.batch3.tsv")])

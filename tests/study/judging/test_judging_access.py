@@ -205,9 +205,9 @@ def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     )
     write_sheet(tmp_path / "j.tsv", [Item("'=x", "-r", "=x", label="Y"),
                                      Item("=x", "-r", "'=x", label="N")])  # fmt: skip
-    found = read_judgements(tmp_path / "j.tsv", graph)
+    judgements = read_judgements(tmp_path / "j.tsv", graph)
     names = graph.entities
-    assert {(names[h], names[t]): label for (h, _, t), label in found.labels.items()} == {
+    assert {(names[h], names[t]): label for (h, _, t), label in judgements.labels.items()} == {
         ("'=x", "=x"): 1, ("=x", "'=x"): 0,
     }  # fmt: skip
     made = Templates({"-r": "=is {head} of {tail}?", "'-r": "Is {head} of {tail}?"})

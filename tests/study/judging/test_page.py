@@ -172,8 +172,8 @@ def test_it_works_by_tab_and_enter_alone(browser: Browser, sheet: Path):
             reached.append(browser.eval(
                 "document.activeElement.dataset.label || document.activeElement.id"
             ))  # fmt: skip
-        wanted = ["Y", "N", "?", "evidence", "note", "forth", "jump", "keys"]
-        assert reached[: len(wanted)] == wanted
+        order = ["Y", "N", "?", "evidence", "note", "forth", "jump", "keys"]
+        assert reached[: len(order)] == order
         browser.eval("document.getElementById('question').focus()")
         browser.press("Tab")
         browser.press("Tab")

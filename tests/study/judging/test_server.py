@@ -91,10 +91,10 @@ def test_a_journal_cut_anywhere_gives_the_answers_before_the_cut(tmp_path: Path)
     whole = journal_path(path).read_bytes()
     for cut in range(len(whole) + 1):
         journal_path(path).write_bytes(whole[:cut])
-        kept = whole[: whole.rfind(b"\n", 0, cut) + 1].decode()
+        lines = whole[: whole.rfind(b"\n", 0, cut) + 1].decode()
         items = judged_sheet(path).items
-        found = [(item.label, item.evidence, item.note) for item in items]
-        assert found == slow_replay(6, kept)
+        answers = [(item.label, item.evidence, item.note) for item in items]
+        assert answers == slow_replay(6, lines)
         if cut % 41 == 0:
             with Journal(path) as journal:
                 journal.answer(0, "Y", "new")
@@ -266,14 +266,14 @@ def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
     assert 60 <= len(acknowledged) < 4000
     with open(journal_path(path), "ab") as file:  # as if the machine had died in a line
         file.write(b'{"row": 3999, "label": "Y", "evid')
-    found = judged_sheet(path)
-    assert {row: found.items[row].label for row in acknowledged} == acknowledged
-    kept = {row for row, item in enumerate(found.items) if item.label}
-    assert len(kept - set(acknowledged)) <= 3  # on the disk, the word of it lost on its way
+    sheet = judged_sheet(path)
+    assert {row: sheet.items[row].label for row in acknowledged} == acknowledged
+    labelled = {row for row, item in enumerate(sheet.items) if item.label}
+    assert len(labelled - set(acknowledged)) <= 3  # on the disk, the word of it lost on its way
     with Running(path) as server:
         _, state = server.get("/api/state")
-        assert 4000 - state["open"] == len(kept)
-        assert state["row"] == min(set(range(4000)) - kept)
+        assert 4000 - state["open"] == len(labelled)
+        assert state["row"] == min(set(range(4000)) - labelled)
         assert server.answer(3999, "N")[0] == 200
     assert labels(judged_sheet(path))[3999] == "N"
 

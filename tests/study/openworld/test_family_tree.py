@@ -163,13 +163,13 @@ def test_random_removal_takes_the_shares_of_the_appendix(tree):
 def test_correlated_removal_has_the_correlation_asked_for(tree, rho):
     world = random_removal(tree.facts, 0.75)
     predicted = np.random.default_rng(1).random(len(world.full_test)) < 0.6
-    found = correlated_removal(world, predicted, 0.4, rho, seed=2)
-    gone = as_set(found.missing)
+    removed = correlated_removal(world, predicted, 0.4, rho, seed=2)
+    gone = as_set(removed.missing)
     missing = np.array([tuple(row) in gone for row in world.full_test.tolist()])
     assert missing.mean() == pytest.approx(0.4, abs=0.01)
     assert np.corrcoef(missing, predicted)[0, 1] == pytest.approx(rho, abs=0.012)
-    assert as_set(found.full_test) == as_set(world.full_test)
-    assert np.array_equal(found.train, world.train)
+    assert as_set(removed.full_test) == as_set(world.full_test)
+    assert np.array_equal(removed.train, world.train)
 
 
 def test_correlated_removal_names_what_is_possible(tree):
@@ -191,10 +191,10 @@ def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(tree):
     world = random_removal(tree.facts, 0.75)
     facts = world.full_test
     rank = np.random.default_rng(3).integers(1, 50, len(facts))
-    found = ranked_removal(world, rank, 0.5, seed=4)
+    removed = ranked_removal(world, rank, 0.5, seed=4)
     of = {tuple(fact): int(r) for fact, r in zip(facts.tolist(), rank, strict=True)}
     questions = {}
-    for part, hidden in ((found.test, False), (found.missing, True)):
+    for part, hidden in ((removed.test, False), (removed.missing, True)):
         for row in part.tolist():
             questions.setdefault((row[0], row[1]), []).append((of[tuple(row)], hidden))
     for answers in questions.values():
@@ -203,7 +203,7 @@ def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(tree):
         assert shown
         if gone:
             assert max(shown) <= min(gone)
-    assert as_set(found.full_test) == as_set(facts)
+    assert as_set(removed.full_test) == as_set(facts)
     several = [a for a in questions.values() if len(a) >= 10]
     share = np.mean([np.mean([hidden for _, hidden in a]) for a in several])
     assert share == pytest.approx(0.5, abs=0.02)

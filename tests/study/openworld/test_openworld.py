@@ -79,12 +79,12 @@ def split(strength, beta, rho):
 @pytest.mark.parametrize(("strength", "beta", "rho"), [(0.6, 0.35, 0.0), (0.7, 0.6, -0.2)])
 def test_mean_and_variance_are_those_of_all_worlds(metric, strength, beta, rho):
     answers, false = 3, 2
-    found = list(worlds(*split(strength, beta, rho), beta, answers, false, metric))
-    assert sum(chance for _, chance, _ in found) == pytest.approx(1.0)
-    kept = [(chance, value) for _, chance, value in found if value is not None]
-    total = sum(chance for chance, _ in kept)
-    mean = sum(chance * value for chance, value in kept) / total
-    square = sum(chance * value**2 for chance, value in kept) / total
+    cases = list(worlds(*split(strength, beta, rho), beta, answers, false, metric))
+    assert sum(chance for _, chance, _ in cases) == pytest.approx(1.0)
+    valued = [(chance, value) for _, chance, value in cases if value is not None]
+    total = sum(chance for chance, _ in valued)
+    mean = sum(chance * value for chance, value in valued) / total
+    square = sum(chance * value**2 for chance, value in valued) / total
     exact = ow.expectation(strength, beta, answers, answers + false, metric, rho, kept=True)
     assert exact == pytest.approx(mean, abs=1e-12)
     spread = ow.variance(strength, beta, answers, answers + false, metric, rho)
@@ -93,16 +93,16 @@ def test_mean_and_variance_are_those_of_all_worlds(metric, strength, beta, rho):
 
 def test_covariance_is_that_of_models_which_share_what_is_missing():
     answers, false, beta = 3, 2, 0.5
-    given_missing = []
+    by_missing = []
     for strength in (0.4, 0.8):
         sums = {}
         for missing, chance, value in worlds(strength, strength, beta, answers, false, "mrr"):
             if value is not None:
                 weight, total = sums.get(missing, (0.0, 0.0))
                 sums[missing] = weight + chance, total + chance * value
-        given_missing.append(sums)
-    weights = [given_missing[0][key][0] for key in given_missing[0]]
-    means = [[sums[key][1] / sums[key][0] for key in given_missing[0]] for sums in given_missing]
+        by_missing.append(sums)
+    weights = [by_missing[0][key][0] for key in by_missing[0]]
+    means = [[sums[key][1] / sums[key][0] for key in by_missing[0]] for sums in by_missing]
     whole = sum(weights)
     both = sum(w * a * b for w, a, b in zip(weights, *means, strict=True)) / whole
     alone = [sum(w * a for w, a in zip(weights, one, strict=True)) / whole for one in means]
@@ -126,10 +126,12 @@ def test_lemma_is_the_expectation_over_a_binomial_number_of_missing(metric):
     assert main == pytest.approx(printed, abs=1e-13)
     delta = 0.0
     for m in range(answers + 1):
-        for found in range(m + 1):
+        for predicted in range(m + 1):
             weight = math.comb(answers, m) * beta**m * (1 - beta) ** (answers - m)
-            weight *= math.comb(m, found) * strength**found * (1 - strength) ** (m - found)
-            ranks = range(found + 1, entities - answers + m + 2)
+            weight *= (
+                math.comb(m, predicted) * strength**predicted * (1 - strength) ** (m - predicted)
+            )
+            ranks = range(predicted + 1, entities - answers + m + 2)
             delta += weight * sum(map(PLAIN[metric], ranks)) / len(ranks)
     delta *= 1 - strength
     assert ow.negative_part(strength, beta, answers, entities, metric) == pytest.approx(delta)
@@ -399,31 +401,31 @@ def drawn_ranks(strengths, beta, n, false, questions, seed):
     size = max(n_entities, questions)
     test = np.column_stack([heads[rows[:, 0]], np.zeros(len(rows), int), answers[rows[:, 1]]])
     graph = kgtrec.Graph.from_arrays(test=test, n_entities=size, n_relations=1)
-    asked = graph.questions(sides="tail")
-    found = []
+    tails = graph.questions(sides="tail")
+    ranks = []
     for strength in strengths:
         scores = rng.random((questions, size))
         scores[:, :n] += rng.random((questions, n)) < strength
         scores[:, n_entities:] = -1
-        found.append(kgtrec.rank(scores, asked, progress=False)[0])
-    return found
+        ranks.append(kgtrec.rank(scores, tails, progress=False)[0])
+    return ranks
 
 
 def test_strengths_are_found_again():
     ranks = drawn_ranks((0.5, 0.7), 0.4, 20, 180, 300, seed=2)
-    found = ow.compare_ranks(*ranks, 0.4, names=("weak", "strong"))
-    at = found.outlooks[0]
+    result = ow.compare_ranks(*ranks, 0.4, names=("weak", "strong"))
+    at = result.outlooks[0]
     assert at.strengths == pytest.approx((0.5, 0.7), abs=0.08)
     assert at.full_difference == pytest.approx(0.2, abs=3 * at.full_error)
     assert at.answers == pytest.approx(20, abs=0.3)
-    assert found.p_data == pytest.approx(at.p_model, abs=0.02)
+    assert result.p_data == pytest.approx(at.p_model, abs=0.02)
     differences = ow.question_values(ranks[1])[0] - ow.question_values(ranks[0])[0]
     error = np.std(differences, ddof=1) / math.sqrt(len(differences))
-    assert found.paired_error == pytest.approx(error)
+    assert result.paired_error == pytest.approx(error)
     # The model was drawn as the paper has it, so Hits@10 is what it says.
     for expected, seen in at.control:
         assert expected == pytest.approx(seen, abs=0.03)
-    assert "does not describe" not in str(found)
+    assert "does not describe" not in str(result)
 
 
 def test_an_outlook_is_consistent_with_the_formulas():
@@ -446,15 +448,15 @@ def test_an_outlook_is_consistent_with_the_formulas():
 
 
 def test_a_value_beyond_the_ceiling_is_said_to_be_one():
-    found = ow.compare_values((0.30, 0.32), 500, 28, (0.2, 0.6))
-    fitting, beyond = found.outlooks
+    result = ow.compare_values((0.30, 0.32), 500, 28, (0.2, 0.6))
+    fitting, beyond = result.outlooks
     assert fitting.fits
     assert not beyond.fits
     assert beyond.ceiling < 0.30
-    assert "even a perfect model" in str(found)
-    edge = found.highest_sparsity
+    assert "even a perfect model" in str(result)
+    edge = result.highest_sparsity
     assert Mixture.of_seen([28.0], edge, 14505).ceiling() == pytest.approx(0.32, abs=2e-3)
-    parsed = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    parsed = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert parsed["outlooks"][1]["strengths"] == [None, None]
     assert parsed["outlooks"][1]["fits"] is False
 
@@ -465,8 +467,8 @@ def test_verdicts():
     far = ow.compare_values((0.05, 0.19), 5000, 28, 0.35)
     same = ow.compare_values((0.19, 0.19), 500, 28, 0.35)
     beyond = ow.compare_values((0.20, 0.50), 5000, 28, 0.6)
-    found = [verdict(one) for one in (few, many, far, same, beyond)]
-    assert found == ["too close", "fragile", "trust", "equal", "model does not fit"]
+    kinds = [verdict(one) for one in (few, many, far, same, beyond)]
+    assert kinds == ["too close", "fragile", "trust", "equal", "model does not fit"]
     for one in (few, many, far, same, beyond):
         assert max(map(len, str(one).split("\n"))) <= 80
     assert few.outlooks[0].needed_model == pytest.approx(many.outlooks[0].needed_model, rel=1e-6)

@@ -65,28 +65,30 @@ def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Tripl
     pool = {
         t for t, own in slow_pool(case, DEPTH, "filtered").items() if min(own.values()) <= depth
     }
-    found = {t: labels.get(t, -1) for t in pool}
-    return found | dict.fromkeys(case.seeds, 1)
+    by_triple = {t: labels.get(t, -1) for t in pool}
+    return by_triple | dict.fromkeys(case.seeds, 1)
 
 
 @given(judged_cases(), st.integers(0, DEPTH))
-def test_labels_and_complete_split(given: tuple[Case, dict[Triple, int]], depth: int) -> None:
-    case, labels = given
-    found, expected = done(case, labels, depth), slow_labels(case, labels, depth)
+def test_labels_and_complete_split(judged_case: tuple[Case, dict[Triple, int]], depth: int) -> None:
+    case, labels = judged_case
+    completion, expected = done(case, labels, depth), slow_labels(case, labels, depth)
 
     assert (
-        dict(zip(map(tuple, found.triples.tolist()), found.labels.tolist(), strict=True))
+        dict(zip(map(tuple, completion.triples.tolist()), completion.labels.tolist(), strict=True))
         == expected
     )
     true = {t for t, label in expected.items() if label == 1}
-    assert {tuple(t) for t in found.split.tolist()} == true
-    assert [tuple(t) for t in found.split.tolist()][: len(case.seeds)] == case.seeds
+    assert {tuple(t) for t in completion.split.tolist()} == true
+    assert [tuple(t) for t in completion.split.tolist()][: len(case.seeds)] == case.seeds
     reverse = set(asked_by(sorted(true))) - set(asked_by(case.seeds))
     sides = ("head", "tail")
-    assert {(sides[side], entity, relation) for side, entity, relation in found.reverse} == reverse
-    assert found.unused == len(set(labels) - set(expected))
-    assert found.doubted == sum(labels.get(t) == 0 for t in case.seeds)
-    counts = found.counts()
+    assert {
+        (sides[side], entity, relation) for side, entity, relation in completion.reverse
+    } == reverse
+    assert completion.unused == len(set(labels) - set(expected))
+    assert completion.doubted == sum(labels.get(t) == 0 for t in case.seeds)
+    counts = completion.counts()
     assert counts["added"] == len(true) - len(case.seeds)
     assert counts["false"] == sum(label == 0 for label in expected.values())
     assert counts["undecided"] == sum(label == -1 for label in expected.values())
@@ -95,16 +97,16 @@ def test_labels_and_complete_split(given: tuple[Case, dict[Triple, int]], depth:
 
 
 @given(judged_cases(), st.booleans())
-def test_qrels(given: tuple[Case, dict[Triple, int]], reverse: bool) -> None:
-    case, labels = given
+def test_qrels(judged_case: tuple[Case, dict[Triple, int]], reverse: bool) -> None:
+    case, labels = judged_case
     completion, expected = done(case, labels), slow_labels(case, labels, DEPTH)
     names = case.graph.questions("test").ids
     number = {q: names[i] for i, q in enumerate(asked_by(listed(case.graph, "test")))}
     true = sorted(t for t, label in expected.items() if label == 1)
-    asked = set(asked_by(case.seeds)) | (set(asked_by(true)) if reverse else set())
-    wanted = {
+    questions = set(asked_by(case.seeds)) | (set(asked_by(true)) if reverse else set())
+    labelled = {
         (number[q], e): expected[triple_of(q, e)]
-        for q in asked if q in number
+        for q in questions if q in number
         for e in range(N_ENTITIES) if triple_of(q, e) in expected
     }  # fmt: skip
 
@@ -112,16 +114,16 @@ def test_qrels(given: tuple[Case, dict[Triple, int]], reverse: bool) -> None:
 
     owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
     rows = zip(owner, qrels.entities.tolist(), qrels.labels.tolist(), strict=True)
-    assert {(qrels.ids[q], e): label for q, e, label in rows} == wanted
-    assert qrels.nameless == sum(q not in number for q in asked)
+    assert {(qrels.ids[q], e): label for q, e, label in rows} == labelled
+    assert qrels.nameless == sum(q not in number for q in questions)
 
 
 @settings(max_examples=20)
-@given(given_case=judged_cases())
+@given(judged_case=judged_cases())
 def test_a_written_qrels_file_holds_the_labels(
-    given_case: tuple[Case, dict[Triple, int]], tmp_path_factory: pytest.TempPathFactory
+    judged_case: tuple[Case, dict[Triple, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    qrels = done(*given_case).qrels()
+    qrels = done(*judged_case).qrels()
     path = tmp_path_factory.mktemp("q") / "qrels.txt"
     qrels.write(path)
     owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
@@ -133,25 +135,25 @@ def test_a_written_qrels_file_holds_the_labels(
 
 @given(judged_cases(), st.data())
 def test_rules_speak_where_no_judge_has(
-    given: tuple[Case, dict[Triple, int]], data: st.DataObject
+    judged_case: tuple[Case, dict[Triple, int]], data: st.DataObject
 ) -> None:
-    case, labels = given
+    case, labels = judged_case
     seeds = case.questions
     pool = make_pool(case.lists(), seeds, DEPTH)
     rules = data.draw(
         st.lists(st.sampled_from(["", "1-1:head"]), min_size=len(pool), max_size=len(pool))
     )
-    found = complete(seeds, pool, Judgements(labels, 0), rules)
+    completion = complete(seeds, pool, Judgements(labels, 0), rules)
     pooled = [tuple(t) for t in pool.triples.tolist()]
     fired = {t for t, rule in zip(pooled, rules, strict=True) if rule}
     expected = slow_labels(case, labels, DEPTH)
     expected |= {t: 0 for t in fired if labels.get(t, -1) == -1}
     assert (
-        dict(zip(map(tuple, found.triples.tolist()), found.labels.tolist(), strict=True))
+        dict(zip(map(tuple, completion.triples.tolist()), completion.labels.tolist(), strict=True))
         == expected
     )
-    assert found.counts()["false by rule"] == sum(labels.get(t, -1) == -1 for t in fired)
-    assert found.overruled == sum(labels.get(t) == 1 for t in fired)
+    assert completion.counts()["false by rule"] == sum(labels.get(t, -1) == -1 for t in fired)
+    assert completion.overruled == sum(labels.get(t) == 1 for t in fired)
 
 
 # -- Shares and intervals --------------------------------------------------------------------------
@@ -171,25 +173,25 @@ def relevance(case: Case, labels: dict[Triple, int]) -> dict[str, list[list[int 
 
 
 @given(judged_cases(), st.integers(1, 6))
-def test_shares(given: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
-    case, labels = given
+def test_shares(judged_case: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
+    case, labels = judged_case
     completion = done(case, labels)
     for lists in case.lists():
-        found = shares(lists, completion, cutoff)
+        counts = shares(lists, completion, cutoff)
         rows = slow_lists(case, "filtered")[lists.name]
-        told = slow_labels(case, labels, DEPTH)
+        label_of = slow_labels(case, labels, DEPTH)
         expected = dict.fromkeys(("seed", "added", "false", "unjudged"), 0)
-        for question, kept in rows.items():
-            for entity, _ in kept[:cutoff]:
+        for question, ranked in rows.items():
+            for entity, _ in ranked[:cutoff]:
                 triple = triple_of(question, entity)
-                label = told.get(triple, -1)
+                label = label_of.get(triple, -1)
                 kind = (
                     "seed"
                     if triple in case.seeds
                     else {1: "added", 0: "false"}.get(label, "unjudged")
                 )
                 expected[kind] += 1
-        assert found == expected
+        assert counts == expected
         row = next(r for r in share_table([lists], completion, [cutoff]).rows)
         assert math.isclose(row[-1] + row[-2], 100)
 
@@ -221,10 +223,10 @@ def value(name: str, own: list[int | None], others: list[int]) -> float:
 @settings(max_examples=70, deadline=None)
 @given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
 def test_intervals_are_the_extremes_of_all_labellings(
-    given: tuple[Case, dict[Triple, int]], depth: int, within: int
+    judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
 ) -> None:
-    case, labels = given
-    completion, told = done(case, labels), slow_labels(case, labels, DEPTH)
+    case, labels = judged_case
+    completion, label_of = done(case, labels), slow_labels(case, labels, DEPTH)
     runs = case.lists(depth=depth)  # shorter than the pool: what is pooled may not be in the list
     candidates = open_candidates(runs, completion, within)
     entities = {
@@ -234,13 +236,15 @@ def test_intervals_are_the_extremes_of_all_labellings(
         ends: dict[str, list[tuple[float, float]]] = {}
         for number, question in enumerate(asked_by(case.seeds)):
             listed_here = [triple_of(question, e) for e in entities[lists.name][number].tolist()]
-            asked = [triple_of(question, e) for e in range(N_ENTITIES)]
+            triples = [triple_of(question, e) for e in range(N_ENTITIES)]
             high = {
                 triple_of(question, e)
                 for own in entities.values() for e in own[number][:within].tolist()
             }  # fmt: skip
-            opened = [t for t in asked if told.get(t) == -1 or (t in high and t not in told)]
-            judged = {t: told[t] for t in asked if told.get(t, -1) >= 0}
+            opened = [
+                t for t in triples if label_of.get(t) == -1 or (t in high and t not in label_of)
+            ]
+            judged = {t: label_of[t] for t in triples if label_of.get(t, -1) >= 0}
             worlds = [
                 judged | dict(zip(opened, filled, strict=True))
                 for filled in itertools.product((0, 1), repeat=len(opened))
@@ -252,72 +256,74 @@ def test_intervals_are_the_extremes_of_all_labellings(
                     for world in worlds
                 ]  # fmt: skip
                 ends.setdefault(name, []).append((min(values), max(values)))
-        found = intervals(lists, completion, candidates=candidates)
+        results = intervals(lists, completion, candidates=candidates)
         for name, pairs in ends.items():
             low, high_end = np.mean(pairs, axis=0)
-            assert found[name].low == pytest.approx(low, abs=1e-12), name
+            assert results[name].low == pytest.approx(low, abs=1e-12), name
             if name != "rbp":
-                assert found[name].high == pytest.approx(high_end, abs=1e-12), name
-        assert math.isnan(found["infAP"].high)
-        assert "an estimate" in found["infAP"].reason
+                assert results[name].high == pytest.approx(high_end, abs=1e-12), name
+        assert math.isnan(results["infAP"].high)
+        assert "an estimate" in results["infAP"].reason
 
 
 @settings(max_examples=40)
 @given(judged_cases())
-def test_values_condensed_values_and_the_residual(given: tuple[Case, dict[Triple, int]]) -> None:
-    case, labels = given
-    completion, told = done(case, labels), slow_labels(case, labels, DEPTH)
+def test_values_condensed_values_and_the_residual(
+    judged_case: tuple[Case, dict[Triple, int]],
+) -> None:
+    case, labels = judged_case
+    completion, label_of = done(case, labels), slow_labels(case, labels, DEPTH)
     for lists in case.lists():
-        found = intervals(lists, completion)
+        results = intervals(lists, completion)
         rows = relevance(case, labels)[lists.name]
-        asked = asked_by(case.seeds)
+        questions = asked_by(case.seeds)
         for name in MEASURES[:-1]:
             now, condensed, residual = [], [], []
-            for question, own in zip(asked, rows, strict=True):
+            for question, own in zip(questions, rows, strict=True):
                 here = {triple_of(question, e) for e, _ in slow_lists(case, "filtered")[lists.name][
                     question]}  # fmt: skip
-                asked_here = {triple_of(question, e) for e in range(N_ENTITIES)}
-                others = [r for t, r in told.items() if t in asked_here - here and r >= 0]
+                own_triples = {triple_of(question, e) for e in range(N_ENTITIES)}
+                others = [r for t, r in label_of.items() if t in own_triples - here and r >= 0]
                 now.append(value(name, own, others))
                 condensed.append(value(name, [r for r in own if r is not None], others))
                 weights = sum(0.1 * 0.9**i for i, r in enumerate(own) if r is None)
                 residual.append(weights + 0.9 ** len(own) if None in own else 0.0)
-            assert found[name].value == pytest.approx(np.mean(now), abs=1e-12), name
-            assert found[name].condensed == pytest.approx(np.mean(condensed), abs=1e-12), name
+            assert results[name].value == pytest.approx(np.mean(now), abs=1e-12), name
+            assert results[name].condensed == pytest.approx(np.mean(condensed), abs=1e-12), name
             if name == "rbp":
                 top = np.mean(now) + np.mean(residual)
-                assert found[name].high == pytest.approx(top, abs=1e-12)
-                assert found[name].low == pytest.approx(found[name].value, abs=1e-12)
+                assert results[name].high == pytest.approx(top, abs=1e-12)
+                assert results[name].low == pytest.approx(results[name].value, abs=1e-12)
 
 
 def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) -> float:
     """Buckley and Voorhees: of the judged false ones, the share below each true one."""
-    found = []
+    values = []
     for own, r, n in zip(lists, relevant, false, strict=True):
         total = 0.0
         for i, label in enumerate(own):
             if label == 1:
                 above = min(own[:i].count(0), r)
                 total += 1 - above / min(r, n) if above else 1.0
-        found.append(total / r)
-    return sum(found) / len(found)
+        values.append(total / r)
+    return sum(values) / len(values)
 
 
 @given(judged_cases())
-def test_bpref_uses_judged_negatives(given: tuple[Case, dict[Triple, int]]) -> None:
-    case, labels = given
-    told = slow_labels(case, labels, DEPTH)
+def test_bpref_uses_judged_negatives(judged_case: tuple[Case, dict[Triple, int]]) -> None:
+    case, labels = judged_case
+    label_of = slow_labels(case, labels, DEPTH)
     counts = [
         [
-            sum(told.get(triple_of(q, e)) == label for e in range(N_ENTITIES))
+            sum(label_of.get(triple_of(q, e)) == label for e in range(N_ENTITIES))
             for q in asked_by(case.seeds)
         ]
         for label in (1, 0)
     ]
     for lists in case.lists():
-        found = intervals(lists, done(case, labels), ["bpref"])["bpref"]
+        interval = intervals(lists, done(case, labels), ["bpref"])["bpref"]
         expected = bpref(relevance(case, labels)[lists.name], *counts)
-        assert found.value == pytest.approx(expected, abs=1e-12)
+        assert interval.value == pytest.approx(expected, abs=1e-12)
 
 
 @given(cases())
@@ -330,22 +336,22 @@ def test_a_judged_pool_leaves_nothing_open_at_its_depth(case: Case) -> None:
 
 def test_decided_pairs() -> None:
     none = Interval(math.nan, 0.5, 0.5, math.nan, "an estimate")
-    found = {
+    by_system = {
         "a": {"P_10": Interval(0.5, 0.5, 0.5, 0.6), "infAP": none},
         "b": {"P_10": Interval(0.6, 0.6, 0.6, 0.7), "infAP": none},
         "c": {"P_10": Interval(0.65, 0.7, 0.7, 0.9), "infAP": none},
     }
-    assert decided_pairs(found, "P_10") == (1, 3)  # a touches b, b meets c
-    (told,) = verdicts(found)
-    assert told.startswith("pairs of runs, of 3, ")
-    assert told.endswith("open: P_10 1")
-    assert verdicts({"a": found["a"]}) == []
+    assert decided_pairs(by_system, "P_10") == (1, 3)  # a touches b, b meets c
+    (notes,) = verdicts(by_system)
+    assert notes.startswith("pairs of runs, of 3, ")
+    assert notes.endswith("open: P_10 1")
+    assert verdicts({"a": by_system["a"]}) == []
     with pytest.raises(UsageError, match=r"'infAP' has no bounds \(an estimate\)"):
-        decided_pairs(found, "infAP")
-    told = open_remarks(found, np.arange(7), 20)
-    assert "7 candidates without a label, in the pool or the first 20 of a run's list" in told[0]
-    assert told[1] == "infAP has no interval: an estimate"
-    assert "in the pool," in open_remarks(found, np.arange(7), 0)[0]
+        decided_pairs(by_system, "infAP")
+    notes = open_remarks(by_system, np.arange(7), 20)
+    assert "7 candidates without a label, in the pool or the first 20 of a run's list" in notes[0]
+    assert notes[1] == "infAP has no interval: an estimate"
+    assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
     assert open_remarks({}, np.arange(7), 0) == []
     below = {"a": {"bpref": Interval(0.5, 0.4, 0.4, 0.6)}}
     assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
@@ -450,7 +456,7 @@ def test_remarks_and_tables() -> None:
     pool = list(slow_pool(case, DEPTH, "filtered"))
     labels = dict.fromkeys(pool[:-1], 1) | {(2, 0, 3): 0, (6, 0, 6): 1}
     completion = done(case, labels)
-    told = " ".join(remarks(completion, replace(Judgements(labels, 9), repeated=2, blank=3)))
+    text = " ".join(remarks(completion, replace(Judgements(labels, 9), repeated=2, blank=3)))
     for part in (
         "2 judgements were repeated",
         "3 blank labels",
@@ -459,7 +465,7 @@ def test_remarks_and_tables() -> None:
         "neither seeds nor pooled",
         "nothing was ever pooled",
     ):
-        assert part in told
+        assert part in text
     table = depth_table([done(case, labels, depth) for depth in range(DEPTH + 1)])
     assert [row[0] for row in table.rows] == ["0", "1", "2", "3", "4"]
     assert remarks(done(case, {}, 0), Judgements({}, 0)) == []
@@ -474,8 +480,8 @@ def folder(tmp_path: Path) -> Path:
     write_case(tmp_path)
     words = ["--graph", tmp_path / "graph", "--seed-triples", tmp_path / "seed.tsv", "-o",
              tmp_path / "pool.tsv", tmp_path / "a.run", "--depth", 3]  # fmt: skip
-    told = CliRunner().invoke(pool_command, list(map(str, words)), catch_exceptions=False)
-    assert told.exit_code == 0
+    result = CliRunner().invoke(pool_command, list(map(str, words)), catch_exceptions=False)
+    assert result.exit_code == 0
     pooled = [x.split("\t")[:3] for x in (tmp_path / "pool.tsv").read_text().splitlines()[1:]]
     judged = ["\t".join([*t, "YN"[i % 2]]) + "\n" for i, t in enumerate(pooled[:-2])]
     (tmp_path / "judged.tsv").write_text("".join(judged))
@@ -487,13 +493,13 @@ def run(folder: Path, *arguments: object, **files: str) -> str:
     words = ["--graph", folder / "graph", *arguments]
     for option, name in names.items():
         words += [f"--{option.replace('_', '-')}", folder / name]
-    told = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
-    assert told.exit_code == 0, told.output
-    return told.stdout
+    result = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_the_command_writes_what_the_library_says(folder: Path) -> None:
-    found = json.loads(
+    table = json.loads(
         run(folder, "--qrels", folder / "q.txt", "--test", folder / "test.tsv", "--run-dir",
             folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
     )  # fmt: skip
@@ -503,10 +509,10 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
     true = {t for t, label in judged.labels.items() if label == 1}
     seeds = {tuple(t) for t in read_triples(folder / "seed.tsv", graph).tolist()}
     assert {tuple(t) for t in split.tolist()} == true | seeds
-    assert found["depths"]["3"]["added"] == len(true)
-    assert found["depths"]["3"]["undecided"] == 2
+    assert table["depths"]["3"]["added"] == len(true)
+    assert table["depths"]["3"]["undecided"] == 2
     assert (
-        found["shares"]["a"]["10"]["judged_percent"] > found["shares"]["b"]["10"]["judged_percent"]
+        table["shares"]["a"]["10"]["judged_percent"] > table["shares"]["b"]["10"]["judged_percent"]
     )
     qrels = read_qrels(folder / "q.txt")
     assert {label for own in qrels.values() for label in own.values()} == {1, 0, -1}
@@ -517,7 +523,7 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
         assert set(filtered) == set(qrels)
         names = ["P.10", "bpref", "infAP", "ndcg_cut.20", "rbp"]
         values = summarise(evaluate(qrels, filtered, names), names)
-        printed = {name: found["intervals"][name][system]["value"] for name in values}
+        printed = {name: table["intervals"][name][system]["value"] for name in values}
         assert printed == pytest.approx(values, abs=1e-12)
 
 

@@ -67,23 +67,31 @@ def test_draws_are_named_and_checked() -> None:
 def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None:
     pool = make_pool(case.lists(), case.questions, 4).sampled(share, seed)
     labels = {(h, r, t): (h + t) % 2 for h, r, t in pool.triples.tolist()}
-    found = complete(case.questions, pool, Judgements(labels, len(labels)))
-    whole = {tuple(map(int, t)): int(x) for t, x in zip(found.triples, found.labels, strict=True)}
+    completion = complete(case.questions, pool, Judgements(labels, len(labels)))
+    whole = {
+        tuple(map(int, t)): int(x)
+        for t, x in zip(completion.triples, completion.labels, strict=True)
+    }
     assert whole == labels | dict.fromkeys(case.seeds, 1)
     names = case.graph.entities, case.graph.relations, case.graph.entities
-    for triple, label in zip(found.sample.triples.tolist(), found.sample.labels, strict=True):
+    for triple, label in zip(
+        completion.sample.triples.tolist(), completion.sample.labels, strict=True
+    ):
         shown = tuple(own[number] for own, number in zip(names, triple, strict=True))
         drawn = slow_draw(share, seed, shown)
         assert label == (whole[tuple(triple)] if drawn else -1)
-    kept = found.sample.qrels().of_answered()
-    assert set(kept.ids) == {
+    answered = completion.sample.qrels().of_answered()
+    assert set(answered.ids) == {
         name
         for name, start, stop in zip(
-            found.qrels().ids, found.qrels().offsets, found.qrels().offsets[1:], strict=False
+            completion.qrels().ids,
+            completion.qrels().offsets,
+            completion.qrels().offsets[1:],
+            strict=False,
         )
-        if (found.sample.qrels().labels[start:stop] == 1).any()
+        if (completion.sample.qrels().labels[start:stop] == 1).any()
     }
-    assert kept.offsets[-1] == len(kept.entities) == len(kept.labels)
+    assert answered.offsets[-1] == len(answered.entities) == len(answered.labels)
     assert pool.at(2).draw == pool.draw
     drawn_rows = [int(slow_draw(share, seed, t)) for t in shown_triples(case, pool.triples)]
     assert pool.depth_table().rows[-1][3:] == (sum(drawn_rows), sum(drawn_rows))
@@ -96,9 +104,11 @@ def shown_triples(case: Case, triples: np.ndarray) -> list[tuple[str, str, str]]
 
 def test_a_pool_without_a_sample_has_none() -> None:
     case = small_case()
-    found = complete(case.questions, make_pool(case.lists(), case.questions, 3), Judgements({}, 0))
+    completion = complete(
+        case.questions, make_pool(case.lists(), case.questions, 3), Judgements({}, 0)
+    )
     with pytest.raises(UsageError, match="no sample was drawn"):
-        _ = found.sample
+        _ = completion.sample
 
 
 def small_case() -> Case:
@@ -179,41 +189,45 @@ def test_from_a_sampled_pool_to_inferred_ap(folder: Path) -> None:
     assert "infAP has no interval: an estimate" in said
 
     # Every pooled candidate and seed is in the qrels, labelled if it was drawn.
-    found, whole = read_qrels(qrels), read_qrels(folder / "all.qrels")
+    sampled, whole = read_qrels(qrels), read_qrels(folder / "all.qrels")
     seeds = [tuple(x.split("\t")) for x in (folder / "seed.tsv").read_text().splitlines()]
     labels = {one.triple: slow_draw(0.6, 2, one.triple) for one in pooled}
     labels |= {seed: slow_draw(0.6, 2, seed) for seed in seeds}
     graph = kgtrec.read_graph(folder / "graph")
-    asked = graph.questions()
+    questions = graph.questions()
     counted = 0
     for name, side, entity, relation in zip(
-        asked.ids, asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist(), strict=True
+        questions.ids,
+        questions.side.tolist(),
+        questions.entity.tolist(),
+        questions.relation.tolist(),
+        strict=True,
     ):
-        given_entity, given_relation = graph.entities[entity], graph.relations[relation]
+        known_entity, known_relation = graph.entities[entity], graph.relations[relation]
         expected = {}
         for (h, r, t), drawn in labels.items():
-            if r == given_relation and given_entity == (h if side else t):
+            if r == known_relation and known_entity == (h if side else t):
                 true = (h, r, t) in seeds or is_true((h, r, t))
                 answer = (t if side else h).replace(" ", "%20")
                 expected[answer] = int(true) if drawn else -1
         if name not in whole:
             continue
         assert set(whole[name]) == set(expected)
-        assert (1 in expected.values()) == (name in found)
-        if name in found:
-            assert found[name] == expected
+        assert (1 in expected.values()) == (name in sampled)
+        if name in sampled:
+            assert sampled[name] == expected
             counted += 1
-    assert counted == len(found)
+    assert counted == len(sampled)
     assert 0 < counted < len(whole)
     assert f"{len(whole) - counted} of {len(whole)} questions have no true triple" in said
 
-    told, _ = call(eval_command, "-m", "infAP", qrels, folder / "runs" / "a.run")
+    output, _ = call(eval_command, "-m", "infAP", qrels, folder / "runs" / "a.run")
     listed = (folder / "runs" / "a.run").read_text().splitlines()
     values = []
-    for name, own in found.items():
+    for name, own in sampled.items():
         order = [line.split()[2] for line in listed if line.split()[0] == name]
         values.append(inferred_ap([own.get(document) for document in order], own))
-    assert float(told.split()[-1]) == pytest.approx(sum(values) / len(values), abs=5e-5)
+    assert float(output.split()[-1]) == pytest.approx(sum(values) / len(values), abs=5e-5)
     row = next(line for line in printed.splitlines() if line.startswith("infAP"))
     assert float(row.split()[2]) == pytest.approx(sum(values) / len(values), abs=5e-5)
 

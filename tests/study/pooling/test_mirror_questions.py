@@ -32,12 +32,12 @@ Lists = Mapping[str, list[str]]
 
 def qrels_of(seeds: SeedQuestions, pool: Pool, judged: Judgements) -> Qrels:
     """What `complete` writes, by question and label."""
-    found = complete(seeds, pool, judged).qrels()
-    names = found.graph.entities[found.entities]
-    rows: Qrels = {name: {} for name in found.ids}
-    for i, name in enumerate(found.ids):
-        for at in range(found.offsets[i], found.offsets[i + 1]):
-            rows[name][names[at]] = int(found.labels[at])
+    qrels = complete(seeds, pool, judged).qrels()
+    names = qrels.graph.entities[qrels.entities]
+    rows: Qrels = {name: {} for name in qrels.ids}
+    for i, name in enumerate(qrels.ids):
+        for at in range(qrels.offsets[i], qrels.offsets[i + 1]):
+            rows[name][names[at]] = int(qrels.labels[at])
     return rows
 
 
@@ -80,9 +80,9 @@ def check_against_new_pools(
     for k in range(1, deepest + 1):
         own = qrels_of(seeds, make_pool(lists, seeds, k), judged)
         due.append([mean_ap(own, ranked[name]) for name in ranked])
-    found = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
-    assert found.depths == tuple(range(deepest + 1))
-    assert np.array(found.values)[0] == pytest.approx(np.array(due))
+    curves = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
+    assert curves.depths == tuple(range(deepest + 1))
+    assert np.array(curves.values)[0] == pytest.approx(np.array(due))
 
     runs = {name: kgtrec.trec.read_run(path) for name, path in paths.items()}
     reuse = leave_one_out(qrels, runs, contributors_of(pool), "map")
@@ -98,12 +98,12 @@ def check_against_new_pools(
 def seeds_of(seeds: SeedQuestions) -> dict[str, list[str]]:
     """The seeds that answer each seed question, from the triples."""
     labels = seeds.graph.entities
-    found: dict[str, list[str]] = {name: [] for name in seeds.ids}
-    for name, (side, given_, relation) in zip(seeds.ids, seeds.keys, strict=True):
+    by_name: dict[str, list[str]] = {name: [] for name in seeds.ids}
+    for name, (side, known, relation) in zip(seeds.ids, seeds.keys, strict=True):
         for h, r, t in seeds.seeds.tolist():
-            if r == relation and given_ == (h if side else t):
-                found[name].append(labels[t if side else h])
-    return found
+            if r == relation and known == (h if side else t):
+                by_name[name].append(labels[t if side else h])
+    return by_name
 
 
 @settings(max_examples=30, deadline=None)
@@ -165,8 +165,8 @@ def test_depth_0_is_the_seeds_alone(tmp_path: Path) -> None:
     paths = {one.name: tmp_path / one.name for one in lists}
     for one in lists:
         one.to_run(seeds).write(paths[one.name])
-    found = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
-    assert found.values[0][0] == pytest.approx([0.875, 0.75, 0.625])
+    curves = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
+    assert curves.values[0][0] == pytest.approx([0.875, 0.75, 0.625])
     check_against_new_pools(lists, seeds, judged, 2, tmp_path)
 
 
@@ -178,14 +178,14 @@ def test_a_system_is_credited_in_both_questions(tmp_path: Path) -> None:
     }
     seeds, lists, judged = example(orders, tmp_path)
     pool = make_pool(lists, seeds, 2)
-    found = leave_one_out(
+    result = leave_one_out(
         qrels_of(seeds, pool, judged),
         {one.name: as_run(ranked_of(one, seeds)) for one in lists},
         contributors_of(pool),
         "map",
     )
-    assert (found.full[0], found.left_out[0]) == (0.875, 0.875)
-    assert found.judged.tolist() == found.relevant.tolist() == [2, 0, 0]
+    assert (result.full[0], result.left_out[0]) == (0.875, 0.875)
+    assert result.judged.tolist() == result.relevant.tolist() == [2, 0, 0]
     check_against_new_pools(lists, seeds, judged, 2, tmp_path)
 
 

@@ -111,8 +111,8 @@ def test_order_does_not_depend_on_that_of_the_systems(case: Case) -> None:
 def test_every_candidate_of_the_top_is_a_seed_or_pooled(case: Case) -> None:
     pool = {tuple(t) for t in make_pool(case.lists(), case.questions, 3).triples.tolist()}
     for by_question in slow_lists(case, "filtered").values():
-        for question, kept in by_question.items():
-            for entity, _ in kept[:3]:
+        for question, ranked in by_question.items():
+            for entity, _ in ranked[:3]:
                 triple = triple_of(question, entity)
                 assert triple in case.seeds or triple in pool
 
@@ -148,11 +148,11 @@ def test_lists_tell_what_is_missing_and_short() -> None:
     graph = kgtrec.Graph.from_arrays(test=test, n_entities=12)
     scores = np.random.default_rng(0).random((len(graph.questions()), 12))
     _, run = kgtrec.rank(scores, graph.questions(), run_depth=4)
-    kept = [i for i, name in enumerate(run.query_ids) if name != "tail1"]
-    parts = [run.documents[run.offsets[i] : run.offsets[i + 1]] for i in kept]
-    values = [run.scores[run.offsets[i] : run.offsets[i + 1]] for i in kept]
+    rows = [i for i, name in enumerate(run.query_ids) if name != "tail1"]
+    parts = [run.documents[run.offsets[i] : run.offsets[i + 1]] for i in rows]
+    values = [run.scores[run.offsets[i] : run.offsets[i + 1]] for i in rows]
     fewer = kgtrec.Run(
-        [run.query_ids[i] for i in kept],
+        [run.query_ids[i] for i in rows],
         np.append(0, np.cumsum([len(p) for p in parts])),
         np.concatenate(parts),
         np.concatenate(values),
@@ -165,8 +165,8 @@ def test_lists_tell_what_is_missing_and_short() -> None:
     assert lists.missing == 1
     assert lists.shorter_than(4) == 0 or lists.known  # (4, 0, 1) is known to (?, 0, 1)
     assert lists.shorter_than(5) == 3
-    told = doubts([lists], seeds, 5)
-    assert told[:2] == [
+    sentences = doubts([lists], seeds, 5)
+    assert sentences[:2] == [
         "a lacks 1 of 4 seed questions", "a: the lists of 3 questions end before depth 5"
     ]  # fmt: skip
 
@@ -313,7 +313,7 @@ def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
 
 
 def slow_rule(
-    case: Case, triple: list[int], asked: list[bool], types: dict[int, tuple[str, str]]
+    case: Case, triple: list[int], sides: list[bool], types: dict[int, tuple[str, str]]
 ) -> str:
     """The first rule that fires, by the words of its definition."""
     head, relation, tail = triple
@@ -322,9 +322,9 @@ def slow_rule(
         per_head = len(train) / len({h for h, _, _ in train})
         per_tail = len(train) / len({t for _, _, t in train})
         one_head, one_tail = per_tail < 1.5, per_head < 1.5
-        if asked[0] and one_head:
+        if sides[0] and one_head:
             return "1-1:head" if one_tail else "1-N:head"
-        if asked[1] and one_tail:
+        if sides[1] and one_tail:
             return "1-1:tail" if one_head else "N-1:tail"
     if relation in types:
         of: dict[int, set[str]] = {}
@@ -348,14 +348,14 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
     categories = relation_categories(case.graph) if len(case.graph.splits["train"]) else None
     if categories is None:
         return
-    found = trivial_rules(pool, categories=categories, types=types)
+    rules = trivial_rules(pool, categories=categories, types=types)
     expected = [
-        slow_rule(case, triple, asked, types)
-        for triple, asked in zip(pool.triples.tolist(), pool.asked.tolist(), strict=True)
+        slow_rule(case, triple, sides, types)
+        for triple, sides in zip(pool.triples.tolist(), pool.asked.tolist(), strict=True)
     ]
-    assert found == expected
-    assert set(found) <= {"", *RULES}
-    assert [row[1] for row in rule_table(pool, found).rows] == [
+    assert rules == expected
+    assert set(rules) <= {"", *RULES}
+    assert [row[1] for row in rule_table(pool, rules).rows] == [
         expected.count(name) for name in RULES if name in expected
     ]
     assert trivial_rules(pool) == [""] * len(pool)
@@ -397,7 +397,7 @@ def run(folder: Path, *arguments: object, seeds: str = "seed.tsv") -> str:
 
 def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
     out, a, b = folder / "pool.tsv", folder / "a.run", folder / "b.run"
-    told = run(folder, a, b, "-o", out, "--depth", 4, "--by-category")
+    output = run(folder, a, b, "-o", out, "--depth", 4, "--by-category")
     graph = kgtrec.read_graph(folder / "graph")
     pool, rules = read_pool(out, graph)
     seeds = seed_questions(graph, graph.splits["test"][:8])
@@ -405,10 +405,10 @@ def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
     expected = make_pool(lists, seeds, 4)
     assert places_of(pool) == places_of(expected)
     assert rules == trivial_rules(expected, categories=relation_categories(graph))
-    assert expected.overlap_table().to_text() in told
-    found = json.loads(run(folder, a, b, "-o", out, "--depth", 4, "--format", "json"))
-    assert found["depths"]["4"]["pooled"] == len(pool)
-    assert found["systems"]["a"]["alone"] == expected.unique()[0]
+    assert expected.overlap_table().to_text() in output
+    printed = json.loads(run(folder, a, b, "-o", out, "--depth", 4, "--format", "json"))
+    assert printed["depths"]["4"]["pooled"] == len(pool)
+    assert printed["systems"]["a"]["alone"] == expected.unique()[0]
 
 
 def test_the_command_refuses_bad_input(folder: Path) -> None:

@@ -48,7 +48,7 @@ def test_scores_are_pooled_as_their_runs_would_be(
         }.get(form)
         if form == "seeds" and len(seeds) == len(whole):
             rows = None  # there are no fewer: they stand as in the split
-        given_scores = scores if rows is None else scores[rows]
+        row_scores = scores if rows is None else scores[rows]
         path = place / f"{name}.npy"
         if form == "parts":
             path = place / name
@@ -57,7 +57,7 @@ def test_scores_are_pooled_as_their_runs_would_be(
             np.save(path / "1.npy", scores[:cut])
             np.save(path / "2.npy", scores[cut:])
         else:
-            np.save(path, given_scores)
+            np.save(path, row_scores)
         assert is_scores(path)
         per = "instances" if form == "instances" else "questions"
         lists.append(score_lists(path, seeds, name, depth, places=kind, rows=per, progress=False))
@@ -66,8 +66,8 @@ def test_scores_are_pooled_as_their_runs_would_be(
 
 def questions_of_instances(case: Case) -> list[int]:
     """Question of every triple with its head asked, then with its tail asked."""
-    asked = case.graph.questions("test")
-    columns = asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist()
+    questions = case.graph.questions("test")
+    columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
     row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
     triples = case.graph.splits["test"].tolist()
     return [row[0, t, r] for _, r, t in triples] + [row[1, h, r] for h, r, _ in triples]
@@ -76,8 +76,8 @@ def questions_of_instances(case: Case) -> list[int]:
 def test_a_factorised_model_and_distances(tmp_path: Path) -> None:
     case = small()
     random = np.random.default_rng(3)
-    asked, n = case.graph.questions(), case.graph.n_entities
-    queries, entities = random.random((len(asked), 4)), random.random((n, 4))
+    questions, n = case.graph.questions(), case.graph.n_entities
+    queries, entities = random.random((len(questions), 4)), random.random((n, 4))
     np.savez(tmp_path / "model.npz", queries=queries, entities=entities)
     np.save(tmp_path / "far.npy", -(queries @ entities.T))
     seeds = case.questions
@@ -173,8 +173,8 @@ def test_runs_and_scores_may_be_mixed(folder: Path) -> None:
     pools = []
     for systems in (("a.run", "b.run"), ("a.npy", "b.npy"), ("a.npy", "b.run")):
         paths = [folder / name for name in systems]
-        told = run(folder, *paths, "-o", folder / "pool.tsv", "--depth", 6)
-        assert "warning" not in told
+        output = run(folder, *paths, "-o", folder / "pool.tsv", "--depth", 6)
+        assert "warning" not in output
         pools.append(places_of(read_pool(folder / "pool.tsv", graph)[0]))
     assert pools[0] == pools[1] == pools[2]
     run(folder, folder / "a.npy", "-o", folder / "raw.tsv", "--depth", 6, "--places", "raw")

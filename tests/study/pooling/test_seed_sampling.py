@@ -109,7 +109,7 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "said"),
     [
         ({"share": 0}, "share 0 is not above 0"),
         ({"share": 1.5}, "share 1.5 is not"),
@@ -122,9 +122,9 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
         ({"size": 1, "split": "dev"}, "no split 'dev'"),
     ],
 )
-def test_bad_arguments_are_refused(given: dict[str, object], said: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        sample_seeds(graph_of([0] * 10), **given)  # type: ignore[arg-type]
+        sample_seeds(graph_of([0] * 10), **arguments)  # type: ignore[arg-type]
 
 
 # -- The command ---------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ def run(folder: Path, *arguments: object) -> str:
 
 
 def test_the_file_holds_lines_of_the_split_in_its_order(folder: Path) -> None:
-    told = run(folder, "-o", folder / "seed.tsv", "--size", 7, "--by-relation")
+    output = run(folder, "-o", folder / "seed.tsv", "--size", 7, "--by-relation")
     lines = (folder / "graph" / "test.txt").read_text("utf-8").splitlines()
     drawn = (folder / "seed.tsv").read_text("utf-8").splitlines()
     assert drawn == [line for line in lines if line in drawn]
     assert len(drawn) == 7
-    assert "KL(test || sample)" in told
+    assert "KL(test || sample)" in output
     first = (folder / "seed.tsv").read_bytes()
     run(folder, "-o", folder / "again.tsv", "--size", 7, "--by-relation")
     assert (folder / "again.tsv").read_bytes() == first

@@ -60,8 +60,8 @@ class World:
 
     @cached_property
     def scores(self) -> list[np.ndarray]:
-        asked, n = self.graph.questions(), self.graph.n_entities
-        columns = asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist()
+        questions, n = self.graph.questions(), self.graph.n_entities
+        columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
         row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
         recorded = {tuple(t) for split in self.graph.splits.values() for t in split.tolist()}
         is_true = np.zeros((2, len(row), n))
@@ -78,9 +78,9 @@ class World:
 
     @cached_property
     def lists(self) -> list[RankedLists]:
-        asked = self.graph.questions()
+        questions = self.graph.questions()
         runs = [
-            kgtrec.rank(scores, asked, run_depth=self.graph.n_entities, progress=False)[1]
+            kgtrec.rank(scores, questions, run_depth=self.graph.n_entities, progress=False)[1]
             for scores in self.scores
         ]
         return [run_lists(run, self.questions, f"s{i}") for i, run in enumerate(runs)]
@@ -103,27 +103,27 @@ class World:
     def values(self, depth: int, judged: Judgements | None = None) -> np.ndarray:
         """Of `MEASURES`, shape (measures, systems)."""
         completion, columns = self.at(depth, judged), mean_columns(MEASURES)
-        found = [judged_values(one, completion, columns) for one in self.lists]
-        return np.array([[own[name] for own in found] for name in MEASURES])
+        by_system = [judged_values(one, completion, columns) for one in self.lists]
+        return np.array([[own[name] for own in by_system] for name in MEASURES])
 
     def truth(self) -> np.ndarray:
         """The same from the facts alone, by the definitions, without pool, qrels or kgtrec."""
-        asked = self.graph.questions()
-        columns = asked.side.tolist(), asked.entity.tolist(), asked.relation.tolist()
+        questions = self.graph.questions()
+        columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
         row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
         recorded = {tuple(t) for split in self.graph.splits.values() for t in split.tolist()}
         heads = dict.fromkeys((0, t, r) for _, r, t in self.seeds)
         tails = dict.fromkeys((1, h, r) for h, r, _ in self.seeds)
-        found = np.zeros((len(MEASURES), len(self.scores)))
+        sums = np.zeros((len(MEASURES), len(self.scores)))
         for system, scores in enumerate(self.scores):
-            for side, given, r in (*heads, *tails):
+            for side, known, r in (*heads, *tails):
                 ranked = []
-                for entity in np.argsort(-scores[row[side, given, r]]).tolist():
-                    triple = (given, r, entity) if side else (entity, r, given)
+                for entity in np.argsort(-scores[row[side, known, r]]).tolist():
+                    triple = (known, r, entity) if side else (entity, r, known)
                     if triple in self.seeds or triple not in recorded:
                         ranked.append(triple in self.facts)
-                found[:, system] += by_definition(ranked)
-        return found / (len(heads) + len(tails))
+                sums[:, system] += by_definition(ranked)
+        return sums / (len(heads) + len(tails))
 
 
 def by_definition(ranked: list[bool]) -> list[float]:
@@ -166,8 +166,8 @@ def test_the_ranking_of_systems_becomes_that_of_all_labels(world: World) -> None
     judged, depths = world.judged(), (*DEPTHS, world.pool.depth)
     by_depth = np.array([world.values(depth, judged) for depth in depths])
     values = {name: by_depth[:, i] for i, name in enumerate(MEASURES)}
-    found = depth_curves(values, depths, reference=world.pool.depth)
-    tau = dict(zip(depths, found.tau.T, strict=True))
+    curves = depth_curves(values, depths, reference=world.pool.depth)
+    tau = dict(zip(depths, curves.tau.T, strict=True))
 
     assert (tau[0] < 0.3).all()
     assert tau[0].mean() < tau[1].mean() < tau[2].mean()
@@ -206,11 +206,11 @@ def test_intervals_hold_the_truth_at_every_depth(world: World) -> None:
         completion = world.at(depth, judged)
         candidates = open_candidates(world.lists, completion, None)
         for system in systems:
-            found = intervals(
+            by_name = intervals(
                 world.lists[system], completion, ["ndcg_cut_20", "P_10"], candidates=candidates
             )
             for number, name in ((1, "ndcg_cut_20"), (2, "P_10")):
-                one = found[name]
+                one = by_name[name]
                 assert one.low - 1e-12 <= truth[number, system] <= one.high + 1e-12
                 widths.append(one.high - one.low)
     by_depth = np.array(widths).reshape(3, -1)
@@ -237,23 +237,23 @@ def estimates(world: World, share: float, draws: int, keep_seeds: bool = False) 
     """infAP of every system in every draw, shape (draws, systems)."""
     whole, columns = world.at(world.pool.depth), mean_columns(["infAP"])
     labels = list(lines_of_triples(world.graph, whole.triples))
-    found = []
+    values = []
     for seed in range(draws):
         drawn = Draw(share, seed).takes(labels)
         drawn[: len(world.seeds)] |= keep_seeds
         sampled = replace(whole, drawn=drawn)
-        found.append([judged_values(one, sampled, columns)["infAP"] for one in world.lists])
-    return np.array(found)
+        values.append([judged_values(one, sampled, columns)["infAP"] for one in world.lists])
+    return np.array(values)
 
 
 def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
     truth = dense.truth()[0]
     for share, margin in ((0.3, 0.01), (0.6, 0.005)):
-        found = estimates(dense, share, 40)
-        error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+        values = estimates(dense, share, 40)
+        error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
         assert error.max() < 0.004  # the standard error of the mean over draws
-        assert (np.abs(found.mean(axis=0) - truth) < margin + 3 * error).all()
-        assert found.std(axis=0).min() > 0.003  # the samples do differ
+        assert (np.abs(values.mean(axis=0) - truth) < margin + 3 * error).all()
+        assert values.std(axis=0).min() > 0.003  # the samples do differ
     assert np.abs(estimates(dense, 1.0, 1)[0] - truth).max() < 1e-4  # but for trec_eval's epsilon
     assert np.ptp(truth) > 0.3  # systems that differ
 

@@ -48,9 +48,9 @@ def test_values_are_those_of_results(ranks: dict[str, Ranks]) -> None:
     for column in table.columns:
         due = [kgtrec.Result(ranks[name])[column.measure] for name in table.models]
         assert list(column.values) == due
-    found = [column.measure.key for column in table.columns]
-    assert found[:2] == ["both.realistic.micro.mrr", "both.realistic.micro.hits@3"]
-    assert len(found) == len(set(found)) == 2 * 4 + 1
+    measures = [column.measure.key for column in table.columns]
+    assert measures[:2] == ["both.realistic.micro.mrr", "both.realistic.micro.hits@3"]
+    assert len(measures) == len(set(measures)) == 2 * 4 + 1
 
 
 @pytest.mark.parametrize("sides", [("both",), ("head", "tail"), ("tail", "both", "head")])
@@ -82,14 +82,14 @@ def slow_places(values: list[str], higher: bool) -> list[int]:
     known = [v for v in numbers if v is not None]
     if len(set(known)) < 2:
         return [0] * len(values)
-    found = []
+    places = []
     for v in numbers:
         if v is None:
-            found.append(0)
+            places.append(0)
             continue
         ahead = [w for w in known if (w > v if higher else w < v)]
-        found.append(1 if not ahead else 2 if len(ahead) == 1 else 0)
-    return found
+        places.append(1 if not ahead else 2 if len(ahead) == 1 else 0)
+    return places
 
 
 @pytest.mark.parametrize("digits", [0, 1, 2, 4, None])
@@ -221,8 +221,8 @@ def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
     for part in (r"a & b \ % $x$ # under {c}", "-- ---", "<< >>", r"\end{tabular}", "<b>bold</b>",
                  "graph_1 & <i>"):  # fmt: skip
         # pdftotext sees an underscore as a rule
-        wanted = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
-        assert re.search(wanted.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
+        pattern = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
+        assert re.search(pattern.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
 
 
 def test_typst_compiles_hostile_names(tmp_path: Path) -> None:

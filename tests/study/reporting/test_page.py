@@ -44,11 +44,11 @@ def many_relations() -> dict[str, Ranks]:
         relations=[f"r{i:02} {EVIL}" for i in range(N_RELATIONS)],
     )  # fmt: skip
     questions = graph.questions()
-    found = {}
+    ranks = {}
     for number, name in enumerate(NAMES):
         scores = np.random.default_rng(number).random((len(questions), 30)).astype(np.float32)
-        found[name] = kgtrec.evaluate(scores, questions, progress=False).ranks
-    return found
+        ranks[name] = kgtrec.evaluate(scores, questions, progress=False).ranks
+    return ranks
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,11 @@ def opened(browser: Browser, url: str, width: int = 1200, height: int = 900) -> 
 
 
 def column(browser: Browser, section: str, number: int) -> list[str]:
-    found: list[str] = browser.eval(
+    cells: list[str] = browser.eval(
         f"[...document.querySelectorAll('#{section} tbody tr')]"
         f".map(row => row.children[{number}].textContent)"
     )
-    return found
+    return cells
 
 
 def same(shown: list[str], due: list[float], digits: int) -> None:
@@ -157,10 +157,10 @@ def test_best_is_marked_as_in_plain_python(
         "[...document.querySelectorAll('#relations tbody tr')].map(row => "
         "[...row.children].slice(2).map(cell => cell.className))"
     )
-    for number, found in enumerate(marks):
+    for number, row in enumerate(marks):
         shown = [round(data["relations"]["values"]["mrr"][m][number], 4) for m in range(4)]
         distinct = sorted(set(shown), reverse=True)
-        for value, mark in zip(shown, found, strict=True):
+        for value, mark in zip(shown, row, strict=True):
             best = len(distinct) > 1 and value == distinct[0]
             assert (mark == "best") == best
 

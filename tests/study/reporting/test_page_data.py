@@ -43,15 +43,15 @@ def rows_of(ranks: Ranks) -> list[dict[str, float]]:
 def test_relations_parts_and_headline(ranks: dict[str, Ranks]) -> None:
     data = page_data(ranks, graph=graph())
     assert data["models"] == list(ranks)
-    found = data["relations"]
+    relations = data["relations"]
     for model, one in enumerate(ranks.values()):
         rows = rows_of(one)
-        for number, name in enumerate(found["names"]):
+        for number, name in enumerate(relations["names"]):
             own = [row["rank"] for row in rows if str(row["relation"]) == name]
-            assert found["instances"][number] == len(own)
+            assert relations["instances"][number] == len(own)
             for metric, gain in GAINS.items():
                 due = mean(map(gain, own))
-                assert found["values"][metric][model][number] == pytest.approx(due, rel=1e-5)
+                assert relations["values"][metric][model][number] == pytest.approx(due, rel=1e-5)
         result = kgtrec.Result(one)
         for key, values in zip(data["headline"]["keys"], data["headline"]["values"], strict=True):
             assert values[model] == result[key]
@@ -85,29 +85,29 @@ def test_distribution_and_popularity(ranks: dict[str, Ranks]) -> None:
 
 
 def test_worst_best_and_ahead(ranks: dict[str, Ranks]) -> None:
-    found = page_data(ranks)["questions"]
+    questions = page_data(ranks)["questions"]
     every = {name: rows_of(one) for name, one in ranks.items()}
     for name in ranks:
-        lists = found["lists"][name]
+        lists = questions["lists"][name]
         assert set(lists) == {"worst", "best", "ahead"}
         place = list(ranks).index(name)
         own = sorted(row["rank"] for row in every[name])
-        assert [found["rows"][i]["ranks"][place] for i in lists["best"]] == own[:20]
-        assert [found["rows"][i]["ranks"][place] for i in lists["worst"]] == own[:-21:-1]
+        assert [questions["rows"][i]["ranks"][place] for i in lists["best"]] == own[:20]
+        assert [questions["rows"][i]["ranks"][place] for i in lists["worst"]] == own[:-21:-1]
         gaps = sorted(
             (1 / row["rank"] - mean(1 / every[other][i]["rank"] for other in ranks if other != name)
              for i, row in enumerate(every[name])), reverse=True,
         )  # fmt: skip
         shown = []
         for i in lists["ahead"]:
-            r = found["rows"][i]["ranks"]
+            r = questions["rows"][i]["ranks"]
             shown.append(1 / r[place] - mean(1 / x for j, x in enumerate(r) if j != place))
         assert shown == pytest.approx(gaps[:20])
     known = {(row["given"], row["relation"], row["answer"]) for row in every["s0"]}
-    for row in found["rows"]:
+    for row in questions["rows"]:
         head, relation, tail = row["question"]
-        given = tail if head == "?" else head
-        assert (int(given), int(relation), int(row["answer"])) in known
+        entity = tail if head == "?" else head
+        assert (int(entity), int(relation), int(row["answer"])) in known
         assert row["first"] == [None] * 3
 
 
@@ -125,15 +125,15 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
     for line in filter(None, text):
         query, _, name, _, score, _ = line.split()
         listed.setdefault(query, []).append((float(score), name))
-    found = page_data({"a": result.ranks}, runs={"a": columns})["questions"]
-    assert found["runs"] == ["a"]
+    page = page_data({"a": result.ranks}, runs={"a": columns})["questions"]
+    assert page["runs"] == ["a"]
     ranks = result.ranks
     ids = dict(zip(zip(ranks.side.tolist(), ranks.given.tolist(), ranks.relation.tolist(),
                strict=True), ranks.question_ids, strict=True))  # fmt: skip
-    for row in found["rows"]:
+    for row in page["rows"]:
         head, relation, tail = row["question"]
-        side, given = (0, tail) if head == "?" else (1, head)
-        query = ids[side, int(given), int(relation)]
+        side, entity = (0, tail) if head == "?" else (1, head)
+        query = ids[side, int(entity), int(relation)]
         due = [name for _, name in sorted(listed[query], reverse=True)[:3]]
         assert [label for label, _ in row["first"][0]] == due
         answers = {str(a) for a, q in zip(ranks.answer.tolist(), ranks.question_ids, strict=True)
@@ -144,8 +144,8 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
 def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
     from kgtrec.study import compare, samples_of_ranks
 
-    found = page_data(ranks, test="t")["comparisons"]
-    for shown in found:
+    comparisons = page_data(ranks, test="t")["comparisons"]
+    for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
         due = compare(samples, "t", draws=1000)
         assert shown["sentence"] == due.sentence()

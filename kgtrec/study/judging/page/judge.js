@@ -130,10 +130,10 @@ function show(said, focus) {
 }
 
 // A link beside each entity, and facts below the answers: what the server was started with.
-function about(told, item) {
+function about(details, item) {
   const lists = [];
   for (const name of ["head", "tail"]) {
-    const { link, facts } = told[name] || {};
+    const { link, facts } = details[name] || {};
     if (link) {
       const anchor = document.createElement("a");
       Object.assign(anchor, { href: link, target: "_blank", rel: "noopener noreferrer", textContent: "look up" });

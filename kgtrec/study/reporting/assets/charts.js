@@ -23,17 +23,17 @@ function sample(number) {
 }
 
 // Round numbers that divide a range: about as many as are wished for.
-function ticks(low, high, wanted) {
-  const raw = (high - low) / wanted || 1, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].find(factor => factor * power >= raw) * power, found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
-  return found;
+function ticks(low, high, count) {
+  const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].find(factor => factor * power >= raw) * power, values = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) values.push(i * step);
+  return values;
 }
 
 function powers(low, high) {
-  const found = [];
-  for (let p = 1; p <= high; p *= 10) if (p >= low) found.push(p);
-  return found;
+  const values = [];
+  for (let p = 1; p <= high; p *= 10) if (p >= low) values.push(p);
+  return values;
 }
 
 const short = value => value >= 1e6 ? `${value / 1e6}M` : value >= 1e4 ? `${value / 1e3}k` : String(+value.toPrecision(6));
@@ -91,12 +91,12 @@ function lines(options, hidden, width, height) {
   chart.append(svg("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }, options.xLabel));
   options.series.forEach((one, number) => {
     if (hidden.has(number)) return;
-    const { color, dash } = styleOf(number), kept = one.points.filter(p => p[1] !== null);
-    const d = kept.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("");
+    const { color, dash } = styleOf(number), points = one.points.filter(p => p[1] !== null);
+    const d = points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("");
     const line = svg("path", { class: "line", d, style: `stroke:${color}`, "stroke-dasharray": dash });
     line.append(svg("title", {}, one.name));
     chart.append(line);
-    if (options.dots) for (const p of kept) {
+    if (options.dots) for (const p of points) {
       const dot = svg("circle", { cx: x(p[0]), cy: y(p[1]), r: 3, style: `fill:${color}` });
       dot.append(svg("title", {}, `${one.name}: ${p[2] || short(p[0])}: ${short(p[1])}`));
       chart.append(dot);
@@ -116,7 +116,7 @@ function intervalChart(place, options) {
     const height = top + step * options.rows.length + 40, bottom = height - 40;
     const left = Math.min(190, width * 0.36), right = width - 20;
     const low = Math.min(...options.rows.map(r => r.low)), high = Math.max(...options.rows.map(r => r.high));
-    const room = (high - low) * 0.04 || 0.01, a = low - room, b = high + room;
+    const margin = (high - low) * 0.04 || 0.01, a = low - margin, b = high + margin;
     const x = value => left + (right - left) * (value - a) / (b - a);
     const chart = svg("svg", { width, height, role: "img", "aria-label": options.label });
     for (const value of ticks(a, b, width < 500 ? 3 : 6)) {

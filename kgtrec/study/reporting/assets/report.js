@@ -4,10 +4,10 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const MODELS = DATA.models;
 
 function definition(key) {
-  const found = DATA.definitions[key];
-  if (!found) return undefined;
-  const better = found.higher === null ? "" : found.higher ? " Higher is better." : " Lower is better.";
-  return `${found.title}: ${found.help}${found.formula ? ` Formula: ${found.formula}.` : ""} Range ${found.range}.${better}`;
+  const entry = DATA.definitions[key];
+  if (!entry) return undefined;
+  const better = entry.higher === null ? "" : entry.higher ? " Higher is better." : " Lower is better.";
+  return `${entry.title}: ${entry.help}${entry.formula ? ` Formula: ${entry.formula}.` : ""} Range ${entry.range}.${better}`;
 }
 
 const keyOf = metric => `${DATA.side}.realistic.micro.${metric}`;
@@ -15,10 +15,10 @@ const info = metric => DATA.definitions[keyOf(metric)];
 
 function section(id, title, ...intro) {
   const heading = make("h2", { id: `${id}-title` }, title);
-  const found = make("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" }, heading, ...intro);
-  document.getElementById("main").append(found);
+  const element = make("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" }, heading, ...intro);
+  document.getElementById("main").append(element);
   document.getElementById("contents").append(make("li", {}, make("a", { href: `#${id}` }, title)));
-  return found;
+  return element;
 }
 
 function choice(label, names, texts, change) {
@@ -57,9 +57,9 @@ function relations() {
 }
 
 function figure(place, caption) {
-  const found = make("figure", {}), box = make("div", {});
-  found.append(box, make("figcaption", {}, caption));
-  place.append(found);
+  const element = make("figure", {}), box = make("div", {});
+  element.append(box, make("figcaption", {}, caption));
+  place.append(element);
   return box;
 }
 
@@ -127,8 +127,8 @@ function questions() {
   controls.append(choice("Model", MODELS, MODELS, value => { model = value; show(); }), choice("Answers", known, known.map(name => kinds[name]), value => { kind = value; show(); }));
   place.append(controls, box);
   function first(row, number) {
-    const found = rows[row].first[number];
-    return found ? found.map(([label, right]) => right ? `${label} ✓` : label).join(" · ") : null;
+    const answers = rows[row].first[number];
+    return answers ? answers.map(([label, right]) => right ? `${label} ✓` : label).join(" · ") : null;
   }
   function show() {
     box.replaceChildren();

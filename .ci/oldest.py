@@ -12,23 +12,23 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
-FLOOR = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*>=\s*(?P<version>[0-9.]+)")
+LOWER_BOUND = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*>=\s*(?P<version>[0-9.]+)")
 
 
-def floors(path: str) -> list[str]:
+def oldest_versions(path: str) -> list[str]:
     """Constraints of all that the package and its tests need, and of what builds it."""
     with open(path, "rb") as file:
         content = tomllib.load(file)
     project = content["project"]
     needed = project["dependencies"] + project["optional-dependencies"]["test"]
-    found = {}
+    versions = {}
     for line in [*content["build-system"]["requires"], *needed]:
-        match = FLOOR.match(line)
+        match = LOWER_BOUND.match(line)
         if match is None:
-            raise SystemExit(f"{path}: {line!r} has no floor; write it as name>=version")
-        found[match["name"]] = match["version"]
-    return [f"{name}=={version}" for name, version in sorted(found.items())]
+            raise SystemExit(f"{path}: {line!r} has no lower bound; write it as name>=version")
+        versions[match["name"]] = match["version"]
+    return [f"{name}=={version}" for name, version in sorted(versions.items())]
 
 
 if __name__ == "__main__":
-    print("\n".join(floors(sys.argv[1])))
+    print("\n".join(oldest_versions(sys.argv[1])))

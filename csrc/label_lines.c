@@ -1,0 +1,111 @@
+/* Lines of triples to labels: 64 bytes at a time are searched for what may end one. */
+#include "label.h"
+
+#include "trec_fields.h"
+
+enum { STRIDE = 64, HELD = 1024 };
+
+/* Places of bytes up to '\r' (13), as bits: tabs and line ends, what is refused, and a few control
+ * characters that are passed over. */
+#if KGT_X86 /* and so SSE2 */
+static uint64_t low_bytes(const char *at) {
+    const __m128i most = _mm_set1_epi8('\r');
+    uint64_t mask = 0;
+    for (int i = 0; i < STRIDE; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(at + i));
+        __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, most), bytes);
+        mask |= (uint64_t)(unsigned)_mm_movemask_epi8(low) << i;
+    }
+    return mask;
+}
+#else
+static uint64_t low_bytes(const char *at) {
+    uint64_t mask = 0;
+    for (int i = 0; i < STRIDE; i++) mask |= (uint64_t)((unsigned char)at[i] <= '\r') << i;
+    return mask;
+}
+#endif
+
+/* Places of low bytes between `at` and `stop`, at most HELD; *at: where the search goes on. */
+static int find_low(const char *text, int64_t *at, int64_t stop, uint32_t *places) {
+    int n = 0;
+    for (; *at < stop && n <= HELD - STRIDE; *at += STRIDE) {
+        uint64_t mask = low_bytes(text + *at);
+        if (stop - *at < STRIDE) mask &= (UINT64_C(1) << (stop - *at)) - 1;
+        for (; mask != 0; mask &= mask - 1) places[n++] = (uint32_t)(*at + __builtin_ctzll(mask));
+    }
+    return n;
+}
+
+static bool set_label(kgt_label *label, const char *text, uint32_t begin, uint32_t end) {
+    label->begin = begin;
+    label->size = end - begin;
+    label->hash = kgt_hash64_bytes(text + begin, end - begin);
+    return end > begin;
+}
+
+/* What the bytes up to '\r' of a line say. */
+typedef struct {
+    uint32_t tabs[2];
+    int n_tabs;
+    bool sound;
+} line_parts;
+
+static void take_low(line_parts *parts, const char *text, uint32_t at) {
+    char byte = text[at];
+    if (byte == '\t') {
+        if (parts->n_tabs < 2) parts->tabs[parts->n_tabs] = at;
+        parts->n_tabs++;
+    } else if (byte == '\0' || (byte == '\r' && text[at + 1] != '\n')) {
+        parts->sound = false;
+    }
+}
+
+/* The labels of a line; false if it is not as it must be. */
+static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32_t end,
+                     const line_parts *parts) {
+    return parts->sound && parts->n_tabs == 2 &&
+           set_label(labels, text, begin, parts->tabs[0]) &
+               set_label(labels + 1, text, parts->tabs[0] + 1, parts->tabs[1]) &
+               set_label(labels + 2, text, parts->tabs[1] + 1, end);
+}
+
+int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,
+                        kgt_label *labels) {
+    uint32_t places[HELD];
+    int64_t n = 0, searched = scan->at;
+    int held = 0, next = 0;
+    uint32_t begin = (uint32_t)scan->at;
+    line_parts parts = {.sound = true};
+    while (n < capacity) {
+        if (next == held) {
+            held = find_low(text, &searched, size, places);
+            next = 0;
+            if (held == 0) break;
+        }
+        if (parts.n_tabs == 0 && held - next >= 3 && text[places[next]] == '\t' &&
+            text[places[next + 1]] == '\t' && text[places[next + 2]] == '\n') {
+            parts.n_tabs = 2;
+            memcpy(parts.tabs, places + next, sizeof parts.tabs);
+            next += 2;
+        }
+        uint32_t at = places[next++];
+        if (text[at] != '\n') {
+            take_low(&parts, text, at);
+            continue;
+        }
+        uint32_t end = at > begin && text[at - 1] == '\r' ? at - 1 : at;
+        if (end == begin) {
+            scan->blank = true;
+        } else if (scan->blank || !set_line(labels + 3 * n, text, begin, end, &parts)) {
+            scan->faulty = true;
+            break;
+        } else {
+            n++;
+        }
+        parts = (line_parts){.sound = true};
+        begin = at + 1;
+    }
+    scan->at = begin;
+    return n;
+}

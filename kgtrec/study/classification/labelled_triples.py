@@ -1,0 +1,284 @@
+"""Triples that are labelled true or false, with a model's scores: from arrays, or from files.
+
+A file has lines ``head<TAB>relation<TAB>tail``, then a label (1 for true; 0 or -1 for false), as
+WN11 and FB13 have them, then a score. Without labels all its triples are true, and the false ones
+stand in a file of their own, as in CoDEx. False triples are never made up here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.triples import as_triples
+
+__all__ = ["LABELS", "LabelledTriples", "read_labelled"]
+
+Path = str | PathLike[str]
+Int64 = npt.NDArray[np.int64]
+Cells = tuple[str, str, str]
+
+LABELS = {"1": True, "0": False, "-1": False}
+"""How files say whether a triple is true."""
+
+_COLUMNS = "head<TAB>relation<TAB>tail, then perhaps a label (1; 0 or -1), then perhaps a score"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTriples:
+    """Triples, whether they are true, and what a model says of them.
+
+    Attributes
+    ----------
+    triples : ndarray of int64, shape (n, 3)
+        Ids of head, relation, tail. Only which are equal matters.
+    labels : ndarray of bool, shape (n,)
+        True for a true triple. 0, 1 and -1 are taken, too.
+    scores : ndarray of float64, shape (n,)
+        Higher for more plausible; finite.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, other labels, a score that is not finite, a triple that is labelled
+        both ways, or no triple at all.
+    """
+
+    triples: Int64
+    labels: npt.NDArray[np.bool_]
+    scores: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        triples = as_triples("triples", self.triples).astype(np.int64)
+        if not len(triples):
+            raise InputError("there is no labelled triple; give at least one")
+        object.__setattr__(self, "triples", triples)
+        object.__setattr__(self, "labels", _checked_labels(self.labels, len(triples)))
+        object.__setattr__(self, "scores", _checked_scores(self.scores, len(triples)))
+        self._check_contradictions()
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    def __repr__(self) -> str:
+        relations = len(np.unique(self.triples[:, 1]))
+        true = int(self.labels.sum())
+        return (
+            f"LabelledTriples of {relations:,} relations\n"
+            f"  {true:,} true, {len(self) - true:,} false\n"
+            f"  scores {self.scores.min():.4g} to {self.scores.max():.4g}"
+        )
+
+    def negated(self) -> LabelledTriples:
+        """The same with scores of the other sign, for distances."""
+        return LabelledTriples(self.triples, self.labels, -self.scores)
+
+    def _check_contradictions(self) -> None:
+        distinct, first, group = np.unique(
+            self.triples, axis=0, return_index=True, return_inverse=True
+        )
+        if len(distinct) == len(self):
+            return
+        differs = np.flatnonzero(self.labels != self.labels[first[group.reshape(-1)]])
+        if len(differs):
+            row = int(differs[0])
+            raise InputError(
+                f"triples, row {row}: {tuple(self.triples[row].tolist())} is "
+                f"{_word(self.labels[row])} here and {_word(not self.labels[row])} in an earlier "
+                "row; keep one of them"
+            )
+
+
+def _word(label: Any) -> str:
+    return "true" if label else "false"
+
+
+def _checked_labels(labels: Any, size: int) -> npt.NDArray[np.bool_]:
+    values = np.asarray(labels)
+    if values.shape != (size,):
+        raise InputError(f"labels have shape {values.shape} for {size:,} triples; give one each")
+    wrong = np.flatnonzero(~np.isin(values, (-1, 0, 1)))
+    if values.dtype.kind not in "biu" or len(wrong):
+        shown = f"{values[wrong[0]]!r} in row {wrong[0]}" if len(wrong) else str(values.dtype)
+        raise InputError(f"labels hold {shown}; a label is 1 or True, and 0, -1 or False")
+    return values == 1
+
+
+def _checked_scores(scores: Any, size: int) -> npt.NDArray[np.float64]:
+    values = np.asarray(scores)
+    if values.shape != (size,) or values.dtype.kind not in "fiu":
+        raise InputError(
+            f"scores have shape {values.shape} and dtype {values.dtype} for {size:,} triples; "
+            "give one number each"
+        )
+    values = values.astype(np.float64)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        raise InputError(
+            f"scores: {values[wrong[0]]} in row {wrong[0]} ({len(wrong):,} are not finite); "
+            "a threshold needs numbers"
+        )
+    return values
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a file holds, line by line."""
+
+    path: Path
+    cells: list[Cells]
+    labels: list[bool] | None
+    scores: list[float] | None
+
+
+def read_labelled(
+    path: Path, ids: dict[str, int], *, negatives: Path | None = None, scores: Path | None = None
+) -> LabelledTriples:
+    """Labelled triples of a file, or of one of true and one of false triples.
+
+    Parameters
+    ----------
+    path : path
+        Lines ``head<TAB>relation<TAB>tail``, then a label (1; 0 or -1), then a score; plain,
+        ``.gz`` or ``.zst``. Without labels, all are true.
+    ids : dict of str to int
+        Ids of the names so far; new names are added. Files that are read with one dictionary have
+        the same ids.
+    negatives : path, optional
+        False triples; only beside a file without labels.
+    scores : path, optional
+        One score a triple, those of `path` first, then those of `negatives`: a ``.npy`` array of
+        one dimension, or a text file with one number a line. Needed unless the lines have scores.
+
+    Raises
+    ------
+    FileError
+        Missing or malformed, a label or score that is not one, a triple that is labelled both ways.
+    UsageError
+        No labels and no false triples, or both; no scores, or both.
+    """
+    parts = [_read_rows(path)]
+    if negatives is not None:
+        parts.append(_read_rows(negatives))
+    labels = _labels_of(parts)
+    return LabelledTriples(
+        _numbered(parts, labels, ids), np.array(labels), _scores_of(parts, scores)
+    )
+
+
+def _read_rows(path: Path) -> _Rows:
+    cells: list[Cells] = []
+    labels: list[bool] = []
+    scores: list[float] = []
+    width = 0
+    for line, raw in lines_of(path):
+        columns = text_of(raw).split("\t")
+        width = width or len(columns)
+        if len(columns) != width or not 3 <= width <= 5 or "" in columns[:3]:
+            shown = text_of(raw)[:120]
+            problem = f"{len(columns)} columns: {shown!r}"
+            raise FileError(path, line, found=problem, hint=f"every line must be {_COLUMNS}")
+        cells.append((columns[0], columns[1], columns[2]))
+        if width > 3:
+            labels.append(_label(path, line, columns[3]))
+        if width > 4:
+            scores.append(_number(path, line, columns[4]))
+    if not cells:
+        raise FileError(path, found="no triple: the file is empty", hint=f"write {_COLUMNS}")
+    return _Rows(path, cells, labels or None, scores or None)
+
+
+def _label(path: Path, line: int, text: str) -> bool:
+    label = LABELS.get(text.strip())
+    if label is None:
+        hint = "write 1 for true, 0 or -1 for false; a score comes after it"
+        raise FileError(path, line, found=f"label {text!r}", hint=hint)
+    return label
+
+
+def _number(path: Path, line: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise FileError(path, line, found=f"score {text!r}", hint="write a finite number")
+    return value
+
+
+def _labels_of(parts: list[_Rows]) -> list[bool]:
+    first = parts[0]
+    if len(parts) == 1:
+        if first.labels is None:
+            raise UsageError(
+                f"{first.path} has no labels; add a fourth column (1; 0 or -1), or name the false "
+                "triples' file: none are made up"
+            )
+        return first.labels
+    for part in parts:
+        if part.labels is not None:
+            raise UsageError(
+                f"{part.path} has labels, so a file of false triples beside it is one too many"
+            )
+    return [True] * len(first.cells) + [False] * len(parts[1].cells)
+
+
+def _numbered(parts: list[_Rows], labels: list[bool], ids: dict[str, int]) -> Int64:
+    """Ids of all triples; FileError at one that is labelled both ways."""
+    rows = [(part.path, line, cells) for part in parts for line, cells in enumerate(part.cells, 1)]
+    before: dict[Cells, tuple[bool, Path, int]] = {}
+    for (path, line, cells), label in zip(rows, labels, strict=True):
+        earlier, place, number = before.setdefault(cells, (label, path, line))
+        if earlier != label:
+            problem = f"{' '.join(cells)!r} is {_word(label)} here, but not at {place}:{number}"
+            raise FileError(path, line, found=problem, hint="keep one of the two lines")
+    numbers = [ids.setdefault(name, len(ids)) for _, _, cells in rows for name in cells]
+    return np.array(numbers, np.int64).reshape(-1, 3)
+
+
+def _scores_of(parts: list[_Rows], path: Path | None) -> npt.NDArray[np.float64]:
+    columns = [part.scores for part in parts]
+    has_column = [column is not None for column in columns]
+    if path is None:
+        if not all(has_column):
+            missing = parts[has_column.index(False)].path
+            raise UsageError(f"{missing} has no scores; add a fifth column, or name a scores file")
+        return np.array([score for column in columns if column for score in column])
+    if any(has_column):
+        raise UsageError(
+            f"{parts[has_column.index(True)].path} has scores, so a scores file is one too many"
+        )
+    size = sum(len(part.cells) for part in parts)
+    values = _array_scores(path) if str(path).endswith(".npy") else _text_scores(path)
+    if values.shape != (size,):
+        names = " and ".join(str(part.path) for part in parts)
+        hint = f"give one for each triple of {names}, in their order"
+        raise FileError(path, found=f"scores of shape {values.shape}, {size:,} triples", hint=hint)
+    try:
+        return _checked_scores(values, size)
+    except InputError as error:
+        raise FileError(path, found=str(error), hint="save finite numbers") from None
+
+
+def _array_scores(path: Path) -> npt.NDArray[Any]:
+    try:
+        return np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise FileError(path, found="there is no such file", hint="check the name") from None
+    except Exception as error:  # the header is parsed as Python, which has errors of its own
+        reason = " ".join(str(error).split())[:160]
+        hint = "save the scores with numpy.save, as an array of floats"
+        raise FileError(path, found=f"not a readable .npy array ({reason})", hint=hint) from None
+
+
+def _text_scores(path: Path) -> npt.NDArray[np.float64]:
+    return np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])

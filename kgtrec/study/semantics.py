@@ -1,0 +1,329 @@
+"""Sem@k: of the k best candidates, the share that make sense (Hubert et al. 2023).
+
+A candidate makes sense where its type fits the relation: it stands in the relation's domain (asked
+for a head) or range (for a tail). What fits is observed in train, or said by lists of types. A
+wrong answer of the right type is a better mistake than a capital city that somebody has married,
+and rank metrics do not see the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.bootstrap import Resampling, ratio_intervals
+from kgtrec._internal.csr import contains, distinct, to_keys
+from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.openke import read_type_constraints
+from kgtrec.graph.statistics.splits import SplitNames, triples_of
+from kgtrec.study.pooling.automatic_labels import read_relation_types
+from kgtrec.study.pooling.ranked_lists import run_entries
+from kgtrec.study.pooling.seed_questions import Key
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Graph, Questions
+    from kgtrec.trec.files.run import Run
+
+__all__ = [
+    "CUTOFFS", "FittingEntities", "SemanticShares", "fitting_by_constraints", "fitting_by_types",
+    "fitting_observed", "semantic_shares",
+]  # fmt: skip
+
+Path = str | PathLike[str]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+CUTOFFS = (1, 3, 10)
+
+_SIDES = (("head", 0), ("tail", 1))
+
+
+@dataclass(frozen=True, eq=False)
+class FittingEntities:
+    """Entities that fit each relation as head and as tail.
+
+    Attributes
+    ----------
+    keys : ndarray of int64, shape (n,)
+        (2 · relation + side) · n_entities + entity, ascending; side 0 is the head.
+    source : str
+        Where this is known from, as tables say it.
+    """
+
+    keys: Int64
+    source: str
+
+
+def fitting_observed(graph: Graph, splits: SplitNames = "train") -> FittingEntities:
+    """Entities that stand as head or as tail of a relation in some splits."""
+    rows = triples_of(graph, splits).astype(np.int64)
+    keys = [(2 * rows[:, 1] + side) * graph.n_entities + rows[:, 2 * side] for _, side in _SIDES]
+    named = splits if isinstance(splits, str) else ",".join(splits or graph.splits)
+    return FittingEntities(distinct(keys), f"observed in {named}")
+
+
+def fitting_by_constraints(graph: Graph, path: Path) -> FittingEntities:
+    """Lists of heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
+    sides = read_type_constraints(path, graph.entities, graph.relations)[:2]
+    keys = [
+        (2 * relation + side) * graph.n_entities + ids
+        for side, lists in enumerate(sides)
+        for relation, ids in lists.items()
+    ]
+    return FittingEntities(distinct(keys), f"type constraints of {fspath(path)}")
+
+
+def fitting_by_types(graph: Graph, entity_types: Path, relation_types: Path) -> FittingEntities:
+    """Entities of the type that a relation requires at its head and at its tail.
+
+    Parameters
+    ----------
+    graph : Graph
+    entity_types : path
+        Lines ``entity<TAB>type``, perhaps with more types behind it; an entity may have several
+        lines. Entities that the graph lacks are passed over.
+    relation_types : path
+        Lines ``relation<TAB>type of its heads<TAB>type of its tails``.
+
+    Raises
+    ------
+    FileError
+        A file is missing, empty or malformed: the line is named.
+    """
+    members = _members(graph, entity_types)
+    keys = []
+    for relation, types in read_relation_types(relation_types, graph).items():
+        for (_, side), name in zip(_SIDES, types, strict=True):
+            ids = members.get(name, np.empty(0, np.int64))
+            keys.append((2 * relation + side) * graph.n_entities + ids)
+    return FittingEntities(distinct(keys), f"types of {fspath(entity_types)}")
+
+
+def _members(graph: Graph, path: Path) -> dict[str, Int64]:
+    """Entities of each type."""
+    import pyarrow as pa
+
+    hint = "write entity<TAB>type, or entity<TAB>type<TAB>type..."
+    names: list[bytes] = []
+    types: list[str] = []
+    for line, raw in lines_of(path):
+        entity, *of_entity = raw.split(b"\t")
+        if not entity or not of_entity or b"" in of_entity:
+            raise FileError(path, line, found=f"{text_of(raw)[:120]!r}", hint=hint)
+        names += [entity] * len(of_entity)
+        types += map(text_of, of_entity)
+    if not names:
+        raise FileError(path, found="no type: the file is empty", hint=hint)
+    ids = graph.entities.positions(pa.array(names, pa.large_binary()))
+    if (ids < 0).all():
+        hint = "labels must match the graph's byte for byte"
+        raise FileError(path, found="not one entity of this graph", hint=hint)
+    members: dict[str, list[int]] = {}
+    for name, entity in zip(types, ids.tolist(), strict=True):
+        if entity >= 0:
+            members.setdefault(name, []).append(entity)
+    return {name: np.array(entities, np.int64) for name, entities in members.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SemanticShares:
+    """Sem@k of systems, question by question.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the systems.
+    cutoffs : tuple of int
+        k.
+    side : ndarray of int64, shape (Q,)
+        0 where a head is asked for, 1 for a tail.
+    values : ndarray of float64, shape (systems, cutoffs, Q)
+        Share of the k best (or of all, in shorter lists) that fit; NaN for questions that a system
+        does not list, and where nothing is known of what fits.
+    chance : ndarray of float64, shape (Q,)
+        Share of all candidates that fit: what a random order reaches on average at every k.
+    shorter : tuple of int
+        Questions whose list ends before the largest k, of each system.
+    source : str
+        What is known of what fits.
+    resampling : Resampling
+    """
+
+    names: tuple[str, ...]
+    cutoffs: tuple[int, ...]
+    side: Int64
+    values: Float64
+    chance: Float64
+    shorter: tuple[int, ...]
+    source: str
+    resampling: Resampling
+
+    def __repr__(self) -> str:
+        known = int((~np.isnan(self.chance)).sum())
+        return (
+            f"SemanticShares of {len(self.names)} systems, {len(self.side):,} questions\n"
+            f"  {known:,} questions of relations with entities that fit\n"
+            f"  entities that fit are {self.source}"
+        )
+
+    def __str__(self) -> str:
+        return f"entities that fit: {self.source}\n\n{self.table().to_text()}"
+
+    def _repr_html_(self) -> str:
+        return lines_as_html(repr(self)) + self.table()._repr_html_()
+
+    def rows_of(self, side: str) -> npt.NDArray[np.bool_]:
+        """Which questions ask for "head", "tail" or "both"; bool (Q,)."""
+        if side == "both":
+            return np.ones(len(self.side), bool)
+        return self.side == dict(_SIDES)[side]
+
+    def table(self) -> Table:
+        """A row a system, side and k: mean over questions, interval, chance."""
+        sides = [name for name, side in _SIDES if (self.side == side).any()]
+        rows: list[tuple[Cell, ...]] = []
+        for system, name in enumerate(self.names):
+            for side in [*sides, "both"] if len(sides) > 1 else sides:
+                chosen = self.rows_of(side) & ~np.isnan(self.values[system, 0])
+                values = self.values[system][:, chosen]
+                ends = ratio_intervals(list(values), [None] * len(values), self.resampling)
+                chance = _mean(self.chance[chosen])
+                for k, row, (low, high) in zip(self.cutoffs, values, ends.tolist(), strict=True):
+                    n = int(chosen.sum())
+                    rows.append((name, side, f"Sem@{k}", n, _mean(row), low, high, chance))
+        titles = ("system", "side", "measure", "questions", "value", "low", "high", "chance")
+        return Table(titles, titles, (0, 0, 0, 0, 4, 4, 4, 4), rows, names=3)
+
+    def notes(self) -> list[str]:
+        """What was left out, a sentence each."""
+        unknown = np.isnan(self.chance)
+        notes = []
+        if unknown.any():
+            notes.append(
+                f"{int(unknown.sum()):,} questions are left out: of entities that fit their "
+                "relation nothing is known"
+            )
+        for name, values, short in zip(self.names, self.values, self.shorter, strict=True):
+            if short:
+                notes.append(f"{name}: {short:,} lists end before the {max(self.cutoffs)} best")
+            if missing := int((np.isnan(values[0]) & ~unknown).sum()):
+                notes.append(f"{name} lists no candidate for {missing:,} questions, left out")
+        return notes
+
+
+def _mean(values: Float64) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def semantic_shares(
+    runs: Mapping[str, Run | Path],
+    questions: Questions,
+    fitting: FittingEntities | None = None,
+    *,
+    cutoffs: Sequence[int] = CUTOFFS,
+    names: Mapping[Key, str] | None = None,
+    resampling: Resampling | None = None,
+    threads: int | None = None,
+) -> SemanticShares:
+    """Sem@k of runs, mean over questions, with intervals and chance.
+
+    What the questions' filter knows is taken out of the lists first, but for the answers; answers
+    fit only if they are among the entities that do, like every other candidate.
+
+    Parameters
+    ----------
+    runs : mapping of str to Run or path
+        Systems by name, as deep as the largest k or deeper.
+    questions : Questions
+        Of the graph, not restricted.
+    fitting : FittingEntities, optional
+        By default `fitting_observed` of the train split.
+    cutoffs : sequence of int
+        k, each at least 1.
+    names : mapping of (side, entity, relation) to str, optional
+        How runs name the questions (`read_question_ids`); by default as `questions` does.
+    resampling : Resampling, optional
+        How intervals are made; whole questions are drawn. 95 % by default.
+    threads : int, optional
+
+    Raises
+    ------
+    UsageError
+        No run, no k or one below 1, or restricted questions.
+    FileError, InputError
+        A run is malformed, or of another graph.
+    """
+    if questions.candidate_lists is not None:
+        raise UsageError("restricted questions have few candidates, of which Sem@k says little")
+    if not runs or not cutoffs or min(cutoffs) < 1:
+        raise UsageError("give at least one run, and cutoffs of 1 or more")
+    fitting = fitting_observed(questions.graph) if fitting is None else fitting
+    chance = _chance(questions, fitting)
+    ids = _question_ids(questions, names)
+    of_runs = [
+        _shares(run, name, ids, questions, fitting, cutoffs, threads) for name, run in runs.items()
+    ]
+    values = np.stack([shares for shares, _ in of_runs])
+    values[:, :, np.isnan(chance)] = np.nan
+    return SemanticShares(
+        tuple(runs), tuple(cutoffs), questions.side, values, chance,
+        tuple(short for _, short in of_runs), fitting.source, resampling or Resampling(),
+    )  # fmt: skip
+
+
+def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict[str, int]:
+    """Number of each question that has a name in runs."""
+    if names is None:
+        return {name: number for number, name in enumerate(questions.ids)}
+    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
+    keys = enumerate(zip(*columns, strict=True))
+    return {names[key]: number for number, key in keys if key in names}
+
+
+def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
+    """Share of each question's candidates that fit; NaN where no entity is known to."""
+    n = questions.n_entities
+    group = 2 * questions.relation + questions.side
+    sizes = np.bincount(fitting.keys // n, minlength=2 * questions.graph.n_relations)
+    owner = np.repeat(np.arange(len(questions)), questions.removed.lengths)
+    taken = contains(fitting.keys, group[owner] * n + questions.removed.ids)
+    fit = sizes[group] - np.bincount(owner[taken], minlength=len(questions))
+    candidates = n - questions.removed.lengths
+    known = (sizes[group] > 0) & (candidates > 0)
+    return np.divide(fit, candidates, out=np.full(len(questions), np.nan), where=known)
+
+
+def _shares(
+    run: Run | Path,
+    name: str,
+    ids: Mapping[str, int],
+    questions: Questions,
+    fitting: FittingEntities,
+    cutoffs: Sequence[int],
+    threads: int | None,
+) -> tuple[Float64, int]:
+    """Of one run: float64 (cutoffs, Q), NaN for questions without a candidate; how many lists end
+    before the largest k."""
+    n = questions.n_entities
+    where = name if not isinstance(run, (str, PathLike)) else run
+    _, owner, entity, _ = run_entries(run, ids, questions.graph.entities, where, threads)
+    listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
+    owner, entity = owner[listed], entity[listed]
+    place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]
+    group = (2 * questions.relation + questions.side)[owner]
+    fits = contains(fitting.keys, group * n + entity)
+    shares = np.full((len(cutoffs), len(questions)), np.nan)
+    lengths = np.bincount(owner, minlength=len(questions))
+    for row, k in zip(shares, cutoffs, strict=True):
+        counts = np.bincount(owner[fits & (place < k)], minlength=len(questions))
+        np.divide(counts, np.minimum(lengths, k), out=row, where=lengths > 0)
+    deepest = np.minimum(n - questions.removed.lengths, max(cutoffs))
+    return shares, int(((lengths > 0) & (lengths < deepest)).sum())

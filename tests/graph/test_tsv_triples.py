@@ -1,0 +1,106 @@
+"""Triples of tab-separated files, against a slow reading of the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kgtrec.errors import FileError
+from kgtrec.graph import tsv_triples
+from kgtrec.graph.tsv_triples import load_triples
+
+BOM = b"\xef\xbb\xbf"
+
+
+def slow(content: bytes) -> list[list[bytes]] | int | None:
+    """Fields of all lines, or the number of the first that is wrong, or None: no triples."""
+    rows, blank = [], None
+    for number, line in enumerate(content.removeprefix(BOM).split(b"\n"), start=1):
+        text = line[:-1] if line.endswith(b"\r") else line
+        fields = text.split(b"\t")
+        if not text:
+            blank = blank or number
+        elif blank:
+            return blank
+        elif len(fields) != 3 or not all(fields) or b"\r" in text or b"\0" in text:
+            return number
+        else:
+            rows.append(fields)
+    return rows or None
+
+
+def read(files: dict[str, Path], block: int, threads: int) -> dict[str, list[list[bytes]]]:
+    """Triples by label, read in blocks of that size; ids are checked to be in byte order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tsv_triples, "_BLOCK", block)
+        patch.setattr(tsv_triples, "_ALONE", 0 if threads > 1 else 1 << 30)
+        patch.setattr(tsv_triples, "available_cores", lambda: threads)
+        triples, *labels = load_triples(files, progress=False)
+    entities, relations = (array.to_pylist() for array in labels)
+    for names, columns in ((entities, [0, 2]), (relations, [1])):
+        assert names == sorted(set(names))
+        used = np.unique(np.concatenate([rows[:, columns].ravel() for rows in triples.values()]))
+        assert used.tolist() == list(range(len(names)))
+    assert all(rows.dtype == np.int32 for rows in triples.values())
+    return {
+        split: [[entities[h], relations[r], entities[t]] for h, r, t in rows.tolist()]
+        for split, rows in triples.items()
+    }
+
+
+piece = st.sampled_from(
+    [
+        *(b"a", b"b\xff", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\x01\x0b", BOM, b"a\tr\tb\n"),
+        *(b"a\tr\tb\r\n", b"xyz" * 30 + b"\tr\tb\n", b"a\tr\t" + b"c" * 70 + b"\n"),
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    content=st.lists(piece, max_size=12).map(b"".join),
+    block=st.sampled_from([1, 7, 64, 1 << 20]),
+    threads=st.sampled_from([1, 2]),
+)
+@example(b"a\tr\tb\n" * 40 + b"a\tr\n", 64, 2)
+@example(b"a\tr\tb\n" * 40 + b"\r\r\n", 64, 2)
+def test_any_bytes(tmp_path_factory, content: bytes, block: int, threads: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_bytes(content)
+    due = slow(content)
+    if isinstance(due, list):
+        assert read({"train": path}, block, threads) == {"train": due}
+        return
+    with pytest.raises(FileError) as caught:
+        read({"train": path}, block, threads)
+    # Binary data and UTF-16 are told of the first line, or of the file.
+    other = any(kind in str(caught.value) for kind in ("binary data", "UTF-16"))
+    assert caught.value.line in ((1, None) if other else (due,))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_labels_with_long_beginnings_in_common(tmp_path: Path, threads: int) -> None:
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 9000, (20_000, 2)).tolist()
+    names = [b"/m/%s%s" % (b"0" * (i % 37), b"%x" % i) for i in range(9000)]
+    rows = [[names[h], b"r%d" % (h % 5), names[t]] for h, t in ends]
+    chains = [[b"n" * (1 + i), b"r", b"n"] for i in range(300)]  # each begins the next
+    files = {}
+    for split, own in (("train", rows[:15_000]), ("valid", chains), ("test", rows[15_000:])):
+        files[split] = tmp_path / split
+        files[split].write_bytes(b"".join(b"\t".join(row) + b"\n" for row in own))
+    due = {"train": rows[:15_000], "valid": chains, "test": rows[15_000:]}
+    assert read(files, 1 << 12, threads) == due
+
+
+def test_a_line_that_no_block_can_hold(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tsv_triples, "_BLOCK", 16)
+    monkeypatch.setattr(tsv_triples, "_LARGEST_BLOCK", 64)
+    path = tmp_path / "train.txt"
+    path.write_bytes(b"a\tr\tb\n" + b"x" * 100 + b"\tr\tb\n")
+    with pytest.raises(FileError, match="a line of more than 2 GB; each line must be"):
+        load_triples({"train": path}, progress=False)

@@ -1,0 +1,230 @@
+"""Sem@k against sets and loops, from every source of what fits, and ``kgtrec semantics``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec._internal.bootstrap import Resampling
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, UsageError
+from kgtrec.study import (
+    fitting_by_constraints,
+    fitting_by_types,
+    fitting_observed,
+    semantic_shares,
+)
+
+N = 12
+
+
+def world(seed: int) -> tuple[kgtrec.Graph, dict[str, list[tuple[int, int, int]]], np.ndarray]:
+    """A small graph, its splits as lists, and scores of its questions."""
+    random = np.random.default_rng(seed)
+    rows = np.unique(random.integers(0, (N, 3, N), (60, 3)), axis=0)
+    rows = random.permutation(rows)
+    splits = {"train": rows[:25], "valid": rows[25:35], "test": rows[35:]}
+    graph = kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3)
+    scores = random.permuted(np.tile(np.arange(N, dtype=np.float32), (len(graph.questions()), 1)),
+                             axis=1)  # fmt: skip
+    return graph, {name: list(map(tuple, part.tolist())) for name, part in splits.items()}, scores
+
+
+def shares_by_hand(splits, scores, fits, cutoffs):
+    """Share of the k best that fit, and of all candidates, of every question in turn."""
+    questions = []
+    for side in (0, 1):
+        keys = dict.fromkeys((t[2 - 2 * side], t[1]) for t in splits["test"])
+        questions += [(side, *key) for key in keys]
+    everything = [triple for part in splits.values() for triple in part]
+    values, chance = [], []
+    for (side, entity, relation), row in zip(questions, scores.tolist(), strict=True):
+
+        def completes(triple, side=side, entity=entity, relation=relation):
+            return triple[2 - 2 * side] == entity and triple[1] == relation
+
+        answers = {t[2 * side] for t in splits["test"] if completes(t)}
+        known = {t[2 * side] for t in everything if completes(t)} - answers
+        candidates = [e for e in range(N) if e not in known]
+        best = sorted(candidates, key=lambda e, row=row: -row[e])
+        fitting = fits.get((relation, side), set())
+        if not fitting:
+            values.append([np.nan] * len(cutoffs))
+            chance.append(np.nan)
+            continue
+        values.append([sum(e in fitting for e in best[:k]) / len(best[:k]) for k in cutoffs])
+        chance.append(sum(e in fitting for e in candidates) / len(candidates))
+    return np.array(values).T, np.array(chance)
+
+
+def observed_by_hand(triples):
+    fits = {}
+    for head, relation, tail in triples:
+        fits.setdefault((relation, 0), set()).add(head)
+        fits.setdefault((relation, 1), set()).add(tail)
+    return fits
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.sampled_from(["train", "valid", "train,valid"]))
+def test_shares_are_those_of_sets_and_loops(seed, names):
+    graph, splits, scores = world(seed)
+    questions = graph.questions()
+    _, run = kgtrec.rank(scores, questions, run_depth=N, progress=False)
+    cutoffs = (1, 3, 20)
+    result = semantic_shares({"a": run}, questions, fitting_observed(graph, names), cutoffs=cutoffs)
+    fits = observed_by_hand([t for name in names.split(",") for t in splits[name]])
+    values, chance = shares_by_hand(splits, scores, fits, cutoffs)
+    np.testing.assert_array_equal(result.values[0], values)
+    np.testing.assert_allclose(result.chance, chance, rtol=1e-15)
+    assert result.source == f"observed in {names}"
+
+
+def test_a_random_order_reaches_chance():
+    graph, _, _ = world(3)
+    questions = graph.questions()
+    random = np.random.default_rng(0)
+    means = []
+    for _ in range(300):
+        scores = random.random((len(questions), N))
+        _, run = kgtrec.rank(scores, questions, run_depth=N, progress=False)
+        means.append(semantic_shares({"a": run}, questions, cutoffs=(1, 5)).values[0])
+    chance = semantic_shares({"a": run}, questions).chance
+    known = ~np.isnan(chance)
+    gaps = np.mean(means, axis=0)[:, known] - chance[known]
+    assert np.abs(gaps.mean(axis=1)).max() < 0.01  # five standard errors of the mean
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> tuple[Path, kgtrec.Graph]:
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "train.txt").write_text("a\tr\tx\nb\tr\ty\nc\ts\tx\n")
+    (tmp_path / "g" / "test.txt").write_text("a\tr\ty\nc\tq\ta\n")
+    (tmp_path / "a.run").write_text(
+        "tail0 Q0 y 1 3 t\ntail0 Q0 c 2 2 t\ntail0 Q0 x 3 1 t\n"
+        "head0 Q0 c 1 3 t\nhead0 Q0 b 2 2 t\nhead0 Q0 a 3 1 t\n"
+    )
+    return tmp_path, kgtrec.read_graph(tmp_path / "g")
+
+
+def test_a_run_file_by_hand(folder):
+    path, graph = folder
+    result = semantic_shares({"a": path / "a.run"}, graph.questions(), cutoffs=(1, 2))
+    # tail0 = (a, r, ?): x is known and out; y fits r's tails {x, y}, c does not: 1, 1/2.
+    # head0 = (?, r, y): b is known and out; c does not fit r's heads {a, b}, a does: 0, 1/2.
+    # Of q nothing is known.
+    assert [graph.questions().ids[i] for i in np.flatnonzero(~np.isnan(result.chance))] == [
+        "head0", "tail0",
+    ]  # fmt: skip
+    rows = {(row[1], row[2]): row[3:5] for row in result.table().rows}
+    assert rows[("tail", "Sem@1")] == (1, 1.0)
+    assert rows[("tail", "Sem@2")] == (1, 0.5)
+    assert rows[("head", "Sem@1")] == (1, 0.0)
+    assert rows[("both", "Sem@2")] == (2, 0.5)
+    assert result.chance[~np.isnan(result.chance)].tolist() == [1 / 4, 1 / 4]
+    assert result.notes() == [
+        "2 questions are left out: of entities that fit their relation nothing is known"
+    ]
+
+
+def test_lists_of_types(folder):
+    path, graph = folder
+    types, roles = path / "types.tsv", path / "roles.tsv"
+    types.write_text("a\tperson\nb\tperson\tplace\nx\tplace\nnobody\tperson\n")
+    roles.write_text("r\tperson\tplace\nq\tperson\tghost\n")
+    fitting = fitting_by_types(graph, types, roles)
+    n = graph.n_entities
+    pairs = {
+        (graph.relations[int(key // n // 2)], int(key // n % 2), graph.entities[int(key % n)])
+        for key in fitting.keys
+    }
+    assert pairs == {
+        ("r", 0, "a"), ("r", 0, "b"), ("r", 1, "b"), ("r", 1, "x"), ("q", 0, "a"), ("q", 0, "b"),
+    }  # fmt: skip
+    for text, message in (("a\n", r"types.tsv:1: 'a'"), ("", "no type: the file is empty"),
+                          ("z\tperson\n", "not one entity of this graph"),
+                          ("a\tp\nb\t\n", "types.tsv:2")):  # fmt: skip
+        types.write_text(text)
+        with pytest.raises(FileError, match=message):
+            fitting_by_types(graph, types, roles)
+
+
+def test_openke_lists_are_as_good_as_the_same_types(folder):
+    path, graph = folder
+    (path / "entity2id.txt").write_text("5\na\t0\nb\t1\nc\t2\nx\t3\ny\t4\n")
+    (path / "relation2id.txt").write_text("1\nr\t0\n")
+    (path / "type_constrain.txt").write_text("1\n0\t2\t0\t1\n0\t2\t1\t3\n")
+    lists = fitting_by_constraints(graph, path / "type_constrain.txt")
+    (path / "types.tsv").write_text("a\tp\nb\tp\tq\nx\tq\n")
+    (path / "roles.tsv").write_text("r\tp\tq\n")
+    types = fitting_by_types(graph, path / "types.tsv", path / "roles.tsv")
+    assert lists.keys.tolist() == types.keys.tolist()
+
+
+def test_what_is_refused(folder):
+    path, graph = folder
+    questions = graph.questions()
+    for runs, cutoffs in (({}, (1,)), ({"a": path / "a.run"}, ()), ({"a": path / "a.run"}, (0,))):
+        with pytest.raises(UsageError, match="give at least one run, and cutoffs of 1 or more"):
+            semantic_shares(runs, questions, cutoffs=cutoffs)
+    with pytest.raises(UsageError, match="restricted questions"):
+        semantic_shares({"a": path / "a.run"}, questions.restrict(entities=[0, 1, 2, 3, 4]))
+
+
+def test_what_is_said_of_short_and_missing_lists(folder):
+    path, graph = folder
+    (path / "a.run").write_text("tail0 Q0 y 1 3 t\n")
+    result = semantic_shares(
+        {"a": path / "a.run"}, graph.questions(), fitting_observed(graph, "all"), cutoffs=(2,)
+    )
+    assert result.notes() == [
+        "a: 1 lists end before the 2 best", "a lists no candidate for 3 questions, left out",
+    ]  # fmt: skip
+    assert repr(result).splitlines()[0] == "SemanticShares of 1 systems, 4 questions"
+    assert "<table>" in result._repr_html_()
+
+
+def test_the_command(folder, monkeypatch):
+    path, graph = folder
+    monkeypatch.chdir(path)
+    expected = semantic_shares(
+        {"a": "a.run"}, graph.questions(), cutoffs=(1, 2), resampling=Resampling(90, 100, 7)
+    )
+
+    def run(*options: str):
+        return CliRunner().invoke(
+            cli, ["semantics", "--graph", "g", "a.run", *options], standalone_mode=False
+        )
+
+    options = ("--k", "2,1", "--ci", "90", "--resamples", "100", "--seed", "7")
+    done = run(*options, "--format", "json")
+    assert json.loads(done.stdout) == json.loads(expected.table().to_json())
+    assert "2 questions are left out" in done.stderr
+    assert run(*options).stdout == str(expected) + "\n"
+    for wrong, message in (
+        (("--k", "1,x"), "--k '1,x': write numbers"),
+        (("--entity-types", "t"), "go together"),
+        (("--observed", "train", "--type-constraints", "t"), "name one"),
+        (("--observed", "nix"), "nix"),
+    ):
+        assert message in str(run(*wrong).exception)
+
+
+def test_names_of_questions_in_other_runs(folder):
+    path, graph = folder
+    (path / "names.tsv").write_text("tail77\ta\tr\nhead77\ty\tr\n")
+    text = (path / "a.run").read_text()
+    (path / "b.run").write_text(text.replace("tail0", "tail77").replace("head0", "head77"))
+    from kgtrec.study.pooling.seed_questions import read_question_ids
+
+    names = read_question_ids(path / "names.tsv", graph)
+    renamed = semantic_shares({"b": path / "b.run"}, graph.questions(), names=names)
+    plain = semantic_shares({"b": path / "a.run"}, graph.questions())
+    np.testing.assert_array_equal(renamed.values, plain.values)
