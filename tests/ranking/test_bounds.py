@@ -31,7 +31,7 @@ def best_path_afterwards():
 def questions() -> kgtrec.Questions:
     """Questions with one to many answers, and known entities in every block."""
     rng = np.random.default_rng(5)
-    heads = np.repeat(np.arange(ROWS), rng.integers(1, 12, ROWS))
+    heads = np.repeat(np.arange(ROWS), rng.choice([1, 1, 2, 9], ROWS))
     test = np.column_stack([heads, np.zeros_like(heads), rng.integers(0, N, len(heads))])
     known = np.column_stack(
         [rng.integers(0, ROWS, 4000), np.zeros(4000, int), rng.integers(0, N, 4000)]
@@ -163,7 +163,7 @@ def test_ranges_of_entities(questions, path):
 @pytest.mark.parametrize("path", PATHS)
 def test_few_scores_are_computed(questions, path):
     queries, entities = (
-        np.asarray(table, np.float32) for table in normal(np.random.default_rng(14))
+        np.asarray(table, np.float32) for table in near_answers(np.random.default_rng(14))
     )
     factors = kgtrec.Factors(queries, entities)
     ranks, _ = ranked(path, factors, questions, 0)
