@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
-__all__ = ["in_notebook", "lines_as_html", "rows_as_html"]
+__all__ = ["ShownAsTables", "in_notebook", "lines_as_html", "rows_as_html"]
+
+
+class ShownAsTables:
+    """Results that notebooks show as their tables, and consoles in three lines.
+
+    `_shown` names the methods or attributes that are tables, the most important one first.
+    """
+
+    _shown: ClassVar[tuple[str, ...]] = ("table",)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in cls.__dict__:  # before a dataclass would list all its arrays
+            cls.__repr__ = _three_lines  # type: ignore[assignment]
+
+    def _tables(self) -> list[Any]:
+        parts = [getattr(self, name) for name in self._shown]
+        return [part() if callable(part) else part for part in parts]
+
+    def _repr_html_(self) -> str:
+        tables = "".join(table._repr_html_() for table in self._tables())
+        return lines_as_html(repr(self)) + tables
+
+
+def _three_lines(shown: ShownAsTables) -> str:
+    """What it is, how large its first table is, and what that says."""
+    table = shown._tables()[0]
+    names = ", ".join(title for title in table.titles if title)
+    return f"{type(shown).__name__}\n  {len(table):,} rows\n  {names}"
 
 
 def in_notebook() -> bool:
@@ -39,4 +68,6 @@ def rows_as_html(
 
 def _escaped(text: str) -> str:
     """Also where bytes are no UTF-8."""
+    import html
+
     return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

@@ -72,6 +72,9 @@ COMMANDS = {
         "Which system is better? Intervals, paired tests, effect sizes.",
         "sparse-labels", "compare.command",
     ),
+    "changes": _Entry(
+        "Which answers change from one model or seed to another.", "changes"
+    ),
     "stratify": _Entry("Metrics by popularity: beta curves and grids of saved ranks.", "slices"),
     "openworld": _Entry(
         "Can two models be told apart where answers are missing?", "open-world"

@@ -7,15 +7,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec._internal.atomic_file import atomic_write
+
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
 
-__all__ = ["blocks", "echo", "echo_parts", "note", "of_files", "rendered", "warn"]
+__all__ = ["blocks", "echo", "echo_or_write", "echo_parts", "note", "of_files", "rendered", "warn"]
 
 
 def echo(text: str, *, err: bool = False) -> None:
     """A text and a newline. Bytes of ids that are no UTF-8 come out as they went in."""
     click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"), err=err)
+
+
+def echo_or_write(text: str, output: str | None) -> None:
+    """`echo`, or the same into a file, which a note names."""
+    if output is None:
+        echo(text)
+        return
+    with atomic_write(output) as file:
+        file.write(f"{text.rstrip()}\n".encode("utf-8", "surrogateescape"))
+    note(f"wrote {output}")
 
 
 def note(text: str) -> None:

@@ -168,5 +168,6 @@ def _closing(folder: Path) -> str:
         f"  kgtrec eval {at('qrels.txt')} {at('svd.run')} -m map_cut.20",
         f"  kgtrec rank --graph {at('graph')} \\",
         f"    --scores {at('popularity.npy')} -o {at('again.parquet')}",
+        "  kgtrec guide",
     ]
     return "\n".join(lines)

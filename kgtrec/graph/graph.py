@@ -61,12 +61,14 @@ class GraphData:
     def _build(
         cls, triples: Mapping[str, npt.NDArray[np.int32]], entities: Labels, relations: Labels
     ) -> Self:
+        """From triples that the graph takes over."""
         splits, duplicates = {}, {}
         for name, rows in triples.items():
-            distinct = drop_duplicates(rows)
+            n_rows = len(rows)
+            distinct = drop_duplicates(rows, in_place=True)
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
-            duplicates[name] = len(rows) - len(distinct)
+            duplicates[name] = n_rows - len(distinct)
         return cls(splits, duplicates, entities, relations)
 
     @classmethod
@@ -154,7 +156,11 @@ class GraphData:
         triples, entities, relations = load_triples(
             files, sys.stderr.isatty() if progress is None else progress
         )
-        return cls._build(triples, Labels.from_arrow(entities), Labels.from_arrow(relations))
+        return cls._build(
+            triples,
+            Labels.from_arrow(entities, ascending=True),
+            Labels.from_arrow(relations, ascending=True),
+        )
 
     @property
     def n_entities(self) -> int:

@@ -26,6 +26,8 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _TO_ESCAPE = re.compile(rb"[\x00\x09-\x0d\x20%]")
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _ITERATION_CHUNK = 1 << 16
+_BYTES_CHUNK = 1 << 20
+_FEW_IDS = 1 << 16
 
 
 def encode_docno(label: bytes) -> bytes:
@@ -70,9 +72,10 @@ class Labels(Sequence[str]):
     Make one with `Labels.decimal`, `Labels.from_strings` or `Labels.from_arrow`.
     """
 
-    def __init__(self, size: int, array: Any = None) -> None:
+    def __init__(self, size: int, array: Any = None, ascending: bool = False) -> None:
         self._size = size
         self._array = array
+        self._ascending = ascending
 
     @classmethod
     def decimal(cls, size: int) -> Labels:
@@ -80,15 +83,18 @@ class Labels(Sequence[str]):
         return cls(int(size))
 
     @classmethod
-    def from_arrow(cls, array: Any) -> Labels:
-        """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here)."""
+    def from_arrow(cls, array: Any, *, ascending: bool = False) -> Labels:
+        """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here).
+
+        ``ascending`` says that they are known to stand in byte order; otherwise it is looked up.
+        """
         size = len(array)
         # One canonical form, so that equal labels have equal hashes however they were given.
         if size and array[0].as_py() == b"0" and array[size - 1].as_py() == b"%d" % (size - 1):
             decimal = cls.decimal(size)
             if decimal.to_arrow().equals(array):
                 return decimal
-        return cls(size, array)
+        return cls(size, array, ascending)
 
     @classmethod
     def from_strings(cls, labels: Sequence[str]) -> Labels:
@@ -145,9 +151,7 @@ class Labels(Sequence[str]):
             return [str(number) for number in ids.tolist()]
         if len(ids) == 1:  # as_py of one element is much cheaper than a kernel call
             return [self._array[int(ids[0])].as_py().decode("utf-8", "surrogateescape")]
-        import pyarrow as pa
-
-        taken = self._array.take(pa.array(ids)).to_pylist()
+        taken = self.arrow_of(ids).to_pylist()
         return [label.decode("utf-8", "surrogateescape") for label in taken]
 
     def __iter__(self) -> Iterator[str]:
@@ -242,8 +246,10 @@ class Labels(Sequence[str]):
         """Labels of many ids as a pyarrow ``large_binary`` array; the ids must be in range."""
         import pyarrow as pa
 
-        if self._array is not None:
+        if self._array is not None and len(ids) > _FEW_IDS:
             return self._array.take(pa.array(ids))
+        if self._array is not None:
+            return _some_labels(*self._bytes, np.asarray(ids))
         return pa.array(ids).cast(pa.large_string()).cast(pa.large_binary())
 
     @cached_property
@@ -260,6 +266,14 @@ class Labels(Sequence[str]):
             )
         return Labels.from_arrow(pc.replace_with_mask(self._array, self._to_encode, escaped))
 
+    @property
+    def _bytes(self) -> tuple[npt.NDArray[np.int64], memoryview]:
+        """Where each label begins and the last ends, and the bytes of all."""
+        _, offsets, content = self._array.buffers()
+        first = self._array.offset
+        bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + self._size + 1]
+        return bounds, memoryview(content or b"")
+
     @cached_property
     def _to_encode(self) -> Any:
         import pyarrow.compute as pc
@@ -269,7 +283,14 @@ class Labels(Sequence[str]):
     @cached_property
     def n_encoded(self) -> int:
         """How many labels change when they are written to a TREC file."""
-        return 0 if self._array is None else int(self._to_encode.true_count)
+        if self._array is None or not self._size:
+            return 0
+        bounds, content = self._bytes
+        for start in range(int(bounds[0]), int(bounds[-1]), _BYTES_CHUNK):
+            some = content[start : min(start + _BYTES_CHUNK, int(bounds[-1]))].tobytes()
+            if len(some.translate(None, b"%" + _SEPARATORS)) < len(some):
+                return int(self._to_encode.true_count)
+        return 0
 
     @cached_property
     def trec_order(self) -> npt.NDArray[np.int32] | None:
@@ -283,6 +304,8 @@ class Labels(Sequence[str]):
         docnos = self.docnos
         if docnos._array is None:
             order = None if self._size <= 10 else _decimal_byte_order(self._size)
+        elif docnos._ascending:
+            return None
         else:
             import pyarrow.compute as pc
 
@@ -302,16 +325,25 @@ class Labels(Sequence[str]):
         if self._array is None:
             hasher.update(b"decimal %d" % self._size)
             return hasher.digest()
-        import pyarrow.compute as pc
-
-        lengths = pc.binary_length(self._array).to_numpy().astype("<i8")
+        bounds, content = self._bytes
         hasher.update(b"labels %d" % self._size)
-        hasher.update(lengths)
-        _, offsets, content = self._array.buffers()
-        first = np.frombuffer(offsets, dtype=np.int64)[self._array.offset] if self._size else 0
-        if content is not None:
-            hasher.update(memoryview(content)[first : first + int(lengths.sum())])
+        hasher.update(np.diff(bounds).astype("<i8").data)
+        hasher.update(content[bounds[0] : bounds[-1]])
         return hasher.digest()
+
+
+def _some_labels(
+    bounds: npt.NDArray[np.int64], content: memoryview, ids: npt.NDArray[np.integer]
+) -> Any:
+    """Labels of a few ids as a ``large_binary`` array, without pyarrow's compute module."""
+    import pyarrow as pa
+
+    lengths = bounds[ids + 1] - bounds[ids]
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    at = np.arange(offsets[-1]) + np.repeat(bounds[ids] - offsets[:-1], lengths)
+    chosen = np.frombuffer(content, np.uint8)[at]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chosen)]
+    return pa.Array.from_buffers(pa.large_binary(), len(ids), buffers)
 
 
 def _encode_all(labels: Sequence[str]) -> Any:

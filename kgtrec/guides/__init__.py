@@ -25,6 +25,7 @@ ORDER = (
     "training-loop",
     "formats",
     "runs-and-qrels",
+    "changes",
     "sparse-labels",
     "open-world",
     "classification",

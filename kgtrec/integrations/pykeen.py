@@ -210,7 +210,8 @@ def graph_of(dataset: Any) -> Graph:
     Returns
     -------
     Graph
-        With the splits train, test and, if there is one, valid.
+        With the splits train, test and, if there is one, valid; named like the class of the data
+        set, unless that is one of PyKEEN's general ones.
     """
     factories = {name: getattr(dataset, theirs, None) for name, theirs in _SPLITS.items()}
     splits: dict[str, Any] = {
@@ -219,10 +220,15 @@ def graph_of(dataset: Any) -> Graph:
     training = factories["train"]
     labels = getattr(training, "entity_to_id", None), getattr(training, "relation_to_id", None)
     if None not in labels:
-        return Graph.from_arrays(**splits, entities=labels[0], relations=labels[1])
-    return Graph.from_arrays(
-        **splits, n_entities=dataset.num_entities, n_relations=dataset.num_relations
-    )
+        graph = Graph.from_arrays(**splits, entities=labels[0], relations=labels[1])
+    else:
+        graph = Graph.from_arrays(
+            **splits, n_entities=dataset.num_entities, n_relations=dataset.num_relations
+        )
+    # PyKEEN's own data sets are classes; one made of triples has the name of none.
+    if not type(dataset).__module__.startswith("pykeen.datasets.base"):
+        graph.name = type(dataset).__name__
+    return graph
 
 
 def _restricted_questions(

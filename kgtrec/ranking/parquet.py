@@ -24,6 +24,9 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 
 _KEY = b"kgtrec.ranks"
+_RANK = "rank"
+"""A column for others' eyes, which follows from those that are read."""
+_FEW_LABELS = 1 << 16
 
 
 def write_ranks(
@@ -32,18 +35,22 @@ def write_ranks(
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
+    rank: Any = None,
 ) -> None:
-    """Columns, labels and manifest as one file; see `Ranks.save`."""
+    """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
+    wished for; see `Ranks.save`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
+    table: dict[str, Any] = {name: _array(values) for name, values in columns.items()}
     table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
     if entity_labels is not None:
         for name in ("given", "answer"):
             table[f"{name}_label"] = _labels(columns[name], entity_labels)
+    if rank is not None:
+        table[_RANK] = pa.array(rank)
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file:
@@ -59,10 +66,48 @@ def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
     """A column of the values, which are a pyarrow array of bytes, large or not, or of text."""
     import pyarrow as pa
 
-    values = values.cast(pa.binary())
-    with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
-        values = values.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+    few = len(values) <= _FEW_LABELS and values.nbytes < 1 << 31
+    if few and pa.types.is_large_binary(values.type):
+        values = _plain_text(values)
+    else:
+        values = values.cast(pa.binary())
+        with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
+            values = values.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
+
+
+def _array(values: npt.NDArray[Any]) -> Any:
+    """What `pyarrow.array` makes of integers or truth values; that imports pandas, where it is
+    installed, and numpy.ma, in case they are theirs."""
+    import pyarrow as pa
+
+    if values.dtype == bool:
+        kind, data = pa.bool_(), np.packbits(values, bitorder="little")
+    else:
+        kind, data = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(data)])
+
+
+def _plain_text(labels: Any) -> Any:
+    """What the casts of `_dictionary` make of bytes, without pyarrow's compute module, which takes
+    longer to import than to write a file."""
+    import pyarrow as pa
+
+    first, n = labels.offset, len(labels)
+    _, offsets, content = labels.buffers()
+    bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + n + 1]
+    data = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
+    bounds = (bounds - bounds[0]).astype(np.int32)
+    # Cut between characters, a text is UTF-8 if its parts are.
+    starts = data[bounds[:-1][np.diff(bounds) > 0]]
+    kind = pa.string()
+    try:
+        data.tobytes().decode("utf-8")
+    except UnicodeDecodeError:
+        kind = pa.binary()
+    if ((starts & 0xC0) == 0x80).any():
+        kind = pa.binary()
+    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
 
 def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
@@ -81,7 +126,8 @@ def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
 def _encoded(labels: Iterable[str]) -> Any:
     import pyarrow as pa
 
-    return pa.array([label.encode("utf-8", "surrogateescape") for label in labels], pa.binary())
+    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
+    return pa.array(encoded, pa.large_binary())
 
 
 def read_ranks(
@@ -127,7 +173,7 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
         raise InputError("a column stands twice")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
-        if name.endswith("_label"):
+        if name.endswith("_label") or name == _RANK:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":

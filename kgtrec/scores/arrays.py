@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ def as_array(scores: Any, name: str = "scores") -> Array:
         The framework refuses (a tensor on a GPU, a dtype that numpy does not know), or values are
         masked.
     """
-    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+    # Whoever has a masked array has imported numpy.ma, which takes numpy a while.
+    if "numpy.ma" in sys.modules and np.ma.is_masked(scores):
         raise InputError(
             f"{name} are a masked array with {np.ma.count_masked(scores)} masked values, which say "
             "nothing of how they rank; fill them, for example with .filled(-numpy.inf)"

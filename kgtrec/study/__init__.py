@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment.alignment import align as align
     from kgtrec.study.alignment.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment.alignment import size_experiment as size_experiment
+    from kgtrec.study.changes import answer_changes as answer_changes
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
     from kgtrec.study.comparison.discriminative_power import discriminate as discriminate
+    from kgtrec.study.comparison.multiplicity import multiplicity as multiplicity
     from kgtrec.study.comparison.rank_correlation import over_questions as over_questions
     from kgtrec.study.comparison.rank_correlation import over_systems as over_systems
     from kgtrec.study.comparison.rank_correlation import ranking_correlation as ranking_correlation
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
     from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
-    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
     from kgtrec.study.comparison.reproduction import rank_biased_overlap as rank_biased_overlap
     from kgtrec.study.comparison.reproduction import reproduction_of as reproduction_of
@@ -144,12 +145,13 @@ _HOMES = {
     "open_candidates": "kgtrec.study.pooling.unjudged",
     "intervals": "kgtrec.study.pooling.unjudged",
     # which system is better
+    "answer_changes": "kgtrec.study.changes",
     "compare": "kgtrec.study.comparison.report",
     "samples_of_ranks": "kgtrec.study.comparison.samples",
     "samples_of_runs": "kgtrec.study.comparison.run_samples",
     "pairwise": "kgtrec.study.comparison.significance",
     "compare_replicates": "kgtrec.study.comparison.replicates",
-    "multiplicity": "kgtrec.study.comparison.replicates",
+    "multiplicity": "kgtrec.study.comparison.multiplicity",
     "over_questions": "kgtrec.study.comparison.rank_correlation",
     "over_systems": "kgtrec.study.comparison.rank_correlation",
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
@@ -41,7 +42,7 @@ def betas(points: int = POINTS) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class BetaGrid:
+class BetaGrid(ShownAsTables):
     """Stratified metrics over exponents of entity and relation popularity.
 
     Attributes

@@ -100,6 +100,17 @@ def test_wrong_calls(folder: Path, arguments: tuple[str, ...], said: str) -> Non
     assert said in str(caught.value)
 
 
+def test_a_table_goes_into_a_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "table.tex"
+    for more in (("--format", "latex"), ("--by", "relation"), ("--format", "json"), ()):
+        assert run(folder, *FILES, *more, "-o", str(out)) == ""
+        assert out.read_text("utf-8") == run(folder, *FILES, *more)
+    for wrong in (folder / FILES[0], tmp_path / "absent" / "table.tex", tmp_path):
+        with pytest.raises(KgtrecError, match=str(wrong)):
+            run(folder, *FILES, "-o", str(wrong))
+    assert kgtrec.Ranks.load(folder / FILES[0])
+
+
 def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     run(folder, *FILES, "--html", str(page), "--name", "A", "--name", "B", "--name", "C")
@@ -110,6 +121,7 @@ def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
 
 
 WRONG_PAGES = [
+    (("-o", "table.html"), "leave -o out"),
     (("--by", "side"), "--html is a page of its own"),
     (("--format", "latex"), "--html is a page of its own"),
     (("--run", "x.run"), "--run is given 1 times for 3 files"),
@@ -157,9 +169,54 @@ def test_runs_of_one_model(folder: Path, tmp_path: Path) -> None:
     assert "ambiguity" in done.stdout
 
 
+def test_runs_say_whose_best_answer_is_another(folder: Path, tmp_path: Path) -> None:
+    from statistics import mean
+
+    words, runs = [], []
+    for number, ranks in enumerate(systems(2).values()):
+        words.append(str(tmp_path / f"m-{number}.parquet"))
+        ranks.save(words[-1])
+        runs.append(str(tmp_path / f"{number}.run"))
+        queries = list(dict.fromkeys(ranks.question_ids))
+        first = ["e1" if i % 3 or not number else "e2" for i in range(len(queries))]
+        lines = [f"{q} Q0 {e} 1 1.0 t\n" for q, e in zip(queries, first, strict=True)]
+        Path(runs[-1]).write_text("".join(lines))
+    options = [word for name in runs for word in ("--run", name)]
+    command = ["compare", *words, "--replicates", "--draws", "100", "-m", "mrr", "--epsilon", "1"]
+    done = CliRunner().invoke(cli, [*command, *options], catch_exceptions=False)
+    share = mean(i % 3 == 0 for i in range(len(queries)))
+    assert f"best answer       2     {share:.4f}       {share:.4f}" in done.stdout
+    with pytest.raises(KgtrecError, match="--run is given 1 times for 2 files"):
+        CliRunner().invoke(cli, [*command, *options[:2]], catch_exceptions=False)
+
+
+def test_folds_are_runs_of_one_model(folder: Path, tmp_path: Path) -> None:
+    from statistics import mean
+
+    words, values = [], []
+    for seed in (0, 1):
+        for name, ranks in systems(2, seed=seed).items():
+            words.append(str(tmp_path / f"{name}x-fold{seed}.parquet"))
+            ranks.save(words[-1])
+            values.append(kgtrec.Result(ranks)["mrr"])
+    command = ["compare", *words, "--replicates", "--draws", "100", "-m", "mrr"]
+    done = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert "4 runs of 2 systems on 2 folds" in done.stdout
+    assert "ambiguity" not in done.stdout
+    assert "is not said of folds" in done.stderr
+    assert f"{mean(values[::2]):.4f}" in done.stdout
+    rows = csv.DictReader(io.StringIO(run(folder, *words, "--replicates", "--format", "csv")))
+    key = "both.realistic.micro.mrr"
+    assert [float(row[key]) for row in rows] == [mean(values[::2]), mean(values[1::2])]
+    text = run(folder, *words, "--replicates", "--format", "latex", "--test", "bootstrap")
+    assert "Means over 2 folds; the counts are those of the first." in text
+    assert "NOT COMPARABLE" not in text
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
     ((*FILES[:1], FILES[1], "--replicates", "--qrels", "q"), "not runs"),
     (("a-x.parquet", "b-x.parquet", "--epsilon", "0.1"), "--epsilon goes with --replicates"),
+    (("a-x.parquet", "b-x.parquet", "--run", "x"), "--run goes with --replicates"),
 ])  # fmt: skip
 def test_wrong_replicates(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     words = [str(folder / word) if word in FILES else word for word in arguments]

@@ -188,3 +188,24 @@ def test_ids_names_the_unknown(labels: Labels) -> None:
 def test_empty_label_has_no_docno() -> None:
     with pytest.raises(InputError, match="empty label"):
         encode_docno(b"")
+
+
+@given(raw_labels, st.data())
+def test_labels_of_a_part_of_an_array(raw: list[bytes], data) -> None:
+    first = data.draw(st.integers(0, len(raw) - 1))
+    array = pa.array([b"before", *raw], pa.large_binary())[1 + first :]
+    labels, own = Labels.from_arrow(array), raw[first:]
+    ids = np.array(data.draw(st.lists(st.integers(0, len(own) - 1), max_size=5)), dtype=np.int64)
+    assert labels.arrow_of(ids).to_pylist() == [own[i] for i in ids]
+    assert labels.arrow_of(ids).type == pa.large_binary()
+    assert labels.n_encoded == sum(encode_docno(label) != label for label in own)
+    assert labels.digest() == Labels.from_strings([text(label) for label in own]).digest()
+
+
+@given(raw_labels)
+def test_labels_that_are_known_to_ascend(raw: list[bytes]) -> None:
+    array = pa.array(sorted(raw), pa.large_binary())
+    known, found = (Labels.from_arrow(array, ascending=flag) for flag in (True, False))
+    orders = known.trec_order, found.trec_order
+    assert (orders[0] is None) == (orders[1] is None)
+    assert orders[0] is None or (orders[0] == orders[1]).all()

@@ -15,6 +15,7 @@ pytestmark = [
 
 import torch  # noqa: E402
 from pykeen.datasets import Nations  # noqa: E402
+from pykeen.datasets.base import EagerDataset  # noqa: E402
 from pykeen.evaluation import RankBasedEvaluator  # noqa: E402
 from pykeen.evaluation import evaluator as pykeen_evaluator  # noqa: E402
 from pykeen.pipeline import pipeline  # noqa: E402
@@ -232,6 +233,8 @@ def test_the_graph_has_the_numbers_of_pykeen(dataset: Any) -> None:
     graph = graph_of(dataset)
     assert list(graph.entities) == sorted(dataset.entity_to_id, key=dataset.entity_to_id.get)
     assert graph.splits["test"].tolist() == dataset.testing.mapped_triples.tolist()
+    assert graph.name == "Nations"
+    assert graph_of(EagerDataset(dataset.training, dataset.testing)).name is None
 
 
 def test_another_data_set_is_refused(dataset: Any, model: Any) -> None:

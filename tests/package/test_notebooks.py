@@ -15,7 +15,19 @@ from compare_cases import systems
 
 import kgtrec
 from kgtrec._internal.progress import progress_bar
-from kgtrec.study import compare, compare_replicates, samples_of_ranks
+from kgtrec.study import (
+    beta_grid,
+    compare,
+    compare_replicates,
+    data_sensitivity,
+    discriminate,
+    multiplicity,
+    rankings_of_samples,
+    samples_of_ranks,
+    table_of_models,
+)
+from kgtrec.study.comparison.parts import values_by_part
+from kgtrec.study.openworld.compare import compare_values
 
 EVIL = "<script>alert(1)</script> & \udce9"
 
@@ -34,14 +46,28 @@ def things() -> dict[str, Any]:
     ranks = systems(2)
     (samples,) = samples_of_ranks({EVIL: ranks["s0"], "b": ranks["s1"]}, ["mrr"])
     runs = {EVIL: list(systems(2).values()), "b": [ranks["s1"]]}
+    named = {EVIL: ranks["s0"], "b": ranks["s1"]}
+    three = {**named, "c": systems(3)["s2"]}
+    of_three = samples_of_ranks(three, ["mrr", "mr"])
     return {
+        "multiplicity": multiplicity(named), "parts": values_by_part(named, "side", ["mrr"])[0],
+        "models": table_of_models({"": named}, ["mrr"]),
+        "grid": beta_grid(ranks["s0"], metrics=("mrr",)),
+        "sensitivity": data_sensitivity(three, ["mrr"], repeats=2, progress=None),
+        "discrimination": discriminate(of_three, "t"),
+        "rankings": rankings_of_samples({one.name: one for one in of_three}, draws=100),
+        "open world": compare_values((0.3, 0.25), 500, 4.0, [0.2], names=(EVIL, "b")),
         "graph": graph, "questions": questions, "ranks": result.ranks, "result": result,
         "table": result.slice("relation"), "comparison": compare(samples, "t", draws=100),
         "replicates": compare_replicates(runs, ["mrr"], draws=100)[0],
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["graph", "questions", "ranks", "result", "comparison"])
+STUDIES = ("replicates", "multiplicity", "parts", "models", "grid", "sensitivity", "discrimination",
+           "rankings", "open world")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["graph", "questions", "ranks", "result", "comparison", *STUDIES])
 def test_a_repr_says_in_three_lines_what_is_inside(things: dict[str, Any], name: str) -> None:
     text = repr(things[name])
     assert len(text.splitlines()) == 3
@@ -64,7 +90,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    "name", ["graph", "questions", "ranks", "result", "table", "comparison", "replicates"]
+    "name", ["graph", "questions", "ranks", "result", "table", "comparison", *STUDIES]
 )
 def test_html_holds_labels_as_text(things: dict[str, Any], name: str) -> None:
     text = things[name]._repr_html_()
@@ -72,9 +98,33 @@ def test_html_holds_labels_as_text(things: dict[str, Any], name: str) -> None:
     reader = Tags()
     reader.feed(text)
     assert reader.open == []
-    assert reader.seen <= {"div", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "p"}
-    if name in ("graph", "table", "comparison", "replicates"):
+    allowed = {"div", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert reader.seen <= allowed | ({"caption", "u"} if name == "models" else set())
+    if name in ("graph", "table", "comparison", "replicates", "parts", "models", "open world"):
         assert "&lt;script&gt;" in text
+
+
+def test_every_result_with_a_table_shows_itself() -> None:
+    """Classes of the whole package; what needs a graph to be told cannot show itself alone."""
+    import importlib
+    import inspect
+    import pkgutil
+
+    lacking, seen = [], set()
+    for module in pkgutil.walk_packages(kgtrec.__path__, "kgtrec."):
+        if module.name.startswith(("kgtrec.integrations", "kgtrec.cli", "kgtrec.__main__")):
+            continue
+        for cls in vars(importlib.import_module(module.name)).values():
+            if not inspect.isclass(cls) or cls.__module__ != module.name:
+                continue
+            table = getattr(cls, "table", None) or getattr(cls, "value_table", None)
+            if not inspect.isfunction(table) or len(inspect.signature(table).parameters) > 1:
+                continue
+            seen.add(cls.__name__)
+            if not hasattr(cls, "_repr_html_"):
+                lacking.append(cls)
+    assert lacking == []
+    assert len(seen) >= 12
 
 
 def test_long_tables_say_what_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec import Ranks
+from kgtrec.ranking import parquet
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
 TEXTS = ["a b", "\u00e9", "unused", "\U0001f600", "d", "unused too", "\udcff"]
@@ -85,3 +89,14 @@ def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path / "x")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]"
+
+
+@given(st.lists(st.binary(max_size=3) | st.text("aé€\U0001f600", max_size=2).map(str.encode)))
+def test_labels_become_text_where_all_are_utf8(raw: list[bytes]) -> None:
+    array = pa.array([b"before", *raw, b"behind"], pa.large_binary())[1:-1]
+    expected = array.cast(pa.binary())
+    with contextlib.suppress(pa.ArrowInvalid):
+        expected = expected.cast(pa.string())
+    made = parquet._plain_text(array)
+    made.validate(full=True)
+    assert made.equals(expected)

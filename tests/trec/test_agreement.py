@@ -19,7 +19,9 @@ from kgtrec.trec import evaluate, summarise
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement
 from kgtrec.trec.measures import pytrec_eval as bridge
+from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import BadCutoff, resolve
+from kgtrec.trec.measures.options import EvalOptions
 
 # What pytrec_eval has: runid and relstring come back as 0.0.
 FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
@@ -394,3 +396,41 @@ def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch)
 def test_no_ranks_no_values() -> None:
     empty = FakeRanks(*np.zeros((4, 0), int))
     assert agreement.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
+
+
+grade = st.sampled_from([UNJUDGED, -1, 0, 1, 2])
+
+
+@settings(deadline=None)
+@given(
+    shown=st.lists(st.lists(grade, max_size=5), min_size=1, max_size=6),
+    others=st.lists(st.lists(st.integers(-1, 2), max_size=2), min_size=6, max_size=6),
+    level=st.sampled_from([1, 2]),
+)
+def test_queries_without_hits_are_zero_to_pytrec_eval_too(shown, others, level: int) -> None:
+    pools = [
+        sorted([g for g in own if g != UNJUDGED] + more, reverse=True)
+        for own, more in zip(shown, others, strict=False)
+    ]
+    sizes, judged = ([len(x) for x in lists] for lists in (shown, pools))
+    lists = Lists(
+        queries=[f"q{i}" for i in range(len(shown))],
+        offsets=np.append(0, np.cumsum(sizes)).astype(np.int64),
+        relevance=np.array([g for own in shown for g in own], np.int64),
+        scores=np.concatenate([-np.arange(n, dtype=float) for n in sizes]),
+        retrieved=np.array(sizes, np.int64),
+        judged_offsets=np.append(0, np.cumsum(judged)).astype(np.int64),
+        judged=np.array([g for own in pools for g in own], np.int64),
+        tag="",
+        unanswered=0,
+        unasked=0,
+    )
+    columns = resolve(["map", "map_cut_3", "ndcg_cut_3", "P_3", "recall_3", "success_3"])
+    assert {column.family for column in columns} == bridge._ZERO_WITHOUT_HITS
+    options = EvalOptions(compat=9, native=False, level=level)
+    fast = bridge.fed_values(lists, columns, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bridge, "_ZERO_WITHOUT_HITS", frozenset())
+        slow = bridge.fed_values(lists, columns, options)
+    for name in slow:
+        assert fast[name].tolist() == slow[name].tolist()

@@ -54,6 +54,7 @@ def _report_rules(
         (replicates and options["cluster"],
          "--replicates draws whole questions in any case; leave --cluster out"),
         (on_command_line("epsilon") and not replicates, "--epsilon goes with --replicates"),
+        (options["runs"] and not replicates, "--run goes with --replicates"),
         (options["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
         (options["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
     ]  # fmt: skip

@@ -105,6 +105,11 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     help="With --replicates: how far runs whose MRR is at most E below the best disagree.",
 )  # fmt: skip
 @click.option(
+    "--run", "runs", multiple=True, metavar="RUN",
+    help="With --replicates: a TREC run a file of ranks, in their order: how often do runs "
+    "that are as good rank another entity first?",
+)  # fmt: skip
+@click.option(
     "--by", metavar="PARTS",
     help="Instead: all systems on every part of the questions (category,side, relation, quartile, "
     "...; as in `kgtrec report`), the best of each, and whether parts rank systems alike.",

@@ -44,6 +44,7 @@ class CompareOptions:
     ratios: str | None = None
     replicates: bool = False
     epsilon: float = 0.01
+    runs: Sequence[str] = ()
     entities: int | None = None
 
 

@@ -11,12 +11,15 @@ from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missin
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.discriminative_power import Discrimination
+    from kgtrec.study.comparison.multiplicity import Multiplicity
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.report import Comparison
     from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.comparison.stability import Sensitivity
+    from kgtrec.trec.files.columns import RunColumns
 
 __all__ = ["CompareOptions", "Report", "make_report"]
 
@@ -187,11 +190,8 @@ def _by_parts(request: CompareOptions) -> Report:
 
 def _replicates(request: CompareOptions) -> Report:
     from kgtrec.ranking.parquet import system_name
-    from kgtrec.study.comparison.replicates import (
-        compare_replicates,
-        grouped_names,
-        multiplicity,
-    )
+    from kgtrec.study.comparison.multiplicity import multiplicity
+    from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
 
     runs, files = _load(request), list(request.systems.values())
     systems: dict[str, list[Ranks]] = {}
@@ -208,30 +208,62 @@ def _replicates(request: CompareOptions) -> Report:
         seed=request.seed,
     )  # fmt: skip
     text = (
-        "std: deviation between runs. Intervals and p: questions and runs are both drawn anew "
-        f"({request.draws:,} times), {request.correction} correction."
+        "std: deviation between runs. Intervals and p: questions and runs (or folds) are drawn "
+        f"anew ({request.draws:,} times), {request.correction} correction."
     )
     parts = []
     for one in comparisons:
         tables = [one.value_table(request.confidence)]
         tables += [one.pair_table(request.confidence)] if len(systems) > 1 else []
-        parts.append((f"{one.name}: {len(runs)} runs of {len(systems)} systems", tables, text))
-    close = multiplicity(runs, request.epsilon)
-    parts.append((
-        f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
-        f"{close.best}?", [close.table()],
-        "Ambiguity: share of answers on which some run makes a hit and the best run none, or the "
-        "reverse; discrepancy: the same of the one run that differs most.",
-    ))  # fmt: skip
+        folds = f" on {one.folds} folds" if one.folds > 1 else ""
+        heading = f"{one.name}: {len(runs)} runs of {len(systems)} systems{folds}"
+        parts.append((heading, tables, text))
     data: dict[str, object] = {
         one.name: {"systems": one.value_table(request.confidence).to_dict(),
                    "pairs": one.pair_table(request.confidence).to_dict()}
         for one in comparisons
     }  # fmt: skip
-    data["multiplicity"] = {"best": close.best, "models": list(close.models),
-                            "epsilon": close.epsilon, "by": close.table().to_dict()}  # fmt: skip
+    notes = []
+    if comparisons[0].folds > 1:
+        notes = ["how far runs as good as the best disagree is not said of folds: their questions "
+                 "are others"]  # fmt: skip
+    else:
+        close = multiplicity(runs, request.epsilon, runs=_trec_runs(request))
+        parts.append(_multiplicity_part(close))
+        data["multiplicity"] = {
+            "best": close.best, "models": list(close.models), "epsilon": close.epsilon,
+            "by": close.table().to_dict(),
+        }  # fmt: skip
     values = {one.name: one.value_table(request.confidence) for one in comparisons}
-    return Report(parts, data, by_measure(values))
+    return Report(parts, data, by_measure(values), notes=notes)
+
+
+def _trec_runs(request: CompareOptions) -> dict[str, RunColumns] | None:
+    """What each file of ranks ranked first, if that was said."""
+    from kgtrec.trec.files.read import read_run_columns
+
+    if not request.runs:
+        return None
+    if len(request.runs) != len(request.systems):
+        raise UsageError(
+            f"--run is given {len(request.runs)} times for {len(request.systems)} files; name the "
+            "run of every file"
+        )
+    return dict(zip(request.systems, map(read_run_columns, request.runs), strict=True))
+
+
+def _multiplicity_part(close: Multiplicity) -> tuple[str, list[Table], str]:
+    heading = (
+        f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
+        f"{close.best}?"
+    )
+    text = (
+        "Ambiguity: share of answers on which some run makes a hit and the best run none, or the "
+        "reverse; discrepancy: the same of the one run that differs most."
+    )
+    if close.best_answer is not None:
+        text += " Best answer: shares of the questions for which another entity is ranked first."
+    return heading, [close.table()], text
 
 
 def _reproduction(request: CompareOptions) -> Report:

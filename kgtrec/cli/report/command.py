@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.atomic_file import check_writable
 from kgtrec.cli._options import on_command_line
-from kgtrec.cli._output import echo, of_files
+from kgtrec.cli._output import echo_or_write, of_files
+from kgtrec.cli._output_files import keep_inputs
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     help="latex, markdown, html, typst and csv have a row a model; table and json all of each file "
     "(table with --columns: a row a model). csv and json are in full precision.",
 )  # fmt: skip
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the table to FILE instead of printing it."
+)
 @click.option(
     "--columns", metavar="KEYS",
     help="Columns of a table of models: mrr,hits@1,macro.mrr, ...  "
@@ -110,7 +115,7 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
 
     \b
     kgtrec report ranks.parquet
-    kgtrec report a.parquet b.parquet --format latex > table.tex
+    kgtrec report a.parquet b.parquet --format latex -o table.tex
     kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
     kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
     kgtrec report results/ --format latex --columns mrr,hits@10
@@ -138,6 +143,10 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
 
         write_page(files, options)
         return
+    output = options["output"]
+    if output:
+        check_writable(output)
+        keep_inputs(files, {"-o": output})
     if by_parts:
         text = _parts(files, measures, form, options)
     elif form not in ("table", "json") or options["columns"]:
@@ -146,7 +155,7 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
         text = models_text(files, keys, form, options)
     else:
         text = _files(files, measures, form)
-    echo(text)
+    echo_or_write(text, output)
 
 
 def _check_options(
@@ -184,6 +193,7 @@ def _check_options(
         (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
          "--html is a page of its own; leave out --by, --ratios, --rank-types, --measure, "
          "--format, --columns, --side, --digits and --replicates"),
+        (page and options["output"], "--html names the file of its page; leave -o out"),
         (options["runs"] and not page, "--run goes with --html"),
         (form == "json" and options["columns"],
          "json has all that is known of each file; leave --columns out, or take --format csv"),

@@ -80,12 +80,24 @@ def load_systems(
         if model in systems.get(place, {}) and not replicates:
             raise UsageError(f"{other} and {path} would both be {model!r}; give each a --name")
         systems.setdefault(place, {}).setdefault(model, []).append(ranks)
+    if replicates:
+        systems = _folds_as_one(systems)
     for loaded in systems.values():
         warn_of_ranks({
             f"{model} (run {number})" if len(runs) > 1 else model: one
             for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
         })  # fmt: skip
     return systems
+
+
+def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[str, list[Ranks]]]:
+    """One column of several graphs that are folds: every model was run on each, once."""
+    places = list(systems.values())
+    once = all(len(runs) == 1 for one in places for runs in one.values())
+    if len(places) < 2 or not once or any(one.keys() != places[0].keys() for one in places):
+        return systems
+    name = f"{len(places)} folds of {next(iter(systems))}"
+    return {name: {model: [one[model][0] for one in places] for model in places[0]}}
 
 
 def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:

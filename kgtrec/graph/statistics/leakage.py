@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.splits import SplitNames, named_splits, triples_of
@@ -60,7 +61,7 @@ class Mirror:
 
 
 @dataclass(frozen=True)
-class Leaks:
+class Leaks(ShownAsTables):
     """What the known triples say of a split's triples.
 
     Attributes

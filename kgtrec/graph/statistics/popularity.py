@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.splits import SplitNames, triples_of
@@ -64,7 +65,7 @@ def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
 
 
 @dataclass(frozen=True)
-class TripleMix:
+class TripleMix(ShownAsTables):
     """Triples by how many of their subject, relation and object are popular.
 
     Attributes
@@ -149,7 +150,7 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
 
 
 @dataclass(frozen=True, eq=False)
-class Frequencies:
+class Frequencies(ShownAsTables):
     """Frequency distribution of entities or relations over triples (Figure 1).
 
     Attributes
@@ -230,7 +231,7 @@ def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequenci
 
 
 @dataclass(frozen=True)
-class Correlations:
+class Correlations(ShownAsTables):
     """Correlation, over triples, of the popularity of entity and relation (section 3.2).
 
     Attributes

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
@@ -158,7 +159,7 @@ def align(
 
 
 @dataclass(frozen=True, eq=False)
-class SizeExperiment:
+class SizeExperiment(ShownAsTables):
     """One model on test sets of growing size (Berrendorf et al. 2020, Figure 1).
 
     Attributes

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError
 from kgtrec.study.comparison.samples import Samples
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Discrimination:
+class Discrimination(ShownAsTables):
     """p-values of all pairs of systems, a curve for each measure.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.measures import Measure, parse_all
 from kgtrec.results.result import Result
@@ -28,7 +29,7 @@ __all__ = ["PartValues", "values_by_part", "values_by_ratios"]
 
 
 @dataclass(frozen=True, eq=False)
-class PartValues:
+class PartValues(ShownAsTables):
     """Systems by one measure on several sets of instances.
 
     Attributes

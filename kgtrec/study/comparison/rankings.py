@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import Agreement, over_questions, over_systems
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings:
+class Rankings(ShownAsTables):
     """Values of the same systems, from which each ranking follows, and how alike these are.
 
     Attributes
@@ -45,6 +46,8 @@ class Rankings:
     over_questions : tuple of Agreement
         The same, questions drawn anew; empty where values alone are known.
     """
+
+    _shown = ("value_table",)
 
     title: str
     names: tuple[str, ...]

@@ -1,10 +1,13 @@
-"""Systems that were run several times (seeds, folds of the training data), on the same questions.
+"""Systems that were run several times: seeds on the same questions, or folds with their own.
 
 A system is all its runs: its value is the mean over them. Both the runs and the questions are
 samples, so intervals and tests draw both (two-way bootstrap): whole questions, the same for all
 systems, and for every system as many of its runs as it has, apart from the others'. Where runs and
 questions interact, this is somewhat too wide rather than too narrow (Owen 2007); of two or three
 runs a bootstrap sees too little of the spread between them, which no resampling corrects.
+
+Folds pair the systems: all are run on each. A draw takes folds, the same ones for all systems, and
+in each of them questions.
 """
 
 from __future__ import annotations
@@ -17,29 +20,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import DRAWS
+from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.study.comparison.samples import Samples, align_ranks, resample, samples_of_ranks
+from kgtrec.results.comparability import comparable
+from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks
 from kgtrec.study.comparison.significance import corrected, pairs_of
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["Multiplicity", "Replicates", "compare_replicates", "grouped_names", "multiplicity",
-           "replicate_samples"]  # fmt: skip
+__all__ = ["Replicates", "compare_replicates", "folds_of", "grouped_names", "replicate_samples"]
 
 Floats = NDArray[np.float64]
 
-CUTS = (1, 3, 10)
-EPSILON = 0.01
 _NUMBER = re.compile(r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|s|r)[-_. =]?)?\d+$", re.IGNORECASE)
 _ROUNDING = 1e-12
+_OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
+"""How reasons begin for which folds may differ: see `kgtrec.results.comparability`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates:
+class Replicates(ShownAsTables):
     """Systems of several runs by one measure.
 
     Attributes
@@ -54,7 +58,11 @@ class Replicates:
     higher_is_better : bool
     digits : int
     correction : str
+    folds : int
+        Sets of questions: 1 for runs that all answer the same ones.
     """
+
+    _shown = ("value_table", "pair_table")
 
     name: str
     title: str
@@ -64,6 +72,7 @@ class Replicates:
     higher_is_better: bool = True
     digits: int = 4
     correction: str = "holm"
+    folds: int = 1
 
     @property
     def means(self) -> Floats:
@@ -104,9 +113,6 @@ class Replicates:
             if value < level and gap[i] != gap[j]:
                 better[(i, j) if gap[i] > gap[j] else (j, i)] = True
         return better
-
-    def _repr_html_(self) -> str:
-        return self.value_table()._repr_html_() + self.pair_table()._repr_html_()
 
     def value_table(self, confidence: float = 0.95) -> Table:
         """A row a system, best first: runs, mean, deviation, interval, least and largest."""
@@ -163,7 +169,7 @@ def replicate_samples(
     Raises
     ------
     UsageError
-        Fewer than two runs, a system without one, or a measure without values per item.
+        A system without a run, or a measure without values per item.
     InputError
         Runs that did not answer the same questions; they are named.
     """
@@ -171,6 +177,9 @@ def replicate_samples(
         raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
+    if len(flat) == 1:  # one system on a fold: a column for itself is held against nothing
+        ((name, ranks),) = flat.items()
+        flat[f"{name} again"] = ranks
     columns, first = [], 0
     for runs in systems.values():
         columns.append(list(range(first, first + len(runs))))
@@ -191,7 +200,8 @@ def compare_replicates(
     Parameters
     ----------
     systems : mapping of str to sequence of Ranks
-        All runs of each system, all on the same questions; at least two runs together.
+        All runs of each system, at least two together: all on the same questions (seeds), or of
+        every system as many on each of several sets (folds).
     measures : sequence of keys or Measure
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}
@@ -209,86 +219,85 @@ def compare_replicates(
     UsageError, InputError
         As `replicate_samples` and `kgtrec.study.comparison.samples.resample`.
     """
+    folds = folds_of(systems)
+    samples_of = [replicate_samples(fold, measures) for fold in folds]
     replicates = []
-    for samples, columns in replicate_samples(systems, measures):
-        resampled = resample(samples, draws, seed)
+    for fold_samples in zip(*samples_of, strict=True):
         rng = np.random.default_rng([seed, 1])
-        drawn = np.empty((draws, len(systems)))
-        for place, own in enumerate(columns):
-            chosen = rng.integers(0, len(own), (draws, len(own))) + own[0]
-            drawn[:, place] = np.take_along_axis(resampled.draws, chosen, axis=1).mean(axis=1)
-        values = samples.means()
+        drawn = [
+            _drawn_means(resample(samples, draws, seed + number), columns, rng)
+            for number, (samples, columns) in enumerate(fold_samples)
+        ]
+        means = [samples.means() for samples, _ in fold_samples]
+        values = tuple(
+            np.concatenate([v[c[k]] for v, (_, c) in zip(means, fold_samples, strict=True)])
+            for k in range(len(systems))
+        )
+        first = fold_samples[0][0]
         replicates.append(
             Replicates(
-                samples.name, samples.title, tuple(systems), tuple(values[own] for own in columns),
-                drawn, samples.higher_is_better, samples.digits, correction,
+                first.name, first.title, tuple(systems), values, _over_folds(np.stack(drawn), rng),
+                first.higher_is_better, first.digits, correction, len(folds),
             )
         )  # fmt: skip
     return replicates
 
 
-@dataclass(frozen=True, eq=False)
-class Multiplicity:
-    """How far models that are as good as the best disagree (Marx, Calmon and Ustun 2020).
-
-    Attributes
-    ----------
-    best : str
-        The model with the highest MRR.
-    models : tuple of str
-        Those whose MRR is at most `epsilon` below that of the best, itself included.
-    epsilon : float
-    cuts : tuple of int
-    ambiguity : float64 array (cuts,)
-        Share of instances on which some of the models makes a hit at k where the best makes none,
-        or the reverse.
-    discrepancy : float64 array (cuts,)
-        Share of instances on which the one model that differs most does so.
-    """
-
-    best: str
-    models: tuple[str, ...]
-    epsilon: float
-    cuts: tuple[int, ...]
-    ambiguity: Floats
-    discrepancy: Floats
-
-    def table(self) -> Table:
-        """A row a cutoff."""
-        rows: list[tuple[Cell, ...]] = [
-            (f"Hits@{k}", len(self.models), float(a), float(d))
-            for k, a, d in zip(self.cuts, self.ambiguity, self.discrepancy, strict=True)
-        ]
-        keys = ("by", "models", "ambiguity", "discrepancy")
-        return Table(keys, keys, (0, 0, 4, 4), rows)
+def _drawn_means(
+    resampled: Resampled, columns: Sequence[Sequence[int]], rng: np.random.Generator
+) -> Floats:
+    """Means of the systems over draws of their runs and of the questions, float64 (B, s)."""
+    draws = len(resampled.draws)
+    drawn = np.empty((draws, len(columns)))
+    for place, own in enumerate(columns):
+        chosen = rng.integers(0, len(own), (draws, len(own))) + own[0]
+        drawn[:, place] = np.take_along_axis(resampled.draws, chosen, axis=1).mean(axis=1)
+    return drawn
 
 
-def multiplicity(
-    models: Mapping[str, Ranks], epsilon: float = EPSILON, cuts: Sequence[int] = CUTS
-) -> Multiplicity:
-    """Ambiguity and discrepancy of models whose MRR (realistic, micro) lies within `epsilon`.
+def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
+    """Means over draws of folds, float64 (B, s), from those inside each, float64 (folds, B, s)."""
+    n_folds, draws, _ = drawn.shape
+    if n_folds == 1:
+        return drawn[0]
+    fold = rng.integers(0, n_folds, (draws, n_folds))
+    row = rng.integers(0, draws, (draws, n_folds))  # a fold that is drawn twice: other questions
+    return np.asarray(drawn[fold, row].mean(axis=1))
+
+
+def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Ranks]]]:
+    """Runs by the questions that they answer; one fold where all answer the same.
 
     Raises
     ------
     UsageError
-        Fewer than two models, a negative epsilon, or a cutoff below 1.
+        A system without a run.
     InputError
-        Models that did not answer the same questions.
+        A system that was not run on every fold, or not as often; runs that differ in more than
+        their test triples. Both are named with what differs.
     """
-    if not epsilon >= 0:
-        raise UsageError(f"epsilon={epsilon!r}; give how far below the best an MRR may be, 0 up")
-    if not cuts or min(cuts) < 1:
-        raise UsageError(f"cuts={cuts!r}; cutoffs are 1 or more")
-    ranks = {name: one.rank() for name, one in align_ranks(models).items()}
-    if not all(len(one) for one in ranks.values()):
-        raise InputError("there are no ranks to compare: not one instance was evaluated")
-    mrr = {name: float((1 / one).mean()) for name, one in ranks.items()}
-    best = max(mrr, key=mrr.__getitem__)
-    close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
-    ambiguity, discrepancy = [], []
-    for k in cuts:
-        differs = np.stack([(ranks[name] <= k) != (ranks[best] <= k) for name in close])
-        ambiguity.append(float(differs.any(axis=0).mean()))
-        discrepancy.append(float(differs.mean(axis=1).max()))
-    return Multiplicity(best, close, epsilon, tuple(cuts), np.array(ambiguity),
-                        np.array(discrepancy))  # fmt: skip
+    if empty := [name for name, runs in systems.items() if not len(runs)]:
+        raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
+    folds: list[dict[str, list[Ranks]]] = []
+    for name, runs in systems.items():
+        for one in runs:
+            fold = next((f for f in folds if not comparable(_any_run(f), one)), None)
+            if fold is None:
+                folds.append(fold := {})
+            fold.setdefault(name, []).append(one)
+    differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold))]
+    uneven = any(
+        len(fold.get(name, ())) * len(folds) != len(runs)
+        for fold in folds for name, runs in systems.items()
+    )  # fmt: skip
+    if uneven or not all(reason.startswith(_OF_FOLDS) for reason in differ):
+        reasons = "; ".join(dict.fromkeys(differ))
+        raise InputError(
+            f"runs of {', '.join(systems)} cannot be compared: {reasons}; runs are of the same "
+            "questions (seeds), or every system has as many on each fold"
+        )
+    return folds
+
+
+def _any_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
+    return next(iter(fold.values()))[0]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import DRAWS, Resampled
-from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
@@ -39,7 +39,7 @@ CORRECTION_NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(ShownAsTables):
     """Systems by one measure.
 
     Attributes
@@ -52,6 +52,8 @@ class Comparison:
     confidence, level : float
         Of the intervals, and of what counts as significant.
     """
+
+    _shown = ("value_table", "pair_table")
 
     samples: Samples
     resampled: Resampled
@@ -192,10 +194,6 @@ class Comparison:
             f"Comparison by {self.samples.name}\n  {len(self.samples):,} {self.samples.unit}; "
             f"{names}\n  {self.sentence()}"
         )
-
-    def _repr_html_(self) -> str:
-        tables = (self.value_table(), self.pair_table())
-        return lines_as_html(repr(self)) + "".join(table._repr_html_() for table in tables)
 
     def _ends(self) -> tuple[str, str]:
         return f"{self.confidence:.0%} from", "to"

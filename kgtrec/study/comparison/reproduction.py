@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import tau_b
@@ -112,7 +113,7 @@ def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Reproduction:
+class Reproduction(ShownAsTables):
     """How near a second experiment comes to a first.
 
     Attributes
@@ -128,6 +129,8 @@ class Reproduction:
         Of two pairs, baseline and advanced system: the mean improvement of the second experiment
         over that of the first, and the relative improvement of the first less that of the second.
     """
+
+    _shown = ("order_table", "table")
 
     pairs: Sequence[tuple[str, str]]
     measures: Sequence[str]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
@@ -41,7 +42,7 @@ _WEIGHTS = 4_000_000  # unless they are more than this
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(ShownAsTables):
     """Correlation of rankings of systems on parts of the test set with that on all of it.
 
     Attributes
@@ -214,7 +215,7 @@ def _title(measure: Measure) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class DepthCurves:
+class DepthCurves(ShownAsTables):
     """Correlation of rankings of systems at every depth of a pool with that at one of them.
 
     Attributes

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.judging.assignment import annotator_of
@@ -18,7 +19,7 @@ __all__ = ["Merged", "by_annotator", "merge_sheets"]
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class Merged(ShownAsTables):
     """Judgements of several annotators put together.
 
     Attributes

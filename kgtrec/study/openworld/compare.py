@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.openworld.metrics import gain, tied_gains
 from kgtrec.study.openworld.model import ENTITIES
@@ -30,6 +31,7 @@ from kgtrec.study.openworld.projection import (
 )
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.ranking.ranks import Ranks
 
 __all__ = [
@@ -46,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ShownAsTables):
     """Two models on the same questions.
 
     Attributes
@@ -90,6 +92,12 @@ class Comparison:
     def p_of(self, outlook: Outlook) -> float:
         """The probability to go by: the data's where there are ranks, else the model's."""
         return outlook.p_model if math.isnan(self.p_data) else self.p_data
+
+    def table(self) -> Table:
+        """A row for each sparsity."""
+        from kgtrec.study.openworld.report import outlook_table
+
+        return outlook_table(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types, for JSON: None where something is not known or infinite."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import FamilyTree
@@ -124,7 +125,7 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyStudy:
+class FamilyStudy(ShownAsTables):
     """Result of `family_study`.
 
     Attributes

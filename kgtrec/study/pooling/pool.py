@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import pack_triples
@@ -31,7 +32,7 @@ SIDES = ("head", "tail")
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(ShownAsTables):
     """Pooled triples, each once.
 
     Attributes
@@ -54,6 +55,8 @@ class Pool:
     draw : Draw, optional
         Which triples are to be judged, if not all of them; see `sampled`.
     """
+
+    _shown = ("depth_table", "overlap_table")
 
     graph: Graph
     systems: tuple[str, ...]

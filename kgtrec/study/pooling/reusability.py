@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import tau_b
@@ -32,7 +33,7 @@ Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reuse:
+class Reuse(ShownAsTables):
     """What each system loses when its own contributions to the pool are not judged.
 
     Attributes

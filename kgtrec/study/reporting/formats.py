@@ -11,10 +11,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from textwrap import fill
+from typing import TYPE_CHECKING
 
 from kgtrec._internal.table import Table, latex_text
 from kgtrec.results.tables import SAMPLED
-from kgtrec.study.reporting.model_table import Column, ModelTable
+
+if TYPE_CHECKING:
+    from kgtrec.study.reporting.model_table import Column, ModelTable
 
 __all__ = ["FORMATS", "csv_text", "html_text", "latex", "markdown", "plain", "typst"]
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.table import Interval
-from kgtrec.errors import UsageError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.replicates import compare_replicates
+from kgtrec.study.comparison.replicates import compare_replicates, folds_of
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
@@ -181,6 +181,15 @@ class ModelTable:
             for i, c in enumerate(self.columns)
         ]
 
+    def __repr__(self) -> str:
+        titles = ", ".join(dict.fromkeys(column.measure.title for column in self.columns))
+        return f"ModelTable\n  {len(self.models):,} models\n  {titles}"
+
+    def _repr_html_(self) -> str:
+        from kgtrec.study.reporting.formats import html_text
+
+        return html_text(self)
+
     def caption(self) -> str:
         """What was evaluated, how ties count, and what the marks mean."""
         tested = [c for c in self.columns if c.beaten is not None]
@@ -254,7 +263,7 @@ def table_of_models(
                                            models, significance))
             for column in own_columns
         ]  # fmt: skip
-    protocols = {name: protocol_of(_by_run(ranks)) for name, ranks in runs.items()}
+    protocols = {name: _protocol(ranks) for name, ranks in runs.items()}
     sampled = frozenset(
         model for ranks in runs.values() for model, own in ranks.items()
         if any(run.sampled for run in own)
@@ -292,6 +301,19 @@ def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
     from kgtrec.ranking.ranks import Ranks
 
     return [ranks] if isinstance(ranks, Ranks) else list(ranks)
+
+
+def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
+    """Of the first of several folds; of all runs, with what differs, where these are no folds."""
+    try:
+        folds = folds_of(ranks)
+    except InputError:
+        return protocol_of(_by_run(ranks))
+    protocol = protocol_of(_by_run(folds[0]))
+    if len(folds) == 1:
+        return protocol
+    note = f"Means over {len(folds)} folds; the counts are those of the first."
+    return replace(protocol, differences=(*protocol.differences, note))
 
 
 def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.reporting.model_table import ModelTable
     from kgtrec.trec.files.columns import RunColumns
 
 __all__ = ["page_data"]
@@ -75,11 +76,6 @@ def page_data(
     results = {name: Result(ranks) for name, ranks in aligned.items()}
     side = next(iter(results.values())).sides[-1]
     headline = table_of_models({"": aligned}, HEADLINE)
-    if any(isinstance(value, Interval) for c in headline.columns for value in c.values):
-        raise UsageError(
-            "these ranks are of lists of predictions, so that values are intervals, which a page "
-            "does not show; take kgtrec report without --html, or rank all candidates"
-        )
     ranks = next(iter(aligned.values()))
     facts = ranks.manifest.get("questions") or {}
     return {
@@ -89,11 +85,7 @@ def page_data(
         "caption": headline.caption().replace("Best in bold, second best underlined.", "").strip(),
         "warnings": _warnings(results),
         "models": list(aligned),
-        "headline": {
-            "keys": [column.measure.key for column in headline.columns],
-            "kinds": [column.heading.kind for column in headline.columns],
-            "values": [list(map(_number, column.values)) for column in headline.columns],
-        },
+        "headline": _headline(headline),
         "definitions": _definitions([c.measure for c in headline.columns], side),
         "metrics": list(BY_PART),
         "parts": _parts(results, graph, side),
@@ -107,7 +99,31 @@ def page_data(
 
 
 def _warnings(results: Mapping[str, Result]) -> list[str]:
-    return [f"{name}: {text}" for name, result in results.items() for text in warnings_of(result)]
+    warnings = []
+    for name, result in results.items():
+        warnings += [f"{name}: {text}" for text in warnings_of(result)]
+        beyond = result.ranks.n_unlisted
+        if beyond:
+            warnings.append(
+                f"{name}: {beyond:,} of {len(result.ranks):,} answers are beyond their predicted "
+                "lists. The first table shows between what its values lie; all else on the page "
+                "ranks such an answer in the middle of the places behind its list."
+            )
+    return warnings
+
+
+def _headline(table: ModelTable) -> dict[str, Any]:
+    """The table of models; ``ends``: between what a value lies, None where it is one number."""
+    return {
+        "keys": [column.measure.key for column in table.columns],
+        "kinds": [column.heading.kind for column in table.columns],
+        "values": [list(map(_number, column.values)) for column in table.columns],
+        "ends": [list(map(_ends, column.values)) for column in table.columns],
+    }
+
+
+def _ends(value: float) -> list[float] | None:
+    return [value.low, value.high] if isinstance(value, Interval) else None
 
 
 def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, Any]]:
@@ -273,4 +289,4 @@ def _rounded(value: float) -> float | None:
 
 
 def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import contains
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.trec.measures.from_ranks import native_values
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
@@ -171,7 +172,7 @@ def _judged(run: Run, answers: Csr) -> Lists:
     owner = np.repeat(np.arange(len(counts)), counts)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
     answer_keys = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
-    hit = np.isin(owner * width + documents, answer_keys)
+    hit = contains(answer_keys, owner * width + documents)
     return Lists(
         queries=run.query_ids,
         offsets=run.offsets.astype(np.int64),

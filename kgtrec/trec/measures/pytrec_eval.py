@@ -27,7 +27,7 @@ from kgtrec.trec.measures.binary import own_values
 from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import View
+from kgtrec.trec.measures.relevant import View, some_queries
 
 __all__ = ["HIGHEST_GRADE", "can_supply", "fed_values"]
 
@@ -40,6 +40,10 @@ document that is not handed over has any other name."""
 HIGHEST_GRADE = 100
 """Largest relevance that measures of gains may meet in pytrec_eval: they look for every level
 among all levels, for every query."""
+
+_ZERO_WITHOUT_HITS = frozenset({"map", "map_cut", "ndcg_cut", "P", "recall", "success"})
+"""Measures that are 0 where nothing relevant is retrieved, by definition: such queries, of which
+weak models have many, are not handed over."""
 
 _PIECE_QUERIES = 5_000
 _PIECE_DOCUMENTS = 500_000
@@ -80,6 +84,13 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
         If a query has more documents than float32 can number.
     """
     values = {column.name: np.zeros(len(lists)) for column in columns}
+    if all(column.family in _ZERO_WITHOUT_HITS for column in columns):
+        chosen = _with_hits(lists, options.level)
+        if len(chosen) < len(lists):
+            fed = fed_values(some_queries(lists, chosen), columns, options)
+            for name in values:
+                values[name][chosen] = fed[name]
+            return values
     graded = [column for column in columns if column.row.graded]
     plain = [column for column in columns if not column.row.graded]
     if options.level == 1 and graded:  # relevant means the same to both
@@ -99,6 +110,12 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
     if len(empty):
         _fill_empty(values, lists, columns, options, empty)
     return values
+
+
+def _with_hits(lists: Lists, level: int) -> Ints:
+    """Queries that retrieve a document that is relevant, or has a gain."""
+    hits = (lists.relevance >= min(level, 1)) & (lists.relevance != UNJUDGED)
+    return np.flatnonzero(np.diff(np.append(0, np.cumsum(hits))[lists.offsets]))
 
 
 def _coded(relevance: Ints, level: int) -> Ints:

@@ -13,11 +13,9 @@ from compare_cases import N_ENTITIES, graph
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.replicates import (
-    compare_replicates,
-    grouped_names,
-    multiplicity,
-)
+from kgtrec.study.comparison.multiplicity import multiplicity
+from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
+from kgtrec.trec.files.columns import RunColumns
 
 
 def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> list[Ranks]:
@@ -108,6 +106,58 @@ def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]
     assert replicates.draws[:, 0].std() > only_questions.std()
 
 
+def slow_folds(folds: Sequence[Sequence[Ranks]], draws: int) -> list[list[float]]:
+    """Means of each system on draws of folds, the same for all, and of questions in each."""
+    rng = random.Random(4)
+    tables = [[slow_values(run) for run in own] for own in folds]
+    lines = []
+    for _ in range(draws):
+        parts = []
+        for fold in rng.choices(tables, k=len(tables)):
+            drawn = rng.choices(list(fold[0]), k=len(fold[0]))
+            parts.append([mean([v for q in drawn for v in run[q]]) for run in fold])
+        lines.append([mean(line) for line in zip(*parts, strict=True)])
+    return lines
+
+
+def test_folds_have_questions_of_their_own() -> None:
+    folds = [[runs(1, 1, 0.5, 0.6, seed)[0], runs(2, 1, 0.5, 0.5, seed)[0]] for seed in range(4)]
+    systems = {"a": [fold[0] for fold in folds], "b": [fold[1] for fold in reversed(folds)]}
+    draws = 300
+    (replicates,) = compare_replicates(systems, ["mrr"], draws=10_000)
+    assert replicates.folds == 4
+    for place, name in enumerate(systems):
+        due = [mean(v for one in slow_values(fold[place]).values() for v in one) for fold in folds]
+        assert replicates.values[place].tolist() == pytest.approx(due), name
+    slow = np.array(slow_folds(folds, draws))
+    pairs = [(replicates.draws[:, i], slow[:, i]) for i in range(2)]
+    pairs.append((replicates.draws[:, 0] - replicates.draws[:, 1], slow[:, 0] - slow[:, 1]))
+    for fast, due in pairs:
+        assert fast.mean() == pytest.approx(due.mean(), abs=5 * due.std() / draws**0.5)
+        assert fast.std() == pytest.approx(due.std(), rel=5 / (2 * draws) ** 0.5)
+
+
+def test_a_system_on_folds_alone() -> None:
+    own = [runs(1, 1, 0.5, 0.6, seed)[0] for seed in range(3)]
+    (replicates,) = compare_replicates({"a": own}, ["mrr"], draws=200)
+    assert replicates.draws.shape == (200, 1)
+    assert len(replicates.values[0]) == replicates.folds == 3
+
+
+def test_every_system_was_run_on_every_fold() -> None:
+    one, two = runs(1, 2, 1.0, seed=1), runs(1, 2, 1.0, seed=2)
+    for wrong in ({"a": [one[0], two[0]], "b": [one[1]]},
+                  {"a": [one[0], two[0]], "b": [one[1], one[0]]}):  # fmt: skip
+        with pytest.raises(InputError, match=r"cannot be compared: graph.*as many on each fold"):
+            compare_replicates(wrong, ["mrr"])
+    raw = kgtrec.evaluate(
+        np.zeros((len(graph(2).questions("test")), N_ENTITIES), np.float32),
+        graph(2).questions("test", filter="raw"), progress=False,
+    ).ranks  # fmt: skip
+    with pytest.raises(InputError, match=r"cannot be compared.*filter"):
+        compare_replicates({"a": [one[0], raw], "b": [one[1], raw]}, ["mrr"])
+
+
 def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     one = {"a": runs(1, 1, 0.5, 0.6), "b": runs(2, 1, 0.5, 0.4)}
     from kgtrec.study import samples_of_ranks
@@ -174,6 +224,47 @@ def test_multiplicity_is_that_of_loops(systems: dict[str, list[Ranks]]) -> None:
                 mean(any(differs[n][i] for n in close) for i in items)
             )
             assert discrepancy == pytest.approx(max(mean(d) for d in differs.values()))
+
+
+def slow_run(queries: Sequence[str], seed: int) -> dict[str, list[tuple[bytes, float]]]:
+    """Every second model ranks much like the one before it."""
+    rng = random.Random(seed // 2)
+    noise = random.Random(seed)
+    names = [b"e9", b"e10", b"\xc3\xa9", b"E", b"e1"]
+    return {q: [(name, float(rng.randrange(3) + (noise.random() < 0.1)))
+                for name in noise.sample(names, len(names))] for q in queries}  # fmt: skip
+
+
+def columns(run: dict[str, list[tuple[bytes, float]]]) -> RunColumns:
+    rows = [row for one in run.values() for row in one]
+    ends = np.cumsum([0, *(len(name) for name, _ in rows)])
+    sizes = np.cumsum([0, *(len(one) for one in run.values())])
+    text = np.frombuffer(b"".join(name for name, _ in rows), np.uint8)
+    return RunColumns(list(run), sizes, ends, text, np.array([s for _, s in rows]), "t")
+
+
+def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> None:
+    """Runs with many ties, in any order of lines: the first is the best score, then the name."""
+    models = {f"{n}{i}": run for n, own in systems.items() for i, run in enumerate(own)}
+    queries = sorted(set(models["a0"].question_ids))
+    lists = {n: slow_run(queries, seed) for seed, n in enumerate(models)}
+    first = {n: {q: max(rows, key=lambda row: (row[1], row[0]))[0] for q, rows in run.items()}
+             for n, run in lists.items()}  # fmt: skip
+    runs = {n: columns(run) for n, run in lists.items()}
+    for epsilon in (0.0, 0.1, 1.0):
+        result = multiplicity(models, epsilon, runs=runs)
+        differs = {n: [first[n][q] != first[result.best][q] for q in queries]
+                   for n in result.models}  # fmt: skip
+        some = mean(any(line[i] for line in differs.values()) for i in range(len(queries)))
+        most = max(mean(line) for line in differs.values())
+        assert result.best_answer == pytest.approx((some, most))
+        assert result.table().rows[0] == ("best answer", len(result.models), some, most)
+    assert 0 < result.best_answer[1] < result.best_answer[0]
+    with pytest.raises(UsageError, match="'c0' has no run"):
+        multiplicity(models, runs={n: run for n, run in runs.items() if n != "c0"})
+    less = {n: columns({q: run[q] for q in queries[1:]}) for n, run in lists.items()}
+    with pytest.raises(InputError, match=f"has nothing for question {queries[0]}"):
+        multiplicity(models, 1.0, runs=less)
 
 
 def test_wrong_calls(systems: dict[str, list[Ranks]]) -> None:

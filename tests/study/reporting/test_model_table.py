@@ -203,6 +203,10 @@ def hostile_table() -> ModelTable:
 def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not here")
+    for style in ("booktabs.sty", "geometry.sty"):
+        looked_up = subprocess.run(["kpsewhich", style], capture_output=True, check=False)
+        if looked_up.returncode:
+            pytest.skip(f"pdflatex is here without {style}")
     table = hostile_table()
     preamble = r"\documentclass{article}\usepackage{booktabs}\usepackage[a0paper]{geometry}"
     (tmp_path / "t.tex").write_text(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import compare_cases
 import numpy as np
 import pytest
 from browser import Browser
@@ -215,6 +217,31 @@ def test_series_are_hidden_and_questions_chosen(browser: Browser, url: str) -> N
     )
     assert column(browser, "questions", 0) != first
     assert len(column(browser, "questions", 0)) == 20
+
+
+def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> None:
+    questions = compare_cases.graph().questions("test")
+    listed = {}
+    for seed, name in enumerate(("a", "b")):
+        scores = np.random.default_rng(seed).random((len(questions), 40))
+        run = kgtrec.evaluate(scores, questions, run_depth=10, progress=False).run
+        listed[name] = kgtrec.rank_lists(run, questions)
+    data = page_data(listed)
+    path = tmp_path / "lists.html"
+    path.write_text(page_text(data), "utf-8")
+    opened(browser, path.as_uri())
+    keys = data["headline"]["keys"]
+    mrr, hits = (keys.index(f"both.realistic.micro.{name}") for name in ("mrr", "hits@1"))
+    due = ["\u2013".join(f"{end:.4f}" for end in ends) for ends in data["headline"]["ends"][mrr]]
+    assert column(browser, "headline", mrr + 1) == due
+    assert all(re.fullmatch(r"0\.\d{4}", text) for text in column(browser, "headline", hits + 1))
+    marked = browser.eval(
+        f"document.querySelectorAll('#headline td:nth-child({mrr + 2})[class*=best]').length"
+    )
+    assert marked == 0
+    assert "beyond their predicted lists" in browser.eval(
+        "document.getElementById('warnings').textContent"
+    )
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1600])

@@ -8,6 +8,7 @@ import re
 from html.parser import HTMLParser
 from statistics import mean
 
+import numpy as np
 import pytest
 from compare_cases import graph, systems
 
@@ -84,6 +85,39 @@ def test_distribution_and_popularity(ranks: dict[str, Ranks]) -> None:
     assert sum(data["popularity"]["instances"]) == len(ranks["s0"])
 
 
+def test_answers_beyond_their_lists_have_intervals() -> None:
+    questions = graph().questions("test")
+    listed = {}
+    for seed, name in enumerate(("a", "b")):
+        scores = np.random.default_rng(seed).random((len(questions), 40))
+        run = kgtrec.evaluate(scores, questions, run_depth=3, progress=False).run
+        listed[name] = kgtrec.rank_lists(run, questions)
+    data = page_data(listed)
+    at = data["headline"]["keys"].index("both.realistic.micro.mrr")
+    for model, ranks in enumerate(listed.values()):
+        beyond = ranks.unlisted.tolist()
+        first = [g + 1 for g in ranks.greater.tolist()]
+        last = [c if b else r for b, c, r in zip(beyond, ranks.candidates.tolist(), first,
+                strict=True)]  # fmt: skip
+        low, high = data["headline"]["ends"][at][model]
+        assert low == pytest.approx(mean(1 / r for r in last))
+        assert high == pytest.approx(mean(1 / r for r in first))
+        middle = mean(2 / (a + b) for a, b in zip(first, last, strict=True))
+        assert data["comparisons"][0]["values"][model] == pytest.approx(middle, rel=1e-5)
+        assert (
+            f": {sum(beyond)} of {len(beyond)} answers are beyond" in data["warnings"][-2 + model]
+        )
+    assert json.loads(embedded_json(data))["headline"]["ends"][at][0] == pytest.approx(
+        data["headline"]["ends"][at][0]
+    )
+
+
+def test_known_ranks_have_no_ends(ranks: dict[str, Ranks]) -> None:
+    data = page_data(ranks)
+    assert {end for ends in data["headline"]["ends"] for end in ends} == {None}
+    assert not any("beyond" in warning for warning in data["warnings"])
+
+
 def test_worst_best_and_ahead(ranks: dict[str, Ranks]) -> None:
     questions = page_data(ranks)["questions"]
     every = {name: rows_of(one) for name, one in ranks.items()}
@@ -113,8 +147,6 @@ def test_worst_best_and_ahead(ranks: dict[str, Ranks]) -> None:
 
 def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
     questions = graph().questions("test")
-    import numpy as np
-
     rng = np.random.default_rng(3)
     scores = rng.integers(0, 5, (len(questions), 40)).astype(np.float32)
     result = kgtrec.evaluate(scores, questions, run_depth=10, progress=False)

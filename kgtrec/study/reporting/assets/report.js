@@ -37,10 +37,10 @@ function modelColumns(values, metric) {
 
 function headline() {
   const place = section("headline", "Results");
-  const { keys, kinds, values } = DATA.headline, groups = [["", 1]];
+  const { keys, kinds, values, ends } = DATA.headline, groups = [["", 1]];
   kinds.forEach(kind => { const last = groups[groups.length - 1]; if (last[0] === kind) last[1]++; else groups.push([kind, 1]); });
-  const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model] }));
-  const marks = keys.map((key, i) => places(values[i].map(value => shown(value, DATA.definitions[key].digits)), DATA.definitions[key].higher));
+  const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model], ends: model => ends[i][model] }));
+  const marks = keys.map((key, i) => places(MODELS.map((_, model) => printed(columns[i], model)), DATA.definitions[key].higher));
   dataTable(place, { columns: [{ title: "Model", text: true, get: model => MODELS[model] }, ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: "The best of a column is bold on colour, the second best underlined." });
 }
 

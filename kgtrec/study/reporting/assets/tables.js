@@ -20,6 +20,12 @@ const shown = (value, digits) => value === null || value === undefined ? "–"
   : typeof value === "number" ? value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" })
   : String(value);
 
+// A value that is known to lie between two ends: both, or one number where they are printed alike.
+function printed(column, row) {
+  const ends = column.ends && column.ends(row);
+  return ends ? [...new Set(ends.map(end => shown(end, column.digits)))].join("–") : shown(column.get(row), column.digits ?? 0);
+}
+
 function download(name, text, type) {
   const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
   document.body.append(link);
@@ -68,13 +74,15 @@ function tooltips() {
 function places(texts, higher) {
   if (higher === null || higher === undefined) return texts.map(() => "");
   const numbers = texts.map(text => text === "–" ? null : Number(text.replaceAll(",", "")));
+  if (numbers.some(Number.isNaN)) return texts.map(() => ""); // ends of what is open have no order
   const distinct = [...new Set(numbers.filter(n => n !== null))].sort((a, b) => higher ? b - a : a - b);
   if (distinct.length < 2) return texts.map(() => "");
   const second = numbers.filter(n => n === distinct[0]).length === 1;
   return numbers.map(n => n === distinct[0] ? "best" : second && n === distinct[1] ? "second" : "");
 }
 
-// columns: [{title, definition, text: is it text, get: row => value, digits, tip, model: is it one of those compared}]
+// columns: [{title, definition, text: is it text, get: row => value, digits, tip, model: is it one of those compared,
+// ends: row => [low, high] of a value that is open, or null}]
 function dataTable(place, options) {
   const state = { columns: options.columns, order: null, sorted: options.sorted ?? null, descending: options.descending ?? true, start: 0, query: "", higher: options.higher };
   const body = make("tbody", {}), head = make("thead", {}), count = make("span", { role: "status", "aria-live": "polite" });
@@ -91,7 +99,7 @@ function dataTable(place, options) {
   const searched = options.search && Array.from({ length: options.rows }, (_, row) => String(options.columns[0].get(row)).toLowerCase());
 
   function save() {
-    const rows = Array.from({ length: options.rows }, (_, row) => state.columns.map(column => column.get(row)));
+    const rows = Array.from({ length: options.rows }, (_, row) => state.columns.map(column => column.ends?.(row)?.join(" to ") ?? column.get(row)));
     download(`${options.file}.csv`, csv([state.columns.map(column => column.title), ...rows]), "text/csv");
   }
   function turn(by) { state.start += by * PAGE; render(); scroll.focus(); }
@@ -136,7 +144,7 @@ function dataTable(place, options) {
     back.hidden = forth.hidden = state.order.length <= PAGE;
   }
   function rowOf(row) {
-    const texts = state.columns.map(column => shown(column.get(row), column.digits ?? 0));
+    const texts = state.columns.map(column => printed(column, row));
     const compared = state.columns.map((column, number) => column.model ? number : -1).filter(number => number >= 0);
     const marks = options.across === false ? [] : places(compared.map(number => texts[number]), state.higher);
     return make("tr", {}, ...state.columns.map((column, number) => {

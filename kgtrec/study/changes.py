@@ -1,0 +1,276 @@
+"""Which answers change from one model or seed to another: what is gained, what is lost, and where.
+
+Two models of one MRR may be right about different questions. Counts are of instances (an answer of
+a question), by realistic ranks; best answers are of questions, and need runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.table import Cell, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.comparison.samples import align_ranks
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+__all__ = ["CUTOFFS", "AnswerChanges", "BestAnswers", "answer_changes", "best_answers"]
+
+Path = str | PathLike[str]
+Bools = npt.NDArray[np.bool_]
+
+CUTOFFS = (1, 3, 10)
+
+_SIDES = ("head", "tail")
+
+
+@dataclass(frozen=True, eq=False)
+class BestAnswers:
+    """The candidate that each of two runs puts first, question by question.
+
+    Attributes
+    ----------
+    side : ndarray of int64, shape (q,)
+        Of the questions that both runs list: 0, the head is asked for; 1, the tail.
+    same : ndarray of bool, shape (q,)
+        Both put the same entity first.
+    right : ndarray of bool, shape (q, 2)
+        Whether what either puts first is an answer.
+    """
+
+    side: npt.NDArray[np.int64]
+    same: Bools
+    right: Bools
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnswerChanges:
+    """Ranks of the same answers by two models.
+
+    Attributes
+    ----------
+    names : (str, str)
+        Of the model before and the model after.
+    before, after : Ranks
+        The same instances in the same order.
+    cutoffs : tuple of int
+        k of Hits@k.
+    best : BestAnswers or None
+        None without runs.
+    """
+
+    names: tuple[str, str]
+    before: Ranks
+    after: Ranks
+    cutoffs: tuple[int, ...]
+    best: BestAnswers | None
+
+    def __repr__(self) -> str:
+        gained, lost = (int(mask.sum()) for mask in self.gained_and_lost(self.cutoffs[0]))
+        return (
+            f"AnswerChanges from {self.names[0]} to {self.names[1]}\n"
+            f"  {len(self.before):,} instances\n"
+            f"  Hits@{self.cutoffs[0]}: {gained:,} gained, {lost:,} lost"
+        )
+
+    def __str__(self) -> str:
+        tables = [self.table(), self.best_table(), self.largest()]
+        return "\n\n".join(table.to_text() for table in tables if table is not None)
+
+    def _repr_html_(self) -> str:
+        return lines_as_html(repr(self)) + self.table()._repr_html_()
+
+    def gained_and_lost(self, k: int) -> tuple[Bools, Bools]:
+        """Instances among the k best after but not before, and the reverse; bool (n,) each."""
+        before, after = (ranks.rank() <= k for ranks in (self.before, self.after))
+        return after & ~before, before & ~after
+
+    def table(self) -> Table:
+        """A row a side and k: Hits@k of both, and how many instances are gained and lost."""
+        rows: list[tuple[Cell, ...]] = []
+        ranks = [one.rank() for one in (self.before, self.after)]
+        for name, chosen in _by_side(self.before.side):
+            for k in self.cutoffs:
+                gained, lost = (int(mask[chosen].sum()) for mask in self.gained_and_lost(k))
+                hits = [float((one[chosen] <= k).mean()) for one in ranks]
+                n = int(chosen.sum())
+                rows.append((name, f"Hits@{k}", n, *hits, gained, lost, (gained + lost) / n))
+        titles = ("side", "measure", "instances", *self.names, "gained", "lost", "changed")
+        keys = ("side", "measure", "instances", "before", "after", "gained", "lost", "changed")
+        return Table(titles, keys, (0, 0, 0, 4, 4, 0, 0, 4), rows, names=2)
+
+    def best_table(self) -> Table | None:
+        """A row a side: questions by whether both put the same entity first, and who is right."""
+        if self.best is None:
+            return None
+        rows: list[tuple[Cell, ...]] = []
+        for name, chosen in _by_side(self.best.side):
+            same, (first, second) = self.best.same[chosen], self.best.right[chosen].T
+            counts = (
+                same & first, same & ~first,
+                ~same & first & ~second, ~same & second & ~first, ~same & first & second,
+                ~same & ~first & ~second,
+            )  # fmt: skip
+            agreement = float(same.mean())
+            rows.append((name, len(same), agreement, *(int(mask.sum()) for mask in counts)))
+        titles = (
+            "side", "questions", "same first", "right", "wrong", f"only {self.names[0]} right",
+            f"only {self.names[1]} right", "both right", "both wrong",
+        )  # fmt: skip
+        keys = (
+            "side", "questions", "agreement", "same_right", "same_wrong", "only_before_right",
+            "only_after_right", "both_right", "both_wrong",
+        )  # fmt: skip
+        return Table(titles, keys, (0, 0, 4, *(0,) * 6), rows)
+
+    def largest(self, n: int = 10, kind: str = "changed") -> Table:
+        """The instances that change most, by the difference of their reciprocal ranks.
+
+        Parameters
+        ----------
+        n : int
+            Rows.
+        kind : {"changed", "gained", "lost"}
+            In either direction, or in one.
+
+        Raises
+        ------
+        UsageError
+            Another kind.
+        """
+        change = 1 / self.after.rank() - 1 / self.before.rank()
+        order_by = {"changed": np.abs(change), "gained": change, "lost": -change}
+        if kind not in order_by:
+            raise UsageError(f"kind={kind!r}; choose one of {', '.join(order_by)}")
+        order = np.argsort(-order_by[kind], kind="stable")
+        rows: list[tuple[Cell, ...]] = [
+            (
+                _question(self.before, row),
+                _entity(self.before, int(self.before.answer[row])),
+                float(self.before.rank()[row]),
+                float(self.after.rank()[row]),
+            )
+            for row in order[:n].tolist()
+            if order_by[kind][row] > 0
+        ]
+        titles = ("question", "answer", *self.names)
+        return Table(titles, ("question", "answer", "before", "after"), (0, 0, 1, 1), rows, names=2)
+
+
+def answer_changes(
+    ranks: Mapping[str, Ranks],
+    runs: Sequence[Run | Path] | None = None,
+    *,
+    cutoffs: Sequence[int] = CUTOFFS,
+) -> AnswerChanges:
+    """What changes from the first of two models to the second.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+        Two, by name, of the same questions.
+    runs : two of Run or path, optional
+        Of the same models in the same order; for their best answers.
+    cutoffs : sequence of int
+        k of Hits@k.
+
+    Raises
+    ------
+    UsageError
+        Not two models, or not as many runs; a cutoff below 1.
+    InputError
+        Ranks of different questions, runs that share no question, or a malformed run.
+    """
+    if len(ranks) != 2 or (runs is not None and len(runs) != 2):
+        raise UsageError("changes are from one model to another: give two, and two runs or none")
+    if not cutoffs or min(cutoffs) < 1:
+        raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
+    aligned = align_ranks(ranks)
+    before, after = aligned.values()
+    names = tuple(aligned)
+    best = None if runs is None else best_answers(before, runs)
+    return AnswerChanges((names[0], names[1]), before, after, tuple(cutoffs), best)
+
+
+def best_answers(ranks: Ranks, runs: Sequence[Run | Path]) -> BestAnswers:
+    """Which entity two runs put first, for the questions of some ranks that both list.
+
+    Raises
+    ------
+    InputError
+        They share no question, ranks without labels, or a malformed run.
+    """
+    if ranks.entity_labels is None:
+        raise InputError("these ranks hold no labels of entities, by which runs could be matched")
+    answers: dict[str, set[str]] = {}
+    in_order = ranks.subset(np.argsort(ranks.question, kind="stable"))
+    for name, answer in zip(in_order.question_ids, in_order.answer.tolist(), strict=True):
+        answers.setdefault(name, set()).add(str(ranks.entity_labels[answer]))
+    first, second = (_first_of(run) for run in runs)
+    names = [name for name in answers if name in first and name in second]
+    if not names:
+        raise InputError("the runs list none of the ranks' questions; name runs of these models")
+    return BestAnswers(
+        np.array([_SIDES.index(name[:4]) for name in names], np.int64),
+        np.array([first[name] == second[name] for name in names]),
+        np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
+    )
+
+
+def _first_of(run: Run | Path) -> dict[str, str]:
+    """The label that a run puts first, by question, in trec_eval's order."""
+    from kgtrec.graph.labels import decode_docno
+
+    if not isinstance(run, (str, PathLike)):
+        starts = run.offsets[:-1]
+        listed = np.flatnonzero(np.diff(run.offsets) > 0)
+        labels = run.docnos[run.documents[starts[listed]].astype(np.int64)]
+        docnos = [label.encode("utf-8", "surrogateescape") for label in labels]
+        names = [run.query_ids[number] for number in listed.tolist()]
+    else:
+        names, docnos = _first_in_file(run)
+    return {
+        name: decode_docno(docno).decode("utf-8", "surrogateescape")
+        for name, docno in zip(names, docnos, strict=True)
+    }
+
+
+def _first_in_file(path: Path) -> tuple[list[str], list[bytes]]:
+    """Of the documents with the largest score, the last in byte order."""
+    from kgtrec.trec.files.read import read_run_columns
+
+    columns = read_run_columns(path)
+    docnos = []
+    for start, stop in pairwise(columns.offsets.tolist()):
+        scores = columns.scores[start:stop]
+        places = start + np.flatnonzero(scores == scores.max())
+        docnos.append(max(bytes(columns.documents[place].as_py()) for place in places.tolist()))
+    return list(columns.queries), docnos
+
+
+def _by_side(side: npt.NDArray[np.int64]) -> list[tuple[str, Bools]]:
+    """Masks of either side that there is, and of both."""
+    masks = [(name, side == number) for number, name in enumerate(_SIDES) if (side == number).any()]
+    return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks
+
+
+def _question(ranks: Ranks, row: int) -> str:
+    """The question as people see it."""
+    entity, number = _entity(ranks, int(ranks.given[row])), int(ranks.relation[row])
+    labels = ranks.relation_labels
+    relation = str(number) if labels is None else str(labels[number])
+    return f"? {relation} {entity}" if ranks.side[row] == 0 else f"{entity} {relation} ?"
+
+
+def _entity(ranks: Ranks, number: int) -> str:
+    return str(number) if ranks.entity_labels is None else str(ranks.entity_labels[number])
