@@ -310,9 +310,7 @@ def _p5(settings: Settings) -> list[Row]:
 
         timings = compete(
             {
-                "whole": Contestant(
-                    lambda _: subprocess.run(command, check=True, env=environment)
-                ),
+                "whole": Contestant(lambda _: subprocess.run(command, check=True, env=environment)),
                 "kernel": Contestant(kernel, prepare=ranker),
             },
             rounds=2 if settings.quick else 7,
