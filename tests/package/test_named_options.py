@@ -1,4 +1,4 @@
-"""Options that texts of the package name exist: messages, help, guides and docstrings of commands."""
+"""Options that texts of the package name exist: messages, help, guides, docstrings."""
 
 from __future__ import annotations
 
