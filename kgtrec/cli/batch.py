@@ -69,8 +69,12 @@ def command(
     kgtrec batch jobs.toml --scheduler tcp://node1:8786
     kgtrec batch jobs.toml --status
 
-    In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model),
-    summary.csv and summary.md. Exit code 2 if a job failed.
+    models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, stands for all files that
+    match, named like these without .npz.
+
+    In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model,
+    with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with
+    tests: kgtrec report OUTPUT --format latex --test randomisation. Exit code 2 if a job failed.
     """
     from kgtrec.cluster.batch.batch import batch_status
     from kgtrec.cluster.batch.job_file import read_jobs

@@ -24,6 +24,8 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 
 _KEY = b"kgtrec.ranks"
+_RANK = "rank"
+"""A column for others' eyes, which follows from those that are read."""
 _FEW_LABELS = 1 << 16
 
 
@@ -33,18 +35,22 @@ def write_ranks(
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
+    rank: Any = None,
 ) -> None:
-    """Columns, labels and manifest as one file; see `Ranks.save`."""
+    """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
+    wished for; see `Ranks.save`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
+    table: dict[str, Any] = {name: _array(values) for name, values in columns.items()}
     table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
     if entity_labels is not None:
         for name in ("given", "answer"):
             table[f"{name}_label"] = _labels(columns[name], entity_labels)
+    if rank is not None:
+        table[_RANK] = pa.array(rank)
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file:
@@ -67,7 +73,19 @@ def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
         values = values.cast(pa.binary())
         with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
             values = values.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+    return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
+
+
+def _array(values: npt.NDArray[Any]) -> Any:
+    """What `pyarrow.array` makes of integers or truth values; that imports pandas, where it is
+    installed, and numpy.ma, in case they are theirs."""
+    import pyarrow as pa
+
+    if values.dtype == bool:
+        kind, data = pa.bool_(), np.packbits(values, bitorder="little")
+    else:
+        kind, data = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(data)])
 
 
 def _plain_text(labels: Any) -> Any:
@@ -155,7 +173,7 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
         raise InputError("a column stands twice")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
-        if name.endswith("_label"):
+        if name.endswith("_label") or name == _RANK:
             continue
         column, kind = table[name], table.schema.field(name).type
         if name == "side":

@@ -241,8 +241,15 @@ class Ranks:
             "width": width,
         }
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], rank_type: str | None = None) -> None:
         """Write the columns, labels and manifest as one Parquet file, beside and renamed.
+
+        Parameters
+        ----------
+        path : path
+        rank_type : {"optimistic", "realistic", "pessimistic", "ordinal"}, optional
+            Adds a column ``rank`` of this type, for SQL and frames; `load` passes it over. NaN
+            where the answer is beyond its predicted list.
 
         Raises
         ------
@@ -253,7 +260,10 @@ class Ranks:
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
-        write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels)
+        rank = None if rank_type is None else self.rank(rank_type)
+        if rank is not None and self.unlisted is not None:
+            rank[self.unlisted] = np.nan
+        write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:

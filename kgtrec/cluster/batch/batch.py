@@ -181,7 +181,7 @@ class _Doer:
             raise InputError("its inputs changed while they were ranked; run the batch again")
         path = self.records.ranks(job)
         make_folder(path.parent)
-        result.ranks.save(path)
+        result.ranks.save(path, rank_type="realistic")
         outcome = self.records.finished(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from kgtrec.cluster.batch.model_pattern import models_by_pattern
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, KgtrecError, UsageError, is_url
+from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 
@@ -58,7 +59,7 @@ _MOUNT = "copy or mount what is there, and give its path"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 _BATCH = {
-    "output": str, "graphs": Mapping, "models": Mapping, "protocols": Mapping, "memory": str,
+    "output": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping, "memory": str,
     "measures": list,
 }  # fmt: skip
 _GRAPH = {"path": str}
@@ -151,6 +152,7 @@ def read_jobs(path: str | PathLike[str]) -> Batch:
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
     in a path of scores, and ``{graph}`` and ``{split}`` in one of a protocol, stand for the names.
+    Models may be a pattern, see `kgtrec.cluster.batch.model_pattern`.
 
     Raises
     ------
@@ -170,7 +172,7 @@ class _Reader:
     def batch(self) -> Batch:
         top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
         graphs = self._named("graphs", top.get("graphs", {}), _GRAPH, "path")
-        models = self._named("models", top.get("models", {}), _MODEL, "scores")
+        models = self._named("models", self._models(top, graphs), _MODEL, "scores")
         protocols = self._named(
             "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
         )
@@ -189,6 +191,21 @@ class _Reader:
         output = self._path("output", top["output"], {})
         self._complain()
         return Batch(self.path, Path(output), top.get("memory", "2GB"), measures, jobs)
+
+    def _models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
+        """The models by name, those of a pattern too."""
+        models: str | Mapping[str, Any] = top.get("models", {})
+        if not isinstance(models, str):
+            return models
+        if is_url(models):
+            self._fault("models", f"{models!r} is a URL; {_MOUNT}")
+            return {}
+        try:
+            scores = models_by_pattern(models, self.path.parent, graphs)
+            return {name: {"scores": paths} for name, paths in scores.items()}
+        except InputError as error:
+            self._fault("models", str(error))
+            return {}
 
     def _fault(self, key: str, text: str) -> None:
         self.faults.append(f"{key}: {text}" if key else text)

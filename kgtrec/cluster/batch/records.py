@@ -2,7 +2,7 @@
 
 Below the output folder::
 
-    ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset; the bytes of `kgtrec rank -o`
+    ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset: as of `kgtrec rank -o`, with rank
     records/G/P/M.json                                inputs' hash, the ranks' checksum, values
     summary.csv, summary.md                           all jobs in one table
 
@@ -33,7 +33,7 @@ __all__ = ["FinishedRanks", "Outcome", "Records", "finished_ranks", "summary"]
 
 _WHOLE = 256 << 20  # files up to this size are known by their bytes
 _SAMPLES, _SAMPLE = 256, 64 << 10
-_FORMAT = 1
+_FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
 
 
