@@ -64,10 +64,11 @@ static void take_low(line_parts *parts, const char *text, uint32_t at) {
 /* The labels of a line; false if it is not as it must be. */
 static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32_t end,
                      const line_parts *parts) {
-    return parts->sound && parts->n_tabs == 2 &&
-           set_label(labels, text, begin, parts->tabs[0]) &
-               set_label(labels + 1, text, parts->tabs[0] + 1, parts->tabs[1]) &
-               set_label(labels + 2, text, parts->tabs[1] + 1, end);
+    if (!parts->sound || parts->n_tabs != 2) return false;
+    const bool head = set_label(labels, text, begin, parts->tabs[0]);
+    const bool relation = set_label(labels + 1, text, parts->tabs[0] + 1, parts->tabs[1]);
+    const bool tail = set_label(labels + 2, text, parts->tabs[1] + 1, end);
+    return head && relation && tail;
 }
 
 int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -69,4 +68,6 @@ def rows_as_html(
 
 def _escaped(text: str) -> str:
     """Also where bytes are no UTF-8."""
+    import html
+
     return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

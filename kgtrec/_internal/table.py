@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -140,6 +139,8 @@ class Table:
 
     def to_csv(self, separator: str = ",") -> str:
         """Comma-separated, or otherwise; one header line, floats in full."""
+        import csv
+
         buffer = io.StringIO()
         writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
         writer.writerow(self.keys)

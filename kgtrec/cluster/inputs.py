@@ -121,6 +121,8 @@ def make_inputs(
     higher_is_better: bool = True,
     nan: str = "error",
     threads: int = 1,
+    atol: float = 0.0,
+    rtol: float = 0.0,
 ) -> Inputs:
     """Write what is in memory into a work folder, and describe what is in files.
 
@@ -131,7 +133,7 @@ def make_inputs(
     questions : Questions
     folder : path
         Folder that the workers see.
-    run_depth, rows, higher_is_better, nan, threads
+    run_depth, rows, higher_is_better, nan, threads, atol, rtol
         As for `kgtrec.rank`.
 
     Raises
@@ -145,14 +147,17 @@ def make_inputs(
         rows = "instances"  # a matrix per side has a row per triple
     # Checks its arguments, with the messages that users know.
     ranker = Ranker(
-        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan
-    )
+        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan,
+        atol=atol, rtol=rtol,
+    )  # fmt: skip
     work = Path(folder)
     files = None if source is None else _files(source, questions, work / "scores")
     store = save_questions(questions, rows, work)
     if files is not None:
         files = fit_files(files, Store(store), ranker.higher_is_better)
-    return Inputs(str(store), files, ranker.run_depth, ranker.higher_is_better, nan, threads)
+    return Inputs(
+        str(store), files, ranker.run_depth, ranker.higher_is_better, nan, threads, ranker.tolerance
+    )
 
 
 def _files(source: Any, questions: Questions, folder: Path) -> Files:

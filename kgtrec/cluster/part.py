@@ -24,6 +24,7 @@ from kgtrec.ranking.blocks import nan_error, rank_rows
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, take_partial
 from kgtrec.ranking.row_plan import QuestionLists, Rows
+from kgtrec.ranking.tolerance import Tolerance
 from kgtrec.scores.arrays import comparable, directed, score_dtype
 from kgtrec.scores.factors import Factors
 
@@ -53,6 +54,8 @@ class Inputs:
     nan : {"error", "worst"}
     threads : int
         Threads of one worker.
+    tolerance : Tolerance or None
+        Within which scores tie with an answer's.
     """
 
     folder: str
@@ -61,6 +64,7 @@ class Inputs:
     higher_is_better: bool = True
     nan: str = "error"
     threads: int = 1
+    tolerance: Tolerance | None = None
 
     def store(self) -> Store:
         """The questions."""
@@ -175,10 +179,13 @@ def partial(
         higher_is_better=inputs.higher_is_better,
         first_entity=piece.offset,
         answers=None if whole else answers,
+        tolerance=inputs.tolerance,
     )
     shift = task.first_entity - piece.offset
     hash_ = store.body["fingerprints"]["questions"]
-    return take_partial(state, task, inputs.run_depth, inputs.nan, hash_, shift)
+    return take_partial(
+        state, task, inputs.run_depth, inputs.nan, hash_, shift, tolerance=inputs.tolerance
+    )
 
 
 def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Array | Factors:

@@ -28,6 +28,7 @@ FIXED = 4 * GATHERED  # and as much for candidates that are sorted
 _ROW = 512
 _TARGET = 200
 _KNOWN = 72  # an id of a filter list while it is renumbered
+_TOLERANT = 2  # so many times as much, while rows are ranked anew by other thresholds
 _ORDER = 40  # an entity's place in the order of names, where ids are not in that order
 _BEST = 48  # a candidate kept, per row; and while two ranges merge
 _BEST_MERGED = 96
@@ -270,10 +271,11 @@ def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, 
     """What each row needs in memory."""
     question = store.array("plan_question")[first:stop]
     needs = np.full(stop - first, _ROW, dtype=np.int64)
-    needs += _TARGET * np.diff(store.array("plan_target_offsets")[first : stop + 1])
+    again = 1 if inputs.tolerance is None else _TOLERANT
+    needs += again * _TARGET * np.diff(store.array("plan_target_offsets")[first : stop + 1])
     for name in ("known", "removed"):
         offsets = store.array(f"{name}_offsets")
-        needs += _KNOWN * (offsets[question + 1] - offsets[question])
+        needs += again * _KNOWN * (offsets[question + 1] - offsets[question])
     if store.restricted:
         of = np.array(store.array("lists_of")[question])
         offsets = store.array("lists_offsets")

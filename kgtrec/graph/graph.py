@@ -62,12 +62,14 @@ class GraphData:
     def _build(
         cls, triples: Mapping[str, npt.NDArray[np.int32]], entities: Labels, relations: Labels
     ) -> Self:
+        """From triples that the graph takes over."""
         splits, duplicates = {}, {}
         for name, rows in triples.items():
-            distinct = drop_duplicates(rows)
+            n_rows = len(rows)
+            distinct = drop_duplicates(rows, in_place=True)
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
-            duplicates[name] = len(rows) - len(distinct)
+            duplicates[name] = n_rows - len(distinct)
         return cls(splits, duplicates, entities, relations)
 
     @classmethod

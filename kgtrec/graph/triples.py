@@ -77,11 +77,14 @@ def pack_triples(
     return pairs
 
 
-def drop_duplicates(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def drop_duplicates(
+    triples: npt.NDArray[np.int32], *, in_place: bool = False
+) -> npt.NDArray[np.int32]:
     """Distinct rows in order of first appearance; the array itself if all are distinct.
 
     Hashes of 64 bits are sorted, whatever the sizes of the graph; rows whose hash may occur again
-    are then compared, some at a time. Beside the rows it takes 8 bytes each, or the distinct rows.
+    are then compared, some at a time. Beside the rows it takes 8 bytes each, or the distinct rows;
+    ``in_place`` puts these where the rows were, and cuts the array, to which no view may exist.
     """
     if not (again := _again(triples)).size:
         return triples
@@ -90,7 +93,14 @@ def drop_duplicates(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     del again
     while pieces:
         keep[_later_copies(triples, np.concatenate(pieces.pop()))] = False
-    return triples if keep.all() else _selected(triples, keep)
+    if keep.all():
+        return triples
+    n_distinct = int(np.count_nonzero(keep))
+    if not in_place:
+        return _move_selected(triples, keep, np.empty((n_distinct, 3), dtype=triples.dtype))
+    _move_selected(triples, keep, triples)
+    triples.resize((n_distinct, 3), refcheck=False)
+    return triples
 
 
 def _hashes(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
@@ -163,9 +173,13 @@ def _equal_neighbours(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _selected(triples: npt.NDArray[np.int32], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Rows of a mask; numpy would first make a number of 8 bytes of each."""
-    selected = np.empty((int(np.count_nonzero(keep)), 3), dtype=triples.dtype)
+def _move_selected(
+    triples: npt.NDArray[np.int32], keep: npt.NDArray[np.bool_], selected: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Rows of a mask, to the front of `selected`, which may be the triples themselves.
+
+    numpy would first make a number of 8 bytes of each.
+    """
     n = 0
     for start in range(0, len(triples), _CHUNK):
         part = triples[start : start + _CHUNK][keep[start : start + _CHUNK]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ Advance = Callable[[int], None]
 _BLOCK = 1 << 20
 """Bytes that are read at a time: they and their labels stay in the cache."""
 _LARGEST_BLOCK = 1 << 31
-_ALONE = 8 << 20  # files below this size are not worth a second thread
+_ALONE = 64 << 20  # files below this size are not worth a second thread
 
 
 class _Faulty(Exception):
@@ -133,6 +132,8 @@ def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
     if size < _ALONE or available_cores() < 2:
         yield from made
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1) as pool:
         try:
             coming = pool.submit(next, made, None)

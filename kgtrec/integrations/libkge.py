@@ -15,20 +15,23 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from kge.job import EvaluationJob
 
+from kgtrec.errors import UsageError
 from kgtrec.integrations._models import evaluate_model, questions_of
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
 __all__ = ["KgtrecJob", "evaluate"]
 
-_TRACED = {"mean_rank": "mr", "mean_reciprocal_rank": "mrr", "hits_at_1": "hits@1",
-           "hits_at_3": "hits@3", "hits_at_10": "hits@10"}  # fmt: skip
+_TIES = "entity_ranking.tie_handling"
+_ATOL, _RTOL = 1e-5, 1e-4  # LibKGE's defaults
+_HITS = (1, 3, 10)
 
 
 def evaluate(
@@ -43,8 +46,8 @@ def evaluate(
 ) -> Result:
     """Rank a model of LibKGE on a split, with every number of kgtrec.
 
-    LibKGE's own job takes scores as tied that are close (``tie_atol``), and rounds ranks of ties:
-    its numbers differ from these in the last digits.
+    Its own job takes scores as tied that are close, which ``atol=1e-5, rtol=1e-4`` does here too,
+    and rounds the mean rank of ties up; `KgtrecJob` has its numbers.
 
     Parameters
     ----------
@@ -80,15 +83,18 @@ def _triples(dataset: Any, split: str) -> Any:
 
 
 class KgtrecJob(EvaluationJob):
-    """LibKGE's entity ranking with the ranks of kgtrec.
+    """LibKGE's entity ranking with the ranks of kgtrec, by its rule for ties.
 
-    The trace has ``mean_rank``, ``mean_reciprocal_rank`` and ``hits_at_1``, 3 and 10, raw,
-    ``_filtered`` and, on the validation split, ``_filtered_with_test``.
+    The trace has ``mean_rank``, ``mean_reciprocal_rank`` and ``hits_at_1``, 3 and 10 (or those of
+    ``entity_ranking.hits_at_k_s``), raw, ``_filtered`` and, on the validation split,
+    ``_filtered_with_test``: the numbers of its own job, with the tolerances and the rank type of
+    ``entity_ranking.tie_handling`` (by default 1e-5, 1e-4 and ``rounded_mean_rank``).
 
     Attributes
     ----------
     results : dict of str to Result
-        Of the last run, by the ending of the trace's names.
+        Of the last run, by the ending of the trace's names: ranks with the same tolerances, of
+        which kgtrec's keys are taken (``results["_filtered"]["both.micro.mrr"]``).
     """
 
     results: dict[str, Result]
@@ -102,16 +108,57 @@ class KgtrecJob(EvaluationJob):
         known: dict[str, list[str] | None] = {"": None, "_filtered": splits}
         if "test" not in splits:
             known["_filtered_with_test"] = [*splits, "test"]
+        kind, atol, rtol = _tie_handling(self.config)
         self.results = {
             ending: evaluate(
-                self.model, self.dataset, self.eval_split, known=chosen, batch_size=self.batch_size
+                self.model, self.dataset, self.eval_split, known=chosen,
+                batch_size=self.batch_size, atol=atol, rtol=rtol,
             )
             for ending, chosen in known.items()
-        }
-        self.current_trace["epoch"].update(
-            {
-                name + ending: result[f"both.realistic.micro.{metric}"]
-                for ending, result in self.results.items()
-                for name, metric in _TRACED.items()
-            }
-        )
+        }  # fmt: skip
+        hits = _option(self.config, "entity_ranking.hits_at_k_s", _HITS)
+        for ending, result in self.results.items():
+            self.current_trace["epoch"].update(
+                (name + ending, value)
+                for name, value in _traced(_ranks(result.ranks, kind), hits).items()
+            )
+
+
+def _option(config: Any, key: str, default: Any) -> Any:
+    """An option that not every version of LibKGE has."""
+    try:
+        return config.get(key)
+    except KeyError:
+        return default
+
+
+def _tie_handling(config: Any) -> tuple[str, float, float]:
+    """The rank type of ties and their tolerances; the first alone in early versions of LibKGE."""
+    handling = _option(config, _TIES, {})
+    if isinstance(handling, str):
+        return handling, 0.0, 0.0
+    return (
+        handling.get("type", "rounded_mean_rank"),
+        float(handling.get("atol", _ATOL)),
+        float(handling.get("rtol", _RTOL)),
+    )
+
+
+def _ranks(ranks: Ranks, kind: str) -> Any:
+    """LibKGE's ranks: its ties are those of the answer with itself, too."""
+    if kind not in _BEHIND:
+        raise UsageError(f"{_TIES}.type is {kind!r}; choose one of {', '.join(_BEHIND)}")
+    return ranks.greater + _BEHIND[kind](ranks.equal) + 1
+
+
+_BEHIND: dict[str, Callable[[Any], Any]] = {
+    "rounded_mean_rank": lambda equal: (equal + 1) // 2,
+    "best_rank": lambda equal: 0 * equal,
+    "worst_rank": lambda equal: equal,
+}
+
+
+def _traced(ranks: Any, hits: Sequence[int]) -> dict[str, float]:
+    means = {"mean_rank": ranks, "mean_reciprocal_rank": 1 / ranks}
+    means |= {f"hits_at_{k}": ranks <= k for k in hits}
+    return {name: float(np.mean(values)) for name, values in means.items()}

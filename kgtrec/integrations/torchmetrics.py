@@ -196,5 +196,6 @@ def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
         0,
         ranker.nan,
         questions.fingerprint,
+        ranker.tolerance,
     )
     return RankedRows(part, row_ids, nan_counts, ranker.rows, ranker.higher_is_better)

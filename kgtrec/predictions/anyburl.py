@@ -21,6 +21,8 @@ _STARTS = (b"Heads:", b"Tails:")
 def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
     """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
 
+    Heads stand before tails or behind them, as PyClause's own evaluation reads them.
+
     Each list was made for one triple: programs that filter leave the other answers of its question
     out of it.
 
@@ -31,21 +33,23 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
     """
     builder = ListsBuilder(questions, "anyburl", path)
     triple: list[bytes] = []
-    expected, line = 0, 0
+    expected, first, line = 0, 0, 0
     for line, text in lines_of(path):
         if not text.strip():
             continue
         if expected == 0:
             triple = _triple(path, line, text)
         else:
-            side = expected - 1  # 0: heads
+            if expected == 1:
+                first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails stand first
+            side = first if expected == 1 else 1 - first
             labels, scores = _candidates(path, line, text, _STARTS[side])
             head, relation, tail = triple
             entity, answer = (tail, head) if side == 0 else (head, tail)
             builder.add(line, side, entity, relation, labels, scores, answer)
         expected = (expected + 1) % 3
     if expected:
-        start = _STARTS[expected - 1].decode()
+        start = _STARTS[0 if expected == 1 else 1 - first].decode()
         raise FileError(path, line, found=f"the end, before the line {start}", hint=_RECORD)
     return builder.build()
 

@@ -73,7 +73,7 @@ def rank_block(
     answers : float64 (n_targets,), optional
         Scores of the answers of all rows of `state`, where the rows do not hold them all.
     tolerance : Tolerance, optional
-        Within which scores tie with an answer's; of rows that hold every entity.
+        Within which scores tie with an answer's.
     """
     block, negate = comparable(block, state.dtype), not higher_is_better
     state.rank_rows(block, start, negate=negate, first_entity=first_entity, target_scores=answers)
@@ -91,10 +91,16 @@ def rank_block(
         return
 
     def rank(part: NativeRanking, limits: Float64) -> None:
-        part.rank_rows(block, 0, negate=negate, target_scores=limits)
+        part.rank_rows(block, 0, negate=negate, first_entity=first_entity, target_scores=limits)
 
-    own = state.own_scores(block, start, negate=negate)
-    widen_ties(state, start, start + len(block), own, tolerance, rank)
+    entities = None
+    if answers is None:
+        own = state.own_scores(block, start, negate=negate)
+    else:
+        offsets = state.plan.target_offsets
+        own = answers[offsets[start] : offsets[start + len(block)]]
+        entities = first_entity, first_entity + block.shape[1]
+    widen_ties(state, start, start + len(block), own, tolerance, rank, entities)
 
 
 def rank_rows(
@@ -108,12 +114,14 @@ def rank_rows(
     higher_is_better: bool,
     first_entity: int = 0,
     answers: Float64 | None = None,
+    tolerance: Tolerance | None = None,
 ) -> NativeRanking:
     """Rank all rows, by their scores or a factorised model; parameters as for `rank_block`."""
     if isinstance(scores, Factors):
         return rank_vectors(
-            lists, rows, scores, depth, threads, refuse, first_entity=first_entity, answers=answers
-        )
+            lists, rows, scores, depth, threads, refuse, first_entity=first_entity,
+            answers=answers, tolerance=tolerance,
+        )  # fmt: skip
     state = NativeRanking(lists, rows, depth, score_dtype(scores), threads)
     rank_block(
         state,
@@ -123,6 +131,7 @@ def rank_rows(
         higher_is_better=higher_is_better,
         first_entity=first_entity,
         answers=answers,
+        tolerance=tolerance,
     )
     return state
 
@@ -165,11 +174,14 @@ def rank_vectors(
     if tolerance is not None:
 
         def rank(part: NativeRanking, limits: Float64) -> None:
-            part.rank_factors(factors, target_scores=limits)
+            part.rank_factors(factors, first_entity=first_entity, target_scores=limits)
 
-        scores = np.empty(len(ordered.targets))
-        state.factor_target_scores(factors, scores, first_entity=0)
-        widen_ties(state, 0, rows.n_rows, scores, tolerance, rank)
+        scores = answers
+        if scores is None:
+            scores = np.empty(len(ordered.targets))
+            state.factor_target_scores(factors, scores, first_entity=0)
+        entities = first_entity, first_entity + len(factors.entities)
+        widen_ties(state, 0, rows.n_rows, scores, tolerance, rank, entities)
     if own is not None:
         state.plan, counts, target_nan = rows, state.counts, state.target_nan
         state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)

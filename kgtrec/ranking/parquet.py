@@ -43,7 +43,7 @@ def write_ranks(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
+    table: dict[str, Any] = {name: _array(values) for name, values in columns.items()}
     table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
@@ -74,7 +74,19 @@ def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
         values = values.cast(pa.binary())
         with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
             values = values.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+    return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
+
+
+def _array(values: npt.NDArray[Any]) -> Any:
+    """What `pyarrow.array` makes of integers or truth values; that imports pandas, where it is
+    installed, and numpy.ma, in case they are theirs."""
+    import pyarrow as pa
+
+    if values.dtype == bool:
+        kind, data = pa.bool_(), np.packbits(values, bitorder="little")
+    else:
+        kind, data = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(data)])
 
 
 def _plain_text(labels: Any) -> Any:

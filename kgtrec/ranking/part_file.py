@@ -22,17 +22,19 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import FileError
 from kgtrec.ranking.partial import PartialRanks, Task
+from kgtrec.ranking.tolerance import Tolerance, checked_tolerance
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["read_about", "read_parts", "read_with_arrays", "write_parts"]
 
-FORMAT = 1
+FORMAT = 2
 _TASK = ("first_row", "stop_row", "first_entity", "stop_entity")
 _FACTS = {
     **dict.fromkeys((*_TASK, "nan_count", "depth"), "int64"),
     **dict.fromkeys(("dtype", "path", "nan", "questions_hash"), "string"),
+    **dict.fromkeys(("atol", "rtol"), "float64"),
 }
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
 _DIGEST = 32
@@ -99,7 +101,8 @@ def _batch(
     """A part, and what stands beside it, as one row."""
     import pyarrow as pa
 
-    facts = dict(zip(_TASK, astuple(part.task), strict=True)) | vars(part)
+    tolerance = part.tolerance or Tolerance(0.0, 0.0)
+    facts = dict(zip(_TASK, astuple(part.task), strict=True)) | vars(part) | tolerance._asdict()
     columns = {name: pa.array([facts[name]], getattr(pa, kind)()) for name, kind in _FACTS.items()}
     beside = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
     for name, array in beside.items():
@@ -163,7 +166,8 @@ def _part(row: pa.RecordBatch) -> PartialRanks:
     if not fitting:
         raise ValueError(f"the arrays of {task} do not fit together")
     arrays["counts"] = arrays["counts"].reshape(6, n_targets)
-    return PartialRanks(task, **arrays, **facts)
+    tolerance = checked_tolerance(facts.pop("atol"), facts.pop("rtol"))
+    return PartialRanks(task, **arrays, **facts, tolerance=tolerance)
 
 
 @contextmanager

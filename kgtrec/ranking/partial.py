@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
 from kgtrec.ranking.row_plan import RowPlan, Rows
+from kgtrec.ranking.tolerance import Tolerance
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -87,6 +88,8 @@ class PartialRanks:
         What a NaN among the candidates is.
     questions_hash : str
         What the scores answer.
+    tolerance : Tolerance or None
+        Within which micro counts take scores as tied with the answer's.
     """
 
     task: Task
@@ -101,6 +104,7 @@ class PartialRanks:
     depth: int
     nan: str
     questions_hash: str
+    tolerance: Tolerance | None = None
 
 
 def take_partial(
@@ -111,10 +115,11 @@ def take_partial(
     questions_hash: str,
     shift: int = 0,
     rows: Int64 | None = None,
+    tolerance: Tolerance | None = None,
 ) -> PartialRanks:
     """What a native ranking has found, in all rows or in some.
 
-    ``shift`` leads from its numbers of entities to ids.
+    ``shift`` leads from its numbers of entities to ids; ``tolerance`` is what it was ranked with.
     """
     plan: Rows = state.plan
     counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
@@ -143,6 +148,7 @@ def take_partial(
         depth,
         nan,
         questions_hash,
+        tolerance,
     )
 
 
@@ -180,17 +186,19 @@ def _merge_two(
         one.depth,
         one.nan,
         one.questions_hash,
+        one.tolerance,
     )
 
 
 def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
     if one.questions_hash != other.questions_hash:
         raise UsageError(f"parts were ranked for other questions: {one.task} and {other.task}")
-    settings = [(part.dtype, part.depth, part.nan) for part in (one, other)]
-    if settings[0] != settings[1]:
+    names = ("dtype", "depth", "nan", "tolerance")
+    mine, its = ([getattr(part, name) for name in names] for part in (one, other))
+    if mine != its:
         raise UsageError(
-            f"{one.task} have dtype, run depth and nan {settings[0]}; {other.task} have "
-            f"{settings[1]}; rank all ranges alike"
+            f"{one.task} have dtype, run depth, nan and tie tolerance {mine}; {other.task} have "
+            f"{its}; rank all ranges alike"
         )
 
 
@@ -238,7 +246,6 @@ def assemble(
     rows: str,
     higher_is_better: bool,
     entity_ranges: int | None = None,
-    tie_tolerance: dict[str, float] | None = None,
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the very ones of one pass, from parts with all entities.
 
@@ -254,8 +261,6 @@ def assemble(
     higher_is_better : bool
     entity_ranges : int, optional
         Ranges of entities that the scores came in, for the manifest.
-    tie_tolerance : dict of str to float, optional
-        ``atol`` and ``rtol``, for the manifest.
 
     Raises
     ------
@@ -277,8 +282,8 @@ def assemble(
     }
     if entity_ranges is not None:
         described["entity_ranges"] = entity_ranges
-    if tie_tolerance is not None:
-        described["tie_tolerance"] = tie_tolerance
+    if ordered[0].tolerance is not None:
+        described["tie_tolerance"] = ordered[0].tolerance._asdict()
     counts = np.concatenate([part.counts for part in ordered], axis=1)
     unscored = np.concatenate([part.answer_nan for part in ordered])
     ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)

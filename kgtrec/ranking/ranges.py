@@ -20,6 +20,7 @@ from kgtrec.ranking.blocks import check_nan, nan_error, rank_rows
 from kgtrec.ranking.kernel import NativeRanking, available_cores
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, take_partial
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
+from kgtrec.ranking.tolerance import checked_tolerance
 from kgtrec.scores.arrays import as_array, comparable, score_dtype
 from kgtrec.scores.factors import Factors
 
@@ -42,6 +43,8 @@ class AnswerScores:
         Not restricted to candidate lists.
     higher_is_better : bool
         False for distances.
+    atol, rtol : float, default 0
+        Within which scores tie with the answer's, as for `kgtrec.Ranker`; the same for all ranges.
 
     Attributes
     ----------
@@ -51,11 +54,19 @@ class AnswerScores:
         Which of them are known.
     """
 
-    def __init__(self, questions: Questions, *, higher_is_better: bool = True) -> None:
+    def __init__(
+        self,
+        questions: Questions,
+        *,
+        higher_is_better: bool = True,
+        atol: float = 0.0,
+        rtol: float = 0.0,
+    ) -> None:
         if questions.candidate_lists is not None:
             raise UsageError("entity ranges do not go together with restricted candidates")
         require_columns_by_id(questions, "a range of entities")
         self.questions, self.higher_is_better = questions, higher_is_better
+        self.tolerance = checked_tolerance(atol, rtol)
         self.lists = QuestionLists.of(questions)
         self.plan = plan_rows(questions, "questions")
         self.values = np.zeros(questions.n_instances)
@@ -146,9 +157,12 @@ def rank_range(
         higher_is_better=answers.higher_is_better,
         first_entity=first_entity,
         answers=answers.values,
+        tolerance=answers.tolerance,
     )
     task = Task(0, answers.plan.n_rows, first_entity, first_entity + width)
-    return take_partial(state, task, run_depth, nan, questions.fingerprint)
+    return take_partial(
+        state, task, run_depth, nan, questions.fingerprint, tolerance=answers.tolerance
+    )
 
 
 def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:

@@ -18,6 +18,7 @@ from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.part_file import read_about, read_with_arrays, write_parts
 from kgtrec.ranking.partial import PartialRanks, Task, take_partial
 from kgtrec.ranking.row_plan import RowPlan
+from kgtrec.ranking.tolerance import Tolerance
 
 __all__ = ["RankedRows"]
 
@@ -41,8 +42,6 @@ class RankedRows:
     rows : {"questions", "instances"}
         What a row stands for.
     higher_is_better : bool
-    tie_tolerance : dict of str to float, or None
-        ``atol`` and ``rtol`` of the ranker, if it has any.
     """
 
     part: PartialRanks
@@ -50,7 +49,6 @@ class RankedRows:
     nan_counts: Int64
     rows: str
     higher_is_better: bool
-    tie_tolerance: dict[str, float] | None = None
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -66,12 +64,15 @@ class RankedRows:
         n_entities: int,
         nan: str,
         questions_hash: str,
+        tolerance: Tolerance | None,
         **declared: Any,
     ) -> RankedRows:
-        """Some rows of a native ranking; ``declared``: `rows`, `higher_is_better`, ..."""
+        """Some rows of a native ranking; ``declared``: `rows` and `higher_is_better`."""
         task = Task(0, len(row_ids), 0, n_entities)
         depth = state.best_ids.shape[1]
-        part = take_partial(state, task, depth, nan, questions_hash, rows=row_ids)
+        part = take_partial(
+            state, task, depth, nan, questions_hash, rows=row_ids, tolerance=tolerance
+        )
         return cls(part, row_ids, state.nan_count[row_ids], **declared)
 
     def put(self, state: NativeRanking, chosen: npt.NDArray[np.bool_]) -> None:
@@ -103,7 +104,7 @@ class RankedRows:
             ("higher_is_better", other.higher_is_better, self.higher_is_better),
             ("run_depth", its.depth, mine.depth),
             ("nan", its.nan, mine.nan),
-            ("tie tolerance", other.tie_tolerance, self.tie_tolerance),
+            ("tie tolerance", its.tolerance, mine.tolerance),
         ):
             if here != there:
                 raise UsageError(
@@ -126,7 +127,7 @@ class RankedRows:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, beside and renamed; FileError if that cannot be."""
-        names = ("rows", "higher_is_better", "tie_tolerance")
+        names = ("rows", "higher_is_better")
         about = {"ranked_rows": True, **{name: getattr(self, name) for name in names}}
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
         write_parts(path, about, [self.part], arrays)
@@ -146,7 +147,6 @@ class RankedRows:
             **arrays,
             rows=about["rows"],
             higher_is_better=about["higher_is_better"],
-            tie_tolerance=about.get("tie_tolerance"),
         )
 
 

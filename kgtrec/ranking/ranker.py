@@ -140,7 +140,7 @@ class Ranker:
         self.run_depth = whole_number("run_depth", run_depth, 0)
         self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
         self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self._tolerance = checked_tolerance(atol, rtol)
+        self.tolerance = checked_tolerance(atol, rtol)
         self._column_of = _declared_columns(questions, columns)
         self._lists = QuestionLists.of(questions, self._column_of)
         self._plan = plan_rows(questions, rows)
@@ -281,7 +281,7 @@ class Ranker:
         """Rank rows that are claimed: where they stand, or apart if they are out of order."""
         settings: dict[str, Any] = {
             "higher_is_better": self.higher_is_better,
-            "tolerance": self._tolerance,
+            "tolerance": self.tolerance,
         }
         if is_run(ids):
             first = int(ids[0])
@@ -345,7 +345,7 @@ class Ranker:
                     self.run_depth,
                     self.threads,
                     self._refuse,
-                    tolerance=self._tolerance,
+                    tolerance=self.tolerance,
                     advance=bar.update,
                 )
             self._claims.scored[:] = True
@@ -369,8 +369,9 @@ class Ranker:
     def _taken(self, state: NativeRanking, rows: Int64) -> RankedRows:
         hash_ = self.questions.fingerprint
         declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
-        declared |= self._tolerance_fact
-        return RankedRows.take(state, rows, self.questions.n_entities, self.nan, hash_, **declared)
+        return RankedRows.take(
+            state, rows, self.questions.n_entities, self.nan, hash_, self.tolerance, **declared
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the rows that have their scores by now to a file, for `merge`.
@@ -434,7 +435,10 @@ class Ranker:
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
         questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
-        part = take_partial(state, everything, self.run_depth, self.nan, questions.fingerprint)
+        part = take_partial(
+            state, everything, self.run_depth, self.nan, questions.fingerprint,
+            tolerance=self.tolerance,
+        )  # fmt: skip
         part = replace(part, path=join_paths([part.path, *self._paths]))
         return assemble(
             [part],
@@ -442,14 +446,7 @@ class Ranker:
             questions,
             rows=self.rows,
             higher_is_better=self.higher_is_better,
-            **self._tolerance_fact,
         )
-
-    @property
-    def _tolerance_fact(self) -> dict[str, Any]:
-        """What the manifest says of a tolerance, if there is one."""
-        tolerance = self._tolerance
-        return {} if tolerance is None else {"tie_tolerance": tolerance._asdict()}
 
 
 def _check_questions(questions: Any) -> None:

@@ -119,10 +119,12 @@ def widen_ties(
     own: Float64,
     tolerance: Tolerance,
     rank: Callable[[NativeRanking, Float64], Any],
+    entities: tuple[int, int] | None = None,
 ) -> None:
     """Give rows that were ranked by exact ties the micro counts that they have under a tolerance.
 
-    Ordinal ranks stay: what was greater and is tied now still stands ahead.
+    Ordinal ranks stay: what was greater and is tied now still stands ahead. The interval of tied
+    scores is that of the answer's score alone, so that counts of ranges of entities add up.
 
     Parameters
     ----------
@@ -134,6 +136,8 @@ def widen_ties(
     tolerance : Tolerance
     rank : function (ranking, thresholds)
         Ranks the rows by other thresholds than the answers' scores.
+    entities : (int, int), optional
+        First entity that the rows hold, and the first behind the last; by default all.
     """
     offsets = state.plan.target_offsets
     targets = slice(offsets[start], offsets[stop])
@@ -142,10 +146,12 @@ def widen_ties(
         part = state.without_best(start, stop)
         rank(part, limits)
         above.append(part.counts[0])
-    # Above the lower end stands the answer, too, unless the filter takes it out.
-    n_entities = part.lists.n_entities
+    # Above the lower end stands the answer, too, unless the filter takes it out, or the range.
+    n_entities, answers = part.lists.n_entities, part.plan.targets
     row = np.repeat(np.arange(stop - start), np.diff(part.plan.target_offsets))
-    itself = ~contains(to_keys(part.lists.known, n_entities), row * n_entities + part.plan.targets)
+    itself = ~contains(to_keys(part.lists.known, n_entities), row * n_entities + answers)
+    first, behind = entities or (0, n_entities)
+    itself &= (answers >= first) & (answers < behind)
     exact, finite = state.counts[:3, targets], np.isfinite(own)
     greater = np.where(finite, above[0], exact[0])
     equal = np.where(finite, above[1] - itself - greater, exact[1])

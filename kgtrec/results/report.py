@@ -11,12 +11,12 @@ import numpy as np
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
 from kgtrec.results.comparability import tolerance_text
-from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE
+from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE, by_filter
 
 if TYPE_CHECKING:
     from kgtrec.results.result import Result
 
-__all__ = ["fitting", "summary", "tie_note", "warnings_of"]
+__all__ = ["fitting", "side_by_side", "summary", "tie_note", "warnings_of"]
 
 AGREEMENT = 1e-12
 
@@ -36,6 +36,29 @@ def summary(result: Result) -> str:
     if warnings:
         parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings]))
     return "\n\n".join(parts)
+
+
+def side_by_side(results: Mapping[str, Result]) -> str:
+    """The text of results that differ in their filter alone, by its name."""
+    first = next(iter(results.values()))
+    parts = [_header(first, f"filters {', '.join(results)}")]
+    headings = {
+        "Micro, {} (per instance, realistic ranks)": PUBLISHED,
+        "Macro, {} (per question; MRR and Hits of its first answer)": QUESTIONWISE,
+    }
+    intervals = any(result.has_intervals for result in results.values())
+    for heading, tails in headings.items():
+        for side in first.sides:
+            table = by_filter(results, side, tails)
+            text = (table.transposed() if intervals else table).to_text()
+            parts.append(_sampled(first) + heading.format(_sides(side)) + "\n" + text)
+    parts.append(_wrapped([f"{name}: {_ties(result)}" for name, result in results.items()]))
+    warnings = [
+        f"WARNING: {name}: {warning}"
+        for name, result in results.items()
+        for warning in warnings_of(result)
+    ]
+    return "\n\n".join([*parts, *([_wrapped(warnings)] if warnings else [])])
 
 
 def _published(result: Result) -> list[str]:
@@ -74,17 +97,21 @@ def _over_relations(result: Result, side: str) -> str:
     return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
 
 
-def _header(result: Result) -> str:
+def _sides(side: str) -> str:
+    return "both sides" if side == "both" else f"{side} side"
+
+
+def _header(result: Result, filters: str | None = None) -> str:
+    """What was evaluated; ``filters`` in place of the result's own filter."""
     facts = _facts(result.ranks.manifest)
     side = result.sides[-1]
     questions, instances = result.count(side)
-    what = "both sides" if side == "both" else f"{side} side"
     name = facts.get("graph_name") or facts.get("graph")
-    first = ["kgtrec", str(name) if isinstance(name, str) else "", _split(facts), what]
+    first = ["kgtrec", str(name) if isinstance(name, str) else "", _split(facts), _sides(side)]
     second = [f"{questions:,} questions", f"{instances:,} instances"]
     if "n_entities" in facts:
         second.append(f"{facts['n_entities']:,} entities")
-    first.append(_filter(facts))
+    first.append(filters or _filter(facts))
     lines = [" · ".join(part for part in first if part), " · ".join(second)]
     sizes = result.ranks.candidates
     if facts.get("restricted") and len(sizes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ __all__ = [
     "PUBLISHED",
     "QUESTIONWISE",
     "SAMPLED",
+    "by_filter",
     "by_rank_type",
     "by_relation",
     "by_side",
@@ -86,6 +87,16 @@ def side_table(result: Result, tails: Sequence[str]) -> Table:
         (side, *(result[f"{side}.{tail}"] for tail in tails)) for side in result.sides
     ]
     return labelled(result, _table("side", (), measures, rows))
+
+
+def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
+    """A row per filter, of results that differ in it alone; `tails` are keys without their side."""
+    measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(result[measure] for measure in measures)) for name, result in results.items()
+    ]
+    first = next(iter(results.values()))
+    return labelled(first, _table("filter", (), measures, rows))
 
 
 def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:

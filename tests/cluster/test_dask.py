@@ -162,6 +162,23 @@ def test_dask_arrays_are_ranked_chunk_by_chunk(
     assert_same(got, kgtrec.rank(scores, narrow, DEPTH, nan="worst"), tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["dask", "matrix", "factors"])
+def test_tolerant_ties_are_those_of_one_process(
+    kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(21)
+    questions, close = random_questions(rng), {"atol": 1e-3, "rtol": 0.1}
+    queries = rng.integers(1, 9, (len(questions), 3)).astype("f4")
+    factors = kgtrec.Factors(queries, rng.integers(1, 9, (N, 3)).astype("f4"))
+    scores = factors.scores()
+    source = {"factors": factors, "matrix": scores, "dask": da.from_array(scores, chunks=(5, 9))}
+    cut_at_random(monkeypatch, rng)
+    ranked = kgtrec.cluster.rank(source[kind], questions, client, run_depth=DEPTH, **close)
+    expected = kgtrec.rank(scores, questions, DEPTH, **close)
+    assert (expected[0].equal > kgtrec.rank(scores, questions)[0].equal).any()
+    assert_same(ranked, expected, tmp_path)
+
+
 def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -531,7 +531,7 @@ def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
 def test_wrong_calls_are_one_sentence(home: Home) -> None:
     rank = ("rank", "--graph", "g", "--scores", "m.npz")
     shard = (*rank, "--shard", "1/2", "-o", "d")
-    assert "--shard only" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
+    assert "require --shard" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
     assert "kgtrec merge ... --run o.run" in home.refuses(*shard, "--run", "o.run")
     assert "--qrels is written when" in home.refuses(*shard, "--qrels", "q")
     assert "is not a size" in home.refuses(*shard, "--memory", "much")

@@ -289,7 +289,9 @@ def test_duplicates_whatever_their_hashes(data, bits: int) -> None:
         patch.setattr(triples_module, "_CHUNK", 7)
         patch.setattr(triples_module, "_hashes", poor)
         distinct = drop_duplicates(array)
-    assert distinct.tolist() == list(map(list, naive_distinct(array)))
+        own = array.copy()
+        assert drop_duplicates(own, in_place=True) is own
+    assert distinct.tolist() == own.tolist() == list(map(list, naive_distinct(array)))
     assert (distinct is array) == (len(distinct) == len(array))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kgtrec.errors import UsageError
+
 torch = pytest.importorskip("torch")
 
 N, R = 30, 3
@@ -103,27 +105,70 @@ def test_a_function(libkge: Any, known: list[str] | None) -> None:
     assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(ranks), rel=1e-12)
 
 
-def test_a_job(libkge: Any) -> None:
-    class Config(dict[str, Any]):
-        """As `kge.Config`, whose `get` has no default."""
+class Config(dict[str, Any]):
+    """As `kge.Config`, whose `get` has no default."""
 
-        def get(self, key: str) -> Any:  # type: ignore[override]
-            return self[key]
+    def get(self, key: str) -> Any:  # type: ignore[override]
+        return self[key]
 
-    config = Config({"eval.batch_size": 9, "eval.split": "valid",
-                     "entity_ranking.filter_splits": ["train", "valid"]})  # fmt: skip
+
+SETTINGS = {"eval.batch_size": 9, "eval.split": "valid",
+            "entity_ranking.filter_splits": ["train", "valid"]}  # fmt: skip
+KNOWN = {"": None, "_filtered": ["train", "valid"],
+         "_filtered_with_test": ["train", "valid", "test"]}  # fmt: skip
+
+
+def ranks_of_libkge(known: list[str] | None, kind: str, atol: float, rtol: float) -> Any:
+    """As its job counts, pair by pair: the answer is one of its own ties."""
+    dataset, table = Dataset(), Model().table.detach()
+    taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
+    ranks = []
+    for s, p, o in dataset.split("valid").tolist():
+        for other in ([(e, p, o) for e in range(N)], [(s, p, e) for e in range(N)]):
+            rivals = [t for t in other if t == (s, p, o) or t not in taken]
+            scores = torch.stack([table[t] for t in rivals])
+            own = table[s, p, o]
+            close = torch.isclose(scores, own, rtol=rtol, atol=atol)
+            rank, ties = int(((scores > own) & ~close).sum()), int(close.sum())
+            ranks.append(1 + rank + {"rounded_mean_rank": ties // 2, "best_rank": 0,
+                                     "worst_rank": ties - 1}[kind])  # fmt: skip
+    return np.array(ranks)
+
+
+@pytest.mark.parametrize(
+    ("handling", "kind", "atol", "rtol"),
+    [
+        (None, "rounded_mean_rank", 1e-5, 1e-4),
+        ({"type": "rounded_mean_rank", "atol": "1e-5", "rtol": 1e-4}, "rounded_mean_rank", 1e-5,
+         1e-4),
+        ({"type": "best_rank", "atol": 0.15, "rtol": 0.1}, "best_rank", 0.15, 0.1),
+        ({"type": "worst_rank", "atol": 0.15, "rtol": 0.1}, "worst_rank", 0.15, 0.1),
+        ("worst_rank", "worst_rank", 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_a_job_has_the_numbers_of_libkge(
+    libkge: Any, handling: Any, kind: str, atol: float, rtol: float
+) -> None:
+    config = Config(SETTINGS)
+    if handling is not None:
+        config |= {"entity_ranking.tie_handling": handling, "entity_ranking.hits_at_k_s": [1, 5]}
     model = Model().train()
     job = libkge.KgtrecJob(config, Dataset(), None, model)
     trace = job.run()
     assert model.training
     assert trace["split"] == "valid"
-    for ending, known in (("", None), ("_filtered", ["train", "valid"]),
-                          ("_filtered_with_test", ["train", "valid", "test"])):  # fmt: skip
-        ranks = by_hand("valid", known)
+    for ending, known in KNOWN.items():
+        ranks = ranks_of_libkge(known, kind, atol, rtol)
         assert trace[f"mean_rank{ending}"] == pytest.approx(np.mean(ranks), rel=1e-12)
-        mrr = np.mean([1 / rank for rank in ranks])
+        mrr = np.mean(1 / ranks)
         assert trace[f"mean_reciprocal_rank{ending}"] == pytest.approx(mrr, rel=1e-12)
-        hits = np.mean([rank <= 3 for rank in ranks])
-        assert trace[f"hits_at_3{ending}"] == pytest.approx(hits, rel=1e-12)
+        for k in (1, 3, 10) if handling is None else (1, 5):
+            assert trace[f"hits_at_{k}{ending}"] == pytest.approx(np.mean(ranks <= k), rel=1e-12)
     assert trace["mean_rank"] > trace["mean_rank_filtered_with_test"]
     assert job.results["_filtered"].sides == ("head", "tail", "both")
+
+
+def test_a_job_of_another_rule(libkge: Any) -> None:
+    config = Config(SETTINGS, **{"entity_ranking.tie_handling": "random"})
+    with pytest.raises(UsageError, match="type is 'random'; choose one of rounded_"):
+        libkge.KgtrecJob(config, Dataset(), None, Model()).run()

@@ -46,11 +46,12 @@ def _jsonl(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def _anyburl(path: Path) -> None:
+def _anyburl(path: Path, *, tails_first: bool = False) -> None:
     text = ""
     for head, relation, tail in TEST:
         text += f"{head} {relation} {tail}\n"
-        for name, key in (("Heads", (0, tail, relation)), ("Tails", (1, head, relation))):
+        keys = {"Heads": (0, tail, relation), "Tails": (1, head, relation)}
+        for name, key in sorted(keys.items(), reverse=tails_first):
             text += f"{name}: " + "".join(f"{e}\t{score}\t" for e, score in LISTS[key]) + "\n"
     path.write_text(text, encoding="utf-8")
 
@@ -78,13 +79,14 @@ def _run(path: Path, questions: kgtrec.Questions) -> None:
     path.write_text("\n".join(lines) + "\nother7 Q0 a 1 2 x\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["anyburl", "trec"])
+@pytest.mark.parametrize("name", ["anyburl", "anyburl, tails first", "trec"])
 def test_every_format_gives_the_same_ranks(home: Path, name: str) -> None:
     questions = kgtrec.read_graph(home / "g").questions()
     _jsonl(home / "l.jsonl")
     base = kgtrec.rank_lists(home / "l.jsonl", questions, "jsonl")
     path = home / "lists"
-    _anyburl(path) if name == "anyburl" else _run(path, questions)
+    name, _, order = name.partition(", ")
+    _anyburl(path, tails_first=bool(order)) if name == "anyburl" else _run(path, questions)
     ranks = kgtrec.rank_lists(path, questions, name)
     for column in ("greater", "equal", "tied_ahead", "unlisted", "macro_greater", "macro_equal"):
         np.testing.assert_array_equal(getattr(ranks, column), getattr(base, column), column)
@@ -140,7 +142,10 @@ def test_top_ten_of_ogb_goes_by_number_and_row(home: Path) -> None:
 
 MALFORMED = {
     "anyburl, no triple": ("anyburl", "a b\nHeads:\nTails:\n", ":1: 'a b' in place of a triple"),
-    "anyburl, no heads": ("anyburl", "a r b\nTails: c\t1\n", ":2: 'Tails: c\\t1' in place of"),
+    "anyburl, no heads": ("anyburl", "a r b\nHead: c\t1\n", ":2: 'Head: c\\t1' in place of"),
+    "anyburl, heads twice": ("anyburl", "a r b\nHeads: c\t1\nHeads:\n", ":3: 'Heads:' in place"),
+    "anyburl, tails twice": ("anyburl", "a r b\nTails: c\t1\nTails:\n", ":3: 'Tails:' in place"),
+    "anyburl, tails cut": ("anyburl", "a r b\nTails: c\t1\n", "the end, before the line Heads:"),
     "anyburl, odd": ("anyburl", "a r b\nHeads: c\t1\td\nTails:\n", ":2: 3 fields, where entities"),
     "anyburl, score": ("anyburl", "a r b\nHeads: c\tx\n", ":2: score 'x' of 'c'"),
     "anyburl, NaN": ("anyburl", "a r b\nHeads: c\tnan\n", ":2: score 'nan' of 'c'"),

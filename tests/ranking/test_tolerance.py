@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -208,5 +209,96 @@ def test_the_command_takes_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, [*words, "-o", str(tmp_path / "r"), "--atol", "1e-5"])
     assert done.exit_code == 0, done.exception
     assert "tolerant side" in done.output
-    done = CliRunner().invoke(cli, [*words, "-o", "x", "--atol", "1e-5", "--shard", "1/2"])
-    assert "need whole rows" in str(done.exception)
+
+
+def awkward(dtype: str, seed: int) -> tuple[Any, np.ndarray]:
+    """Questions, and scores of which many are close, some infinite."""
+    questions = graph_of(31, seed).questions()
+    rng = np.random.default_rng(seed)
+    scores = crowded(rng, (len(questions), 31), dtype)
+    scores[rng.random(scores.shape) < 0.05] = np.inf
+    scores[rng.random(scores.shape) < 0.05] = -np.inf
+    return questions, scores
+
+
+def assert_same(ranked: tuple[Any, Any], expected: tuple[Any, Any]) -> None:
+    for column in kgtrec.Ranks.__annotations__:
+        due = getattr(expected[0], column)
+        np.testing.assert_array_equal(getattr(ranked[0], column), due, column)
+    np.testing.assert_array_equal(ranked[1].documents, expected[1].documents)
+    manifests = [dict(ranks.manifest["scores"]) for ranks, _ in (ranked, expected)]
+    assert manifests[0].pop("entity_ranges", 1)
+    assert manifests[0] == manifests[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("bounds", [(0, 31), (0, 11, 12, 31), (0, 1, 30, 31)])
+@pytest.mark.parametrize("lower", [False, True])
+def test_ranges_of_entities_add_up(dtype: str, bounds: tuple[int, ...], lower: bool) -> None:
+    questions, scores = awkward(dtype, 11)
+    options = {"atol": ATOL, "rtol": RTOL, "higher_is_better": not lower}
+    answers = kgtrec.AnswerScores(questions, **options)
+    spans = list(pairwise(bounds))
+    for first, stop in spans:
+        answers.fill(scores[:, first:stop], first)
+    parts = [kgtrec.rank_range(scores[:, a:b], answers, a, run_depth=4) for a, b in spans[::-1]]
+    exact = kgtrec.rank(scores, questions, 4, higher_is_better=not lower)
+    whole = kgtrec.rank(scores, questions, 4, **options)
+    assert (whole[0].equal > exact[0].equal).any()
+    assert_same(kgtrec.merge_ranges(parts, answers), whole)
+
+
+def test_ranges_of_a_factorised_model_add_up() -> None:
+    rng, n = np.random.default_rng(12), 300
+    questions = graph_of(n, 12).questions()
+    entities = rng.standard_normal((n, 8)).astype(np.float32)
+    entities[n // 2 :] = entities[: n // 2] * np.float32(1 + RTOL / 2)
+    queries = rng.standard_normal((len(questions), 8)).astype(np.float32)
+    answers = kgtrec.AnswerScores(questions, atol=ATOL, rtol=RTOL)
+    spans = [(0, 100), (100, 120), (120, n)]
+    models = [kgtrec.Factors(queries, entities[a:b]) for a, b in spans]
+    for (first, _), model in zip(spans, models, strict=True):
+        answers.fill(model, first)
+    parts = [
+        kgtrec.rank_range(model, answers, first, 4)
+        for (first, _), model in zip(spans, models, strict=True)
+    ]
+    whole = kgtrec.rank(kgtrec.Factors(queries, entities), questions, 4, atol=ATOL, rtol=RTOL)
+    assert_same(kgtrec.merge_ranges(parts, answers), whole)
+
+
+def test_ranges_of_other_tolerances_do_not_merge() -> None:
+    questions, scores = awkward("float32", 13)
+    parts = []
+    for first, stop, atol in ((0, 9, 0.0), (9, 31, ATOL)):
+        answers = kgtrec.AnswerScores(questions, atol=atol)
+        answers.fill(scores)
+        parts.append(kgtrec.rank_range(scores[:, first:stop], answers, first))
+    with pytest.raises(kgtrec.UsageError, match="tie tolerance"):
+        kgtrec.merge_ranges(parts, answers)
+
+
+@pytest.mark.parametrize("by", ["questions", "entities"])
+def test_shards_are_those_of_one_process(tmp_path: Path, by: str) -> None:
+    questions, scores = awkward("float32", 14)
+    for split, triples in questions.graph.splits.items():
+        rows = "".join(f"e{h:02d}\tr{r}\te{t:02d}\n" for h, r, t in triples.tolist())
+        (tmp_path / f"{split}.txt").write_text(rows)
+    np.save(tmp_path / "scores.npy", scores)
+    source = ["--graph", str(tmp_path), "--scores", str(tmp_path / "scores.npy"), "--quiet"]
+    close = ["--atol", "1e-5", "--rtol", "1e-4"]
+    folder = str(tmp_path / "shards")
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(cli, [*words]).exception
+
+    assert run("rank", *source, *close, "-o", str(tmp_path / "one.parquet")) is None
+    for shard in ("1/3", "2/3", "3/3"):
+        assert run("rank", *source, *close, "-o", folder, "--by", by, "--shard", shard) is None
+    assert run("merge", folder, "-o", str(tmp_path / "merged.parquet"), "--quiet") is None
+    merged = (tmp_path / "merged.parquet").read_bytes()
+    assert merged == (tmp_path / "one.parquet").read_bytes()
+    other = run("rank", *source, "-o", folder, "--by", by, "--shard", "2/3")
+    assert "another ranking (other --atol or --rtol" in str(other)
+    endless = run("rank", *source, "-o", folder, "--atol", "inf", "--shard", "2/3")
+    assert "atol=inf" in str(endless)

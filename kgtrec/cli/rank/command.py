@@ -9,6 +9,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
+from kgtrec.cli.rank.filters import filter_names, outputs_by_filter
 from kgtrec.cli.rank.options import (
     QuestionRequest,
     Scoring,
@@ -22,6 +23,9 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.results.result import Result
+
+Outputs = dict[str, dict[str, str | None]]
+"""By filter, then by option: the files that are written."""
 
 
 @click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
@@ -50,6 +54,12 @@ def command(**options: Any) -> None:
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
 
+    Several filters, side by side from one pass, each with files of its own:
+
+    \b
+    kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks-{filter}.parquet \\
+        --filter raw --filter valid --filter test
+
     Lists of the best predictions in place of scores, filtered by the graph (`kgtrec formats` has
     their formats); where an answer is beyond its list, values are intervals:
 
@@ -71,18 +81,20 @@ def command(**options: Any) -> None:
     kgtrec merge shards/ -o ranks.parquet
     """
     _check_source(options)
+    names = filter_names(options["filters"])
+    outputs = outputs_by_filter(options, names)
     request, scoring = _taken(QuestionRequest, options), _taken(Scoring, options)
     if options["predictions"] is not None:
-        _rank_predictions(request, options)
+        _rank_predictions(request, options, outputs)
         return
     if options["shard"] is not None:
-        if scoring.atol or scoring.rtol:
-            raise UsageError("--atol and --rtol need whole rows; leave them or --shard out")
-        _rank_shard(request, scoring, options)
+        if len(names) > 1:
+            raise UsageError("shards are of one filter; rank those of each --filter by themselves")
+        _rank_shard(request, scoring, {**options, **outputs[names[0]]})
         return
     if options["by"] or options["memory"] or options["plan"]:
         raise UsageError("--by, --memory and --plan require --shard; leave them out")
-    _rank_whole(request, scoring, options)
+    _rank_whole(request, scoring, options, outputs)
 
 
 def _check_source(options: dict[str, Any]) -> None:
@@ -134,65 +146,95 @@ def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, A
     )  # fmt: skip
 
 
-def _rank_whole(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> None:
+def _rank_whole(
+    request: QuestionRequest, scoring: Scoring, options: dict[str, Any], outputs: Outputs
+) -> None:
     from kgtrec.results.evaluate import evaluate
 
-    run, tag, show = options["run"], options["tag"], False if options["quiet"] else None
-    questions = _questions(request, options, scoring.scores)
-    result = evaluate(
+    questions = _questions(request, options, scoring.scores, outputs)
+    results = evaluate(
         scoring.scores,
         questions,
-        run_depth=options["run_depth"] if run else 20,
+        run_depth=options["run_depth"] if options["run"] else 20,
         threads=scoring.threads,
         rows=scoring.rows,
         higher_is_better=not scoring.lower_is_better,
         nan=scoring.nan,
         atol=scoring.atol,
         rtol=scoring.rtol,
-        progress=show,
+        progress=False if options["quiet"] else None,
     )
-    written = write_result(
-        result, questions, options["output"], run, options["run_depth"], tag, options["qrels"]
-    )
-    if not options["quiet"]:
-        tell(result, questions, written)
+    _write_and_tell(results, questions, options, outputs)
 
 
-def _questions(request: QuestionRequest, options: dict[str, Any], source: str) -> Questions:
+def _questions(
+    request: QuestionRequest, options: dict[str, Any], source: str, outputs: Outputs
+) -> dict[str, Questions]:
     """The questions, once it is sure that what is to be written costs the user no file."""
     from kgtrec.cli._output_files import check_outputs, keep_inputs
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
-    outputs = {"--output": options["output"], "--run": options["run"], "--qrels": options["qrels"]}
-    check_outputs(outputs, request.graph, source)
-    keep_inputs((path for paths in request.lists.values() for path in paths), outputs)
-    return request.questions(False if options["quiet"] else None)
+    several = len(outputs) > 1
+    paths = {
+        f"--{option}" + f" of filter {name}" * several: path
+        for name, files in outputs.items()
+        for option, path in files.items()
+    }
+    check_outputs(paths, request.graph, source)
+    keep_inputs((path for files in request.lists.values() for path in files), paths)
+    show = False if options["quiet"] else None
+    if several:
+        return request.questions_by_filter(show)
+    return {next(iter(outputs)): request.questions(show)}
 
 
-def _rank_predictions(request: QuestionRequest, options: dict[str, Any]) -> None:
+def _rank_predictions(request: QuestionRequest, options: dict[str, Any], outputs: Outputs) -> None:
     from kgtrec.ranking.lists import ranked_lists
     from kgtrec.results.result import Result
 
-    questions = _questions(request, options, options["predictions"])
-    ranks, run = ranked_lists(
-        options["predictions"], questions, options["format"], unlinkable=options["unlinkable"]
-    )
-    result = Result(ranks, run=run)
-    written = write_result(
-        result, questions, options["output"], options["run"], options["run_depth"], options["tag"],
-        options["qrels"],
-    )  # fmt: skip
+    questions = _questions(request, options, options["predictions"], outputs)
+    ranked = {
+        name: ranked_lists(
+            options["predictions"], asked, options["format"], unlinkable=options["unlinkable"]
+        )
+        for name, asked in questions.items()
+    }
+    results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
+    # What is printed comes from the whole lists, of which the run may hold a part.
+    shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
+    _write_and_tell(results, questions, options, outputs, shown)
+
+
+def _write_and_tell(
+    results: dict[str, Result],
+    questions: dict[str, Questions],
+    options: dict[str, Any],
+    outputs: Outputs,
+    shown: dict[str, Result] | None = None,
+) -> None:
+    """Write each filter's files; print ``shown``, by default the results."""
+    written = []
+    for name, result in results.items():
+        files = outputs[name]
+        assert files["output"] is not None
+        written += write_result(
+            result, questions[name], files["output"], files["run"], options["run_depth"],
+            options["tag"], files["qrels"],
+        )  # fmt: skip
     if not options["quiet"]:
-        tell(Result(ranks), questions, written)
+        tell(shown or results, next(iter(questions.values())), written)
 
 
-def tell(result: Result, questions: Questions, written: list[str]) -> None:
-    """Print the table, and what was written."""
-    echo(str(result))
+def tell(results: dict[str, Result], questions: Questions, written: list[str]) -> None:
+    """Print the table, of several filters side by side, and what was written."""
+    from kgtrec.results.report import side_by_side
+
+    single = next(iter(results.values())) if len(results) == 1 else None
+    echo(str(single) if single else side_by_side(results))
     note(f"wrote {', '.join(written)}")
     encoded = questions.graph.entities.n_encoded
-    if encoded and len(written) > 1:
+    if encoded and len(written) > len(results):
         note(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
 
 

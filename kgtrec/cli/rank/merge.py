@@ -56,4 +56,4 @@ def command(
     result = checked_result(ranks, merged, questions)
     written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
     if not quiet:
-        tell(result, questions, written)
+        tell({"": result}, questions, written)

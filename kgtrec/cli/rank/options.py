@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = ["QuestionRequest", "Scoring", "in_parts", "of_predictions", "of_questions", "tolerance"]
+__all__ = [
+    "QuestionRequest", "Scoring", "filter_name", "in_parts", "of_predictions", "of_questions",
+    "tolerance",
+]  # fmt: skip
 
 of_questions = shared.all_of(
     shared.split("Split to evaluate."),
     shared.SIDES,
     click.option(
-        "--filter", "filtered", metavar="NAME", default="all", show_default=True,
+        "--filter", "filters", metavar="NAME", multiple=True, default=["all"], show_default="all",
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
         "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
-        "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test.",
+        "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
+        "Repeatable: each filter's files by its name, from one pass (see below).",
     ),
     click.option(
         "--known", multiple=True, metavar="FILE",
@@ -126,7 +130,7 @@ class QuestionRequest:
     graph: str
     split: str
     sides: str
-    filtered: str
+    filters: tuple[str, ...]
     known: tuple[str, ...]
     entities: str | None
     relations: str | None
@@ -138,9 +142,9 @@ class QuestionRequest:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What is asked for in words."""
-        names = ("split", "sides", "filtered", "unknown", "columns", "outside")
-        return {name.replace("filtered", "filter"): getattr(self, name) for name in names}
+        """What is asked for in words, of a single filter."""
+        names = ("split", "sides", "unknown", "columns", "outside")
+        return {"filter": self.filters[0], **{name: getattr(self, name) for name in names}}
 
     @property
     def lists(self) -> dict[str, list[str]]:
@@ -151,7 +155,21 @@ class QuestionRequest:
         return {"known": list(self.known), **single}
 
     def questions(self, progress: bool | None) -> Questions:
-        """Read the graph and ask."""
+        """Read the graph and ask, with a single filter."""
+        graph, options = self._read(progress)
+        chosen = _filter(self.filters[0])
+        return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
+
+    def questions_by_filter(self, progress: bool | None) -> dict[str, Questions]:
+        """Read the graph once and ask with every filter, by the filters' names."""
+        graph, options = self._read(progress)
+        several = graph.questions_by_filter(
+            [_filter(text) for text in self.filters], self.split, sides=self.sides, **options
+        )
+        return {name: self._restricted(questions) for name, questions in several.items()}
+
+    def _read(self, progress: bool | None) -> tuple[Graph, dict[str, Any]]:
+        """The graph, and how its questions are asked but for split, sides and filter."""
         from kgtrec.questions.api import read_graph
 
         graph = read_graph(self.graph, progress=progress)
@@ -159,11 +177,7 @@ class QuestionRequest:
             kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
             for kind, path in (("entities", self.entities), ("relations", self.relations))
         }
-        questions = graph.questions(
-            self.split, self.sides, filter=_filter(self.filtered), known=self.known,
-            unknown=self.unknown, **ids,
-        )  # fmt: skip
-        return self._restricted(questions)
+        return graph, {"known": self.known, "unknown": self.unknown, **ids}
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:
@@ -202,6 +216,12 @@ def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
     if missed:
         note(f"{path}: {missed:,} {kind} that the graph lacks")
     return ids
+
+
+def filter_name(text: str) -> str:
+    """How `Graph.questions_by_filter` names it: of several splits, their names with "+"."""
+    chosen = _filter(text)
+    return chosen if isinstance(chosen, str) else "+".join(chosen)
 
 
 def _filter(text: str) -> str | tuple[str, ...]:

@@ -74,7 +74,7 @@ def _opened(
     files = fit_files(describe_scores(scoring.scores, folder), store, higher)
     inputs = shard_inputs(
         store, files, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
-        threads=scoring.threads,
+        threads=scoring.threads, atol=scoring.atol, rtol=scoring.rtol,
     )  # fmt: skip
     return open_shard(inputs, folder, number, count, by)
 

@@ -52,6 +52,8 @@ def rank(
     rows: str = "questions",
     higher_is_better: bool = True,
     nan: str = "error",
+    atol: float = 0.0,
+    rtol: float = 0.0,
     folder: str | PathLike[str] | None = None,
     retries: int = 3,
     progress: bool | None = None,
@@ -72,7 +74,7 @@ def rank(
         Most that a task may use, such as ``"2GB"``: the work is cut into parts accordingly, however
         many questions and entities there are. A worker of several threads runs as many tasks.
         Chunks of a Dask array are taken as they are.
-    run_depth, rows, higher_is_better, nan
+    run_depth, rows, higher_is_better, nan, atol, rtol
         As for `kgtrec.rank`.
     folder : path, optional
         Work folder, best on storage that all workers see: questions and scores are memory-mapped
@@ -113,7 +115,7 @@ def rank(
         scores = None if is_dask_array(source) else source
         inputs = make_inputs(
             scores, questions, work, run_depth=run_depth, rows=rows,
-            higher_is_better=higher_is_better, nan=nan,
+            higher_is_better=higher_is_better, nan=nan, atol=atol, rtol=rtol,
         )  # fmt: skip
         dask = stack.enter_context(opened_client(client, work))
         if scores is None:
@@ -155,9 +157,9 @@ def identity(inputs: Inputs) -> str:
     files = inputs.files
     scores = None if files is None else identify_scores(files)
     selection = "" if files is None else Path(files.selection).name
-    direction = (inputs.run_depth, inputs.higher_is_better, inputs.nan)
+    settings = (inputs.run_depth, inputs.higher_is_better, inputs.nan, inputs.tolerance)
     return hash_text(
-        json.dumps([__version__, Path(inputs.folder).name, scores, selection, direction])
+        json.dumps([__version__, Path(inputs.folder).name, scores, selection, settings])
     )
 
 

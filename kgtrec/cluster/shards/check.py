@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kgtrec.cluster.question_store import Store
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.part_file import read_about, read_parts
 from kgtrec.ranking.partial import PartialRanks
+from kgtrec.ranking.tolerance import checked_tolerance
 
 __all__ = ["checked_about", "checked_blocks"]
 
@@ -19,7 +20,7 @@ PathName = str | os.PathLike[str]
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "questions": (str,), "rows": (str,), "run_depth": (int,), "higher_is_better": (bool,),
-    "nan": (str,), "by": (str,), "count": (int,), "number": (int,),
+    "nan": (str,), "tolerance": (list,), "by": (str,), "count": (int,), "number": (int,),
 }  # fmt: skip
 _CHOICES = {"rows": ("questions", "instances"), "nan": ("error", "worst"),
             "by": ("questions", "entities")}  # fmt: skip
@@ -36,6 +37,10 @@ def checked_about(path: PathName) -> dict[str, Any]:
             raise _impossible(path, f"{name} is {value!r}")
     if not 1 <= about["number"] <= about["count"]:
         raise _impossible(path, f"it is shard {about['number']} of {about['count']}")
+    try:
+        checked_tolerance(*about["tolerance"])
+    except (TypeError, UsageError):
+        raise _impossible(path, f"tolerance is {about['tolerance']!r}") from None
     if os.path.basename(about["questions"]) != about["questions"]:
         raise _impossible(path, f"questions is {about['questions']!r}")
     return about
@@ -65,7 +70,7 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
             raise _impossible(path, f"a part of {task}, which is not its share")
         n_answers = int(plan.target_offsets[task.stop_row] - plan.target_offsets[task.first_row])
         n_lists = int((plan.slot[task.first_row : task.stop_row] >= 0).sum())
-        fault = _fault(part, n_answers, n_lists, about["run_depth"])
+        fault = _fault(part, n_answers, n_lists, about["run_depth"], about["tolerance"])
         if fault:
             raise _impossible(path, f"{fault} in {task}")
         at = task.stop_row
@@ -74,7 +79,9 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
         raise _impossible(path, f"it ends at row {at} in place of {rows[1]}")
 
 
-def _fault(part: PartialRanks, n_answers: int, n_lists: int, depth: int) -> str:
+def _fault(
+    part: PartialRanks, n_answers: int, n_lists: int, depth: int, tolerance: list[float]
+) -> str:
     """What no part of so many answers and lists holds; "" if it could be one."""
     shapes = {"counts": (6, n_answers), "answer_nan": (n_answers,), "lengths": (n_lists,)}
     types = {"counts": "int64", "answer_nan": "bool", "lengths": "int32", "documents": "int32"}
@@ -86,6 +93,8 @@ def _fault(part: PartialRanks, n_answers: int, n_lists: int, depth: int) -> str:
             return f"{name} of type {getattr(part, name).dtype} in place of {kind}"
     if part.dtype not in _DTYPES or not isinstance(part.path, str):
         return f"dtype {part.dtype!r}, kernel path {part.path!r}"
+    if list(part.tolerance or (0.0, 0.0)) != tolerance:
+        return f"tie tolerance {part.tolerance}"
     if type(part.nan_count) is not int or part.nan_count < 0:
         return f"nan_count {part.nan_count!r}"
     if part.scores.dtype.name not in ("float32", "float64"):

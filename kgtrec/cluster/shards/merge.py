@@ -16,6 +16,7 @@ from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.shards.check import checked_about, checked_blocks
 from kgtrec.errors import FileError
 from kgtrec.ranking.partial import PartialRanks, Task
+from kgtrec.ranking.tolerance import checked_tolerance
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -40,8 +41,9 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     about = next(iter(abouts.values()))
     store = Store(folder / about["questions"], verify=True)
     inputs = Inputs(
-        str(store.folder), None, about["run_depth"], about["higher_is_better"], about["nan"]
-    )
+        str(store.folder), None, about["run_depth"], about["higher_is_better"], about["nan"],
+        tolerance=checked_tolerance(*about["tolerance"]),
+    )  # fmt: skip
     paths = sorted(abouts, key=lambda path: int(abouts[path]["number"]))
     if about["by"] == "questions":
         parts = [part for path in paths for part in checked_blocks(path, abouts[path], store)]
@@ -165,6 +167,7 @@ _NAMES = {
     "run_depth": "--run-depth",
     "higher_is_better": "--lower-is-better",
     "nan": "--nan",
+    "tolerance": "--atol or --rtol",
     "by": "--by",
     "count": "number of shards",
     "number": "number of the shard",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.array_files import Files
@@ -28,6 +30,7 @@ from kgtrec.measures import required_depth
 from kgtrec.ranking.kernel import available_cores
 from kgtrec.ranking.part_file import write_parts
 from kgtrec.ranking.partial import PartialRanks
+from kgtrec.ranking.tolerance import checked_tolerance, thresholds
 from kgtrec.results.evaluate import COMPARED
 
 __all__ = ["WAYS", "Shard", "open_shard", "parse_shard", "rank_shard", "shard_inputs"]
@@ -89,11 +92,22 @@ def shard_inputs(
     higher_is_better: bool,
     nan: str,
     threads: int | None,
+    atol: float = 0.0,
+    rtol: float = 0.0,
 ) -> Inputs:
-    """Inputs of shards, which keep as many candidates as the check of every merge looks at."""
+    """Inputs of shards, which keep as many candidates as the check of every merge looks at.
+
+    Raises
+    ------
+    UsageError
+        A tolerance that is none, or that the dtype of the scores has no arithmetic for.
+    """
+    tolerance = checked_tolerance(atol, rtol)
+    if tolerance is not None:
+        thresholds(np.zeros(1), files.dtype, tolerance)
     depth = max(run_depth, *(required_depth(name) or 0 for name in COMPARED))
     threads = threads or available_cores()
-    return Inputs(str(store.folder), files, depth, higher_is_better, nan, threads)
+    return Inputs(str(store.folder), files, depth, higher_is_better, nan, threads, tolerance)
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -151,6 +165,7 @@ def open_shard(
         "run_depth": inputs.run_depth,
         "higher_is_better": inputs.higher_is_better,
         "nan": inputs.nan,
+        "tolerance": list(inputs.tolerance or (0.0, 0.0)),
         "by": by,
         "count": count,
         "number": number,

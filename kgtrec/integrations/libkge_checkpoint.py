@@ -1,0 +1,190 @@
+"""Checkpoints of LibKGE as `Factors`, by the model that their configuration names.
+
+Needs torch, and no LibKGE: a checkpoint is read with ``weights_only``, and its configuration, an
+object there, becomes a plain record of what it holds. LibKGE is on no package index, so this is
+tested against files written by a stand-in.
+
+Examples
+--------
+>>> questions = read_graph("data/fb15k-237").questions()                         # doctest: +SKIP
+>>> evaluate(checkpoint_factors("checkpoint_best.pt", questions), questions)     # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.scores.arrays import as_array
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.files import one_line
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+
+__all__ = ["checkpoint_factors"]
+
+Array = npt.NDArray[Any]
+PathName = str | PathLike[str]
+
+_MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
+           "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip
+_RECIPROCAL = "ReciprocalRelationsModel"
+_CONVERTED = (
+    "nothing is unpickled here; where you trust it, load it with LibKGE and save what is read: "
+    "torch.save({'model': c['model'], 'config': c['config'].options}, path)"
+)
+
+
+class _Config:
+    """What a checkpoint holds of a ``kge.config.Config``: its attributes, no code of it."""
+
+    options: Mapping[str, Any]
+
+
+def checkpoint_factors(
+    path: str | PathLike[str], questions: Questions, *, rows: str = "questions"
+) -> Factors:
+    """The model of a checkpoint over the questions that it is to be ranked for.
+
+    Parameters
+    ----------
+    path : path
+        A ``.pt`` file of LibKGE's training, or ``{"model": ..., "config": options}`` of one.
+    questions : Questions
+        Of the data set's folder (``dataset.yaml``), whose numbers of entities and relations the
+        checkpoint has.
+    rows : {"questions", "instances"}
+        What a query stands for, as for `kgtrec.Ranker`.
+
+    Returns
+    -------
+    Factors
+        Of DistMult, ComplEx, TransE, RotatE (with ``l_norm`` 2), RESCAL, CP or SimplE with lookup
+        embedders, also inside of ReciprocalRelationsModel.
+
+    Raises
+    ------
+    FileError
+        No checkpoint of LibKGE, damaged, or one that only pickle could read.
+    UsageError
+        A model that is not known, or is no product or distance of two vectors, with the reason.
+    InputError
+        Vectors that do not fit the questions.
+    """
+    options, weights = _read(path)
+    model, settings, reciprocal = _described(path, options)
+    arrays = _arrays(path, model, _vectors(path, weights, "entity"),
+                     _vectors(path, weights, "relation"))  # fmt: skip
+    inverse = "offset" if reciprocal else "none"
+    norm = _norm(path, settings) if model in ("transe", "rotate") else "l2"
+    try:
+        return Factors.from_embeddings(
+            questions, model, norm=norm, inverse=inverse, rows=rows, **arrays
+        )
+    except (InputError, UsageError) as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options and the state dict of a checkpoint."""
+    if not Path(path).is_file():
+        raise FileError(path, found="there is no such file", hint="name a checkpoint, a .pt file")
+    try:
+        with torch.serialization.safe_globals([(_Config, "kge.config.Config")]):
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of zipfile, the unpickler and torch itself
+        problem = f"more than weights and a configuration, or damaged ({one_line(error)})"
+        raise FileError(path, found=problem, hint=_CONVERTED) from None
+    parts = loaded if isinstance(loaded, Mapping) else {}
+    config, model = parts.get("config"), parts.get("model")
+    options = getattr(config, "options", None) if isinstance(config, _Config) else config
+    weights = model[0] if isinstance(model, (tuple, list)) and model else model
+    if not isinstance(options, Mapping) or not isinstance(weights, Mapping):
+        problem = "no model with its configuration in it"
+        raise FileError(path, found=problem, hint="name a checkpoint of LibKGE's training")
+    return options, weights
+
+
+def _described(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
+    """Name of the model's formula, its settings, and whether each relation has a reciprocal."""
+    settings = _resolved(options, options.get("model"))
+    reciprocal = settings.get("class_name") == _RECIPROCAL
+    if reciprocal:
+        settings = _resolved(options, settings.get("base_model"))
+    name = settings.get("class_name")
+    if not isinstance(name, str):
+        problem = f"no known model in its configuration ({options.get('model')!r})"
+        raise FileError(path, found=problem, hint="name a checkpoint of LibKGE's training")
+    return _MODELS.get(name, name.lower()), settings, reciprocal
+
+
+def _resolved(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
+    """A model's settings: its own before those of the type that it names."""
+    settings: dict[str, Any] = {}
+    for _ in range(len(options)):  # types do not name one another in a circle
+        section = options.get(described) if isinstance(described, str) else described
+        if not isinstance(section, Mapping):
+            break
+        settings = {**section, **settings}
+        described = section.get("type")
+    return settings
+
+
+def _norm(path: PathName, settings: Mapping[str, Any]) -> str:
+    norm = settings.get("l_norm", 1.0)
+    if norm not in (1, 2):
+        raise UsageError(f"{path}: l_norm is {norm!r}; distances of norm 1 and 2 are ranked")
+    return f"l{int(norm)}"
+
+
+def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
+    """The table of a lookup embedder, by its name in today's or in older checkpoints."""
+    for name in ("_embeddings", "embeddings"):
+        for owner in ("", "_base_model."):
+            key = f"{owner}_{kind}_embedder.{name}.weight"
+            if hasattr(weights.get(key), "detach"):
+                array = as_array(weights[key], key)
+                if array.ndim == 2 and array.size:
+                    return array
+                raise FileError(path, found=f"{key} of shape {array.shape}", hint=_SHAPE)
+    raise FileError(
+        path,
+        found=f"no table of {kind} vectors ({_named(weights)})",
+        hint="models with lookup embedders are read; rank the scores of others with "
+        "kgtrec.integrations.libkge",
+    )
+
+
+_SHAPE = "a table has a row of numbers for each entity or relation"
+
+
+def _named(weights: Mapping[str, Any]) -> str:
+    return ", ".join(map(str, list(weights)[:4])) or "it is empty"
+
+
+def _arrays(path: PathName, model: str, entity: Array, relation: Array) -> dict[str, Array]:
+    """A model's arrays as `Factors.from_embeddings` names them."""
+    if model == "rescal":
+        dim = entity.shape[1]
+        if relation.shape[1] != dim * dim:
+            problem = f"relations of {relation.shape[1]} numbers, entities of {dim}"
+            raise FileError(path, found=problem, hint=f"RESCAL has {dim} x {dim} a relation")
+        return {"entity": entity, "relation": relation.reshape(-1, dim, dim)}
+    if model not in ("cp", "simple"):
+        return {"entity": entity, "relation": relation}
+    if entity.shape[1] % 2 or (model == "simple" and relation.shape[1] % 2):
+        problem = f"vectors of {entity.shape[1]} and {relation.shape[1]} numbers"
+        raise FileError(path, found=problem, hint=f"{model} has two halves, of heads and tails")
+    head, tail = np.hsplit(entity, 2)
+    if model == "cp":
+        return {"entity": head, "entity_tail": tail, "relation": relation}
+    forward, backward = np.hsplit(relation, 2)
+    return {"entity": head, "entity_tail": tail, "relation": forward, "relation_inverse": backward}

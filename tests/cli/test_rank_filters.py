@@ -1,0 +1,88 @@
+"""`kgtrec rank` with several filters: files and numbers of each are those of a run of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli import cli
+
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+
+FILTERS = {"raw": "raw", "valid": "valid", "train,test": "train+test"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    for split in ("train", "valid", "test"):
+        rows = rng.integers(0, (12, 2, 12), (40, 3)).tolist()
+        lines = "".join(f"e{h:02d}\tr{r}\te{t:02d}\n" for h, r, t in rows)
+        (tmp_path / f"{split}.txt").write_text(lines)
+    n_rows = len(kgtrec.read_graph(tmp_path).questions())
+    np.save(tmp_path / "scores.npy", rng.integers(0, 5, (n_rows, 12)).astype(np.float32))
+    lines = [f"head{n} Q0 e{e:02d} 1 {9 - e} x\n" for n in (1, 2) for e in range(5)]
+    (tmp_path / "lists.run").write_text("".join(lines))
+    return tmp_path
+
+
+def run(folder: Path, *words: str, fails: bool = False) -> str:
+    source = ("--scores", "scores.npy") if "--predictions" not in words else ()
+    pairs = zip(("--graph", *source[:1]), ("", *source[1:]), strict=True)
+    paths = [word for name, path in pairs for word in (name, str(folder / path))]
+    result = CliRunner().invoke(cli, ["rank", *paths, *words])
+    assert (result.exit_code != 0) == fails, result.output
+    return str(result.exception) if fails else result.output
+
+
+def chosen(*names: str) -> list[str]:
+    return [word for name in names for word in ("--filter", name)]
+
+
+@pytest.mark.parametrize("predictions", [False, True])
+def test_each_filter_has_the_files_of_a_run_of_its_own(folder: Path, predictions: bool) -> None:
+    lists = ("--predictions", str(folder / "lists.run"), "--format", "trec") if predictions else ()
+    names = [f"{folder}/{{filter}}.parquet", f"{folder}/{{filter}}.run", f"{folder}/{{filter}}.q"]
+    outputs = ["-o", names[0], "--run", names[1], "--qrels", names[2]]
+    table = run(folder, *lists, *outputs, *chosen(*FILTERS))
+    for filtered, name in FILTERS.items():
+        alone = [word.replace("{filter}", "alone") for word in outputs]
+        run(folder, *lists, *alone, *chosen(filtered), "--quiet")
+        for ending in ("parquet", "run", "q"):
+            paths = (folder / f"{name}.{ending}", folder / f"alone.{ending}")
+            assert paths[0].read_bytes() == paths[1].read_bytes(), paths
+        result = kgtrec.evaluate(kgtrec.Ranks.load(folder / f"{name}.parquet"))
+        lines = [line.split() for line in table.splitlines() if line.startswith(f"{name} ")]
+        assert len(lines) == (0 if predictions else 6)
+        if not predictions:
+            keys = ("head.micro.mrr", "tail.micro.mrr", "both.micro.mrr")
+            assert [line[2] for line in lines[:3]] == [f"{result[key]:.4f}" for key in keys]
+    assert "filters raw, valid, train+test" in " ".join(table.split())
+    assert "WARNING: raw: unfiltered" in table
+
+
+def test_one_filter_takes_its_name_too_and_qrels_are_those_of_all(folder: Path) -> None:
+    run(folder, "-o", f"{folder}/x-{{filter}}.parquet", *chosen("train,test"), "--quiet")
+    assert (folder / "x-train+test.parquet").is_file()
+    qrels = str(folder / "qrels")
+    run(folder, "-o", f"{folder}/{{filter}}.parquet", "--qrels", qrels, *chosen("raw", "all"))
+    assert (folder / "qrels").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["-o", "x.parquet"], "--output x.parquet is one file for the 2 filters raw, valid"),
+        (["-o", "{filter}.p", "--run", "x.run"], "--run x.run is one file for the 2 filters"),
+        (["-o", "{filter}.p", "--filter", "raw"], "--filter raw is given twice"),
+        (["-o", "{filter}.p", "--qrels", "raw.p"], "--qrels of filter raw raw.p would overwrite"),
+        (["-o", "x-{filter}", "--shard", "1/2"], "shards are of one filter"),
+    ],
+)
+def test_what_is_ambiguous_is_refused(folder: Path, words: list[str], problem: str) -> None:
+    assert problem in run(folder, *words, *chosen("raw", "valid"), fails=True)
+    assert not list(folder.glob("*.p*"))
