@@ -24,7 +24,7 @@ from timing import Contestant, compete
 
 import kgtrec
 from kgtrec import _core
-from kgtrec.ranking.kernel import last_computed
+from kgtrec.ranking.kernel import last_shares
 
 __all__ = ["BARS"]
 
@@ -80,19 +80,20 @@ def _ranking(
     return Contestant(run)
 
 
-def _check(path: str, factors: kgtrec.Factors, questions: kgtrec.Questions) -> float:
-    """Share of scores computed; ranks and best must be those of the path that computes them all."""
+def _check(path: str, factors: kgtrec.Factors, questions: kgtrec.Questions) -> tuple[float, float]:
+    """Shares of scores that were computed and that 16 bits decided on; ranks and best must be those
+    of the path that computes every score."""
     results = []
-    for name in (path, WITHOUT[path]):
+    for name in (WITHOUT[path], path):
         _core.force_path(name)
         results.append(kgtrec.rank(factors, questions, 20, progress=False))
-    (ranks, run), (due, due_run) = results
+    (due, due_run), (ranks, run) = results
     for column in ("greater", "equal", "macro_greater", "macro_equal", "tied_ahead"):
         require(np.array_equal(getattr(ranks, column), getattr(due, column)), f"{path}: {column}")
     require(np.array_equal(run.documents, due_run.documents), f"{path}: the best 20")
-    computed = last_computed()
-    assert computed is not None
-    return computed
+    shares = last_shares()
+    assert shares is not None
+    return shares
 
 
 def _against_product(settings: Settings, bar_id: str, depth: int) -> Iterator[Row]:
@@ -122,7 +123,8 @@ def _against_product(settings: Settings, bar_id: str, depth: int) -> Iterator[Ro
                 timings.ratio(path, "product"),
                 bar,
                 **timings.detail(path, "product"),
-                scores_computed=computed[path],
+                scores_computed=computed[path][0],
+                left_to_16_bits=computed[path][1],
             )
 
 

@@ -34,11 +34,11 @@ typedef struct {
 kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
                                     int64_t first_row, double *out);
 
-/* How many scores there were to compare with, and how many of them were computed: tile by tile, or
- * one by one because their bounds had left a comparison open (once for each such comparison). Added
- * to. */
+/* How many scores there were to compare with; how many of them were computed tile by tile; how many
+ * comparisons the bounds of 8 bits left open, and how many of these those of 16 bits, whose scores
+ * were computed one by one. Added to. */
 typedef struct {
-    int64_t pairs, tiled, open;
+    int64_t pairs, tiled, open, close;
 } kgt_tally;
 
 /* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.

@@ -1,7 +1,8 @@
-/* Entities and queries to vectors of 8 bits, and what bounds their products. */
+/* Entities and queries to vectors of 8 and of 16 bits, and what bounds their products. */
 #include "factors_bounds.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #define T float
@@ -16,6 +17,8 @@
 
 /* Vectors of this many bytes stay in the second-level cache with the block's codes. */
 #define BLOCK_BYTES (1 << 20)
+/* Floats of a line of the cache. */
+#define LINE 16
 
 static int64_t block_width(const kgt_factors *factors) {
     int64_t width = BLOCK_BYTES / (int64_t)sizeof(float) / factors->dim / 64 * 64;
@@ -26,7 +29,7 @@ static int64_t block_width(const kgt_factors *factors) {
 }
 
 kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
-    const size_t dim = (size_t)factors->dim, groups = kgt_byte_groups(dim);
+    const size_t dim = (size_t)factors->dim, groups = kgt_byte_groups(kgt_bytes_active(), dim);
     const int64_t width = block_width(factors);
     const size_t n = (size_t)width;
     *block = (kgt_block){.bytes = kgt_bytes_active(),
@@ -38,17 +41,20 @@ kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
     block->codes = kgt_allocate(groups, 4);
     block->start = kgt_allocate(n, sizeof(int32_t));
     block->scale = kgt_allocate(7 * n, sizeof(float));
+    block->fine_stride = kgt_fine_stride(dim);
+    block->fine = kgt_allocate(n * block->fine_stride, sizeof(int16_t));
     block->pointers = kgt_allocate(n, sizeof *block->pointers);
-    block->stride = (dim + KGT_BYTE_PANEL - 1) / KGT_BYTE_PANEL * KGT_BYTE_PANEL;
+    block->stride = (dim + LINE - 1) / LINE * LINE;
     block->vectors = kgt_allocate(n * block->stride + 2 * dim, sizeof(float));
     if (!block->panels || !block->codes || !block->start || !block->scale || !block->pointers ||
-        !block->vectors) {
+        !block->vectors || !block->fine) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
     memset(block->codes, 0, groups * 4);
     memset(block->panels, 0, n * groups * 4);
     memset(block->vectors, 0, n * block->stride * sizeof(float));
+    memset(block->fine, 0, n * block->fine_stride * sizeof(int16_t));
     block->code_norm = block->scale + n;
     block->error = block->code_norm + n;
     block->base = block->error + n;
@@ -65,10 +71,11 @@ void kgt_block_close(kgt_block *block) {
     free(block->scale);
     free(block->pointers);
     free(block->vectors);
+    free(block->fine);
     *block = (kgt_block){0};
 }
 
-/* Rows on lines of the cache, padded with zeros. */
+/* Rows on lines of the cache. */
 static void take_vectors(kgt_block *block, int64_t first, int64_t n) {
     const kgt_factors *factors = block->factors;
     const size_t dim = (size_t)factors->dim;
@@ -80,13 +87,20 @@ static void take_vectors(kgt_block *block, int64_t first, int64_t n) {
     }
 }
 
+static char *figures_of(kgt_block *block, int64_t i) {
+    const size_t end = ((size_t)i + 1) * block->fine_stride;
+    return (char *)(block->fine + end - KGT_FINE_FIGURES);
+}
+
 /* Quantises entity i of the block and puts its codes into its panel. */
 static bool take_codes(kgt_block *block, int64_t i) {
     const size_t dim = (size_t)block->factors->dim;
     const double rounding = kgt_rounding(block->factors->dim);
-    kgt_quantised x;
-    if (!block->bytes->quantise(block->vectors + (size_t)i * block->stride, dim, block->codes, &x))
-        return false;
+    const float *vector = block->vectors + (size_t)i * block->stride;
+    kgt_quantised x, fine;
+    if (!block->bytes->quantise(vector, dim, block->codes, &x)) return false;
+    block->bytes->quantise_fine(vector, dim, &x, block->fine + (size_t)i * block->fine_stride,
+                                &fine);
     int8_t *place = block->panels +
                     (size_t)(i / KGT_BYTE_PANEL * KGT_BYTE_PANEL) * block->groups * 4 +
                     i % KGT_BYTE_PANEL * 4;
@@ -96,7 +110,11 @@ static bool take_codes(kgt_block *block, int64_t i) {
     block->scale[i] = x.scale;
     block->code_norm[i] = x.code_norm;
     block->base[i] = (float)(((double)x.residual + rounding * (double)x.norm) * UP);
-    if (x.norm > block->largest_norm) block->largest_norm = x.norm;
+    const double residual =
+        (double)fine.residual + (double)block->fine_relative * (double)fine.code_norm;
+    const kgt_figures figures = {fine.scale, (float)((residual + rounding * (double)x.norm) * UP),
+                                 0, 0};
+    memcpy(figures_of(block, i), &figures, sizeof figures);
     return true;
 }
 
@@ -114,6 +132,8 @@ static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
         const float norm = block->entity_norm[i];
         block->bias[i] = bias;
         block->offset[i] = bias - norm;
+        memcpy(figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
+               sizeof(float));
         const double offset = (double)fabsf(block->offset[i]) + (double)norm + (double)fabsf(bias);
         if (offset > block->largest_offset) block->largest_offset = offset;
     }
@@ -123,14 +143,13 @@ static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
 void kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
     block->first = first;
     block->n = n;
-    block->largest_norm = 0;
     block->largest_offset = 0;
     take_vectors(block, first, n);
     for (int64_t i = 0; i < n; i++)
         if (!(block->bounded = take_codes(block, i))) return;
     if (block->offset != NULL && !(block->bounded = take_offsets(block, first, n))) return;
     /* What pads the last block: zeros in number only, whose comparisons nobody looks at. */
-    for (int64_t i = n; i < block->width; i++) {
+    for (int64_t i = n; i < (int64_t)kgt_block_padded(block); i++) {
         block->start[i] = 0;
         block->scale[i] = block->code_norm[i] = block->base[i] = 0;
         if (block->offset != NULL) block->offset[i] = 0;
@@ -139,10 +158,32 @@ void kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
 
 void kgt_queries_close(kgt_queries *queries) {
     free(queries->codes);
-    free(queries->norm);
+    free(queries->inverse);
     free(queries->judged_norm);
     free(queries->bounded);
+    free(queries->fine);
     *queries = (kgt_queries){0};
+}
+
+/* k of the bound: |q - q'| / |q|, for a norm and a residual in units of s. */
+static float relative(double residual, double norm) {
+    return norm > 0 ? (float)(residual / norm * UP * UP) : 0;
+}
+
+/* The second level of query i. */
+static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t i,
+                      const kgt_quantised *coarse) {
+    const float *query = vectors_f32(factors->queries, i, factors->dim);
+    kgt_quantised q;
+    queries->bytes->quantise_fine(query, (size_t)factors->dim, coarse,
+                                  queries->fine + (size_t)i * queries->fine_stride, &q);
+    const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
+    const double norm = (double)q.norm / scale * UP;
+    queries->fine_inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
+    queries->fine_norm[i] = (float)(norm * UP);
+    queries->fine_factor[i] = (float)queries->fine_inverse[i];
+    const float own = relative((double)q.residual / scale, norm);
+    if (own > queries->fine_relative) queries->fine_relative = own;
 }
 
 /* Quantises query i; false if it has no bounds. */
@@ -155,40 +196,46 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
     const double norm = (double)q.norm / scale * UP;
-    queries->norm[i] = (double)q.norm;
     queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
     queries->judged_norm[i] = (float)(norm * UP);
     queries->factor[i] = (float)queries->inverse[i];
+    take_fine(queries, factors, i, &q);
+    const float own = relative((double)q.residual / scale, norm);
+    if (own > queries->relative[i / KGT_BYTE_QUERIES])
+        queries->relative[i / KGT_BYTE_QUERIES] = own;
     if (factors->metric == KGT_L2) {
         queries->bytes->pairs(&query, &query, 1, dim, &q.norm);
         queries->chain[i] = (double)q.norm;
     }
-    const float relative = norm > 0 ? (float)((double)q.residual / scale / norm * UP * UP) : 0;
-    if (relative > queries->relative[i / KGT_BYTE_QUERIES])
-        queries->relative[i / KGT_BYTE_QUERIES] = relative;
     return true;
 }
 
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
     const int64_t n = factors->n_rows;
     const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
-    const size_t n_padded = n_tiles * KGT_BYTE_QUERIES;
+    const size_t n_padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
     *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
+    queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
     int8_t *codes = kgt_allocate(groups, 4);
     queries->codes = kgt_allocate(n_padded, groups * 4);
-    queries->norm = calloc(3 * n_padded + 1, sizeof(double));
-    queries->judged_norm = calloc(2 * n_padded + n_tiles + 1, sizeof(float));
-    queries->bounded = calloc(n_padded + 1, sizeof(bool));
-    if (!codes || !queries->codes || !queries->norm || !queries->judged_norm || !queries->bounded) {
+    queries->inverse = calloc(3 * n_padded, sizeof(double));
+    queries->judged_norm = calloc(4 * n_padded + n_tiles, sizeof(float));
+    queries->bounded = calloc(n_padded, sizeof(bool));
+    queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
+    if (!codes || !queries->codes || !queries->inverse || !queries->judged_norm ||
+        !queries->bounded || !queries->fine) {
         free(codes);
         kgt_queries_close(queries);
         return KGT_NO_MEMORY;
     }
-    queries->inverse = queries->norm + n_padded;
     queries->chain = queries->inverse + n_padded;
+    queries->fine_inverse = queries->chain + n_padded;
     queries->factor = queries->judged_norm + n_padded;
-    queries->relative = queries->factor + n_padded;
+    queries->fine_norm = queries->factor + n_padded;
+    queries->fine_factor = queries->fine_norm + n_padded;
+    queries->relative = queries->fine_factor + n_padded;
     memset(queries->codes, queries->bytes->query_zero, n_padded * groups * 4);
+    memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
     for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
     free(codes);
     return KGT_OK;

@@ -24,7 +24,7 @@
 #define DEEPEST 256
 /* Of a row's comparisons with a block, one in so many may be left open; of those that the plain dot
  * product leaves open, one in so many. */
-#define OPEN_SHARE 6
+#define OPEN_SHARE 8
 #define CLOSE_SHARE 16
 /* Tiles of queries that were ranked from scores leave so many blocks out before the next attempt,
  * doubled each time, up to the other. */
@@ -41,6 +41,18 @@
 #define FIRST_DEEPEST 32
 /* The best of a row are sorted once so many wait. */
 #define WAITING 6
+/* Bounds are guessed from a sample of one entity in so many or fewer, if the guess is among so many
+ * of the sample's best. */
+#define SAMPLED 8
+#define MOST_GUESSING 16
+
+/* A pair that no bound decides: its score is computed with those of other pairs. */
+typedef struct {
+    int64_t target; /* whose score it is compared with, or -1: it may be among the row's best */
+    int32_t row;
+    uint16_t place;
+    bool in_micro, in_macro;
+} undecided_pair;
 
 typedef struct {
     const kgt_factors *factors;
@@ -53,7 +65,7 @@ typedef struct {
     bool tiling;
     int64_t *rows, n_rows; /* to be ranked from scores of this block */
     int64_t *known_at, *removed_at;
-    int64_t *gains; /* what a block adds to the counts of a row: six for each target */
+    int64_t *gains; /* what a block adds to the counts of a row: two for each target */
     int32_t *products;
     size_t product_stride;
     int32_t *pause, *next_pause, failing;     /* tiles in a row */
@@ -61,9 +73,10 @@ typedef struct {
     uint16_t *places;
     float *dots;
     const float **queries_of;
-    int32_t *rows_of, *entering_rows; /* with places, with entering */
-    uint16_t *entering;
-    int64_t n_entering, words;
+    undecided_pair *pairs;
+    int64_t n_pairs;
+    size_t words;  /* of such bits */
+    bool *guessed; /* the bound of a row's best may be too high */
 } run;
 
 static void run_close(run *r) {
@@ -80,8 +93,8 @@ static void run_close(run *r) {
     free(r->places);
     free(r->dots);
     free(r->queries_of);
-    free(r->rows_of);
-    free(r->entering);
+    free(r->pairs);
+    free(r->guessed);
 }
 
 static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *call) {
@@ -95,15 +108,15 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
     if (kgt_block_open(&r->block, factors) != KGT_OK ||
         kgt_queries_open(&r->queries, factors, r->block.groups) != KGT_OK)
         return KGT_NO_MEMORY;
+    r->block.fine_relative = r->queries.fine_relative;
     kgt_worker_f32 worker;
     if (kgt_worker_open_f32(&worker, call->task, call->first_row, n_rows, call->best, n_rows + 1) !=
         KGT_OK)
         return KGT_NO_MEMORY;
     r->worker = worker;
     const size_t width = (size_t)r->block.width, words = width / 64;
-    r->words = (int64_t)words;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
-    r->gains = kgt_allocate(6 * (size_t)targets, sizeof(int64_t));
+    r->gains = kgt_allocate(2 * (size_t)targets, sizeof(int64_t));
     /* Rows a line apart from a power of two, which would share too few places in the cache. */
     r->product_stride = width + KGT_BYTE_PANEL;
     r->products = kgt_allocate(KGT_BYTE_QUERIES * r->product_stride, sizeof(int32_t));
@@ -112,17 +125,16 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
     r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
     r->dots = kgt_allocate(width, sizeof(float));
     r->queries_of = kgt_allocate(width, sizeof *r->queries_of);
-    r->rows_of = kgt_allocate((KGT_BYTE_QUERIES + 1) * width, sizeof(int32_t));
-    r->entering = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof(uint16_t));
+    r->pairs = kgt_allocate(KGT_BYTE_QUERIES * width / 2, sizeof *r->pairs);
+    r->guessed = calloc((size_t)n_rows + 1, sizeof(bool));
     r->tiled = *factors;
     r->tiled.queries = kgt_allocate(QUERY_TILE * (size_t)factors->dim, sizeof(float));
     if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places || !r->dots ||
-        !r->queries_of || !r->rows_of || !r->entering || !r->tiled.queries)
+        !r->queries_of || !r->pairs || !r->guessed || !r->tiled.queries)
         return KGT_NO_MEMORY;
     r->known_at = r->rows + n_rows;
     r->removed_at = r->known_at + n_rows;
     r->next_pause = r->pause + n_tiles;
-    r->entering_rows = r->rows_of + width;
     r->reach = r->sure + KGT_JUDGED * words;
     r->known = r->reach + KGT_JUDGED * words;
     r->removed = r->known + words;
@@ -137,24 +149,24 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
 
 /* ---- one row and one block ---- */
 
-static int32_t id_of(const run *r, int64_t place) {
-    const kgt_factors *factors = r->factors;
-    return factors->ids ? factors->ids[r->block.first + place]
-                        : (int32_t)(factors->first_entity + r->block.first + place);
+static int32_t id_of(const kgt_block *block, int64_t place) {
+    const kgt_factors *factors = block->factors;
+    return factors->ids ? factors->ids[block->first + place]
+                        : (int32_t)(factors->first_entity + block->first + place);
 }
 
 static bool bit(const uint64_t *bits, int64_t place) { return bits[place / 64] >> place % 64 & 1; }
 
 /* The bits of those entities of a filter that the block holds, and of what pads it. `at` moves on
  * to the first that is behind the block. */
-static void mark(const run *r, kgt_csr filter, int64_t question, int64_t *at, uint64_t *bits) {
-    const int64_t end = filter.offsets[question + 1], n = r->block.n;
-    const int32_t first = id_of(r, 0), last = id_of(r, n - 1), *ids = filter.ids;
-    const int32_t *own = r->factors->ids ? r->factors->ids + r->block.first : NULL;
+static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64_t *at,
+                 uint64_t *bits) {
+    const int64_t end = filter.offsets[question + 1], n = block->n;
+    const int32_t first = id_of(block, 0), last = id_of(block, n - 1), *ids = filter.ids;
+    const int32_t *own = block->factors->ids ? block->factors->ids + block->first : NULL;
     int64_t next = *at, place = 0;
-    memset(bits, 0, (size_t)r->words * sizeof *bits);
-    if (n < r->block.width) bits[n / 64] = ~(uint64_t)0 << n % 64;
-    for (int64_t i = n / 64 + 1; i < r->words; i++) bits[i] = ~(uint64_t)0;
+    memset(bits, 0, kgt_block_padded(block) / 8);
+    if (n % 64 != 0) bits[n / 64] = ~(uint64_t)0 << n % 64;
     while (next < end && ids[next] < first) next++;
     for (; next < end && ids[next] <= last; next++) {
         if (own == NULL) {
@@ -168,45 +180,44 @@ static void mark(const run *r, kgt_csr filter, int64_t question, int64_t *at, ui
     *at = next;
 }
 
+/* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
+typedef struct {
+    double inverse, slack;
+} level;
+
 /* The row at hand: its query's figures, and what decides in this block. */
 typedef struct {
     int64_t row, task_row;
-    const float *query;
     const int32_t *products;
     kgt_bounds bounds;
-    double inverse, chain; /* 1 / (m s), Q */
-    double slack;          /* of the bounds, over unit */
-    double tolerance;      /* of the plain dot product's score */
+    level coarse, fine;
+    double chain; /* Q */
     int64_t open, close;
 } row_state;
 
-static row_state row_of(const run *r, int64_t row, const int32_t *products) {
+static row_state row_of(const run *r, const kgt_block *block, int64_t row,
+                        const int32_t *products) {
     const kgt_queries *queries = &r->queries;
-    const kgt_block *block = &r->block;
-    const double weight = r->factors->metric == KGT_L2 ? 2 : 1;
-    const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
+    const double absolute = 0x1p-20 * (1 + 0x1p-20) * (block->largest_offset + queries->chain[row]);
+    const double inverse = queries->inverse[row], fine_inverse = queries->fine_inverse[row];
     return (row_state){
         .row = row,
         .task_row = r->call->first_row + row,
-        .query = vectors_f32(r->factors->queries, row, r->factors->dim),
         .products = products,
         .bounds = {block->scale, block->error, block->offset, queries->judged_norm[row],
                    queries->factor[row]},
-        .inverse = queries->inverse[row],
+        .coarse = {inverse, absolute * inverse + 0x1p-100},
+        .fine = {fine_inverse, absolute * fine_inverse + 0x1p-100},
         .chain = queries->chain[row],
-        .slack = absolute * queries->inverse[row] * (1 + 0x1p-20) + 0x1p-100,
-        /* The plain dot product is as near to q.x as the chain is. */
-        .tolerance = 2 * weight * kgt_rounding(r->factors->dim) * queries->norm[row] *
-                         (double)block->largest_norm * (1 + 0x1p-20) +
-                     absolute + 0x1p-100,
     };
 }
 
 /* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
  * a threshold that is NaN. */
-static void thresholds(const row_state *state, double score, float *above, float *below) {
-    const double value = (score + state->chain) * state->inverse, most = 3e38;
-    const double margin = state->slack + fabs(value) * 0x1p-22;
+static void thresholds(const row_state *state, const level *at, double score, float *above,
+                       float *below) {
+    const double value = (score + state->chain) * at->inverse, most = 3e38;
+    const double margin = at->slack + fabs(value) * 0x1p-22;
     *above = *below = INFINITY;
     if (fabs(value) < most) {
         *above = (float)(value + margin);
@@ -216,99 +227,122 @@ static void thresholds(const row_state *state, double score, float *above, float
     }
 }
 
-/* Plain dot products of n places, and from them scores plus or less the tolerance. */
-static void approximate(run *r, const row_state *state, int64_t n) {
-    const size_t dim = (size_t)r->factors->dim;
-    r->block.bytes->dots(state->query, r->block.vectors, r->block.stride, dim, r->places, (size_t)n,
-                         r->dots);
+/* The second level for n places that the first leaves open: sets the bits in `sure` of those that
+ * score higher; those that may score the same stay in places. How many these are. Without `sure`,
+ * all that may score as much stay. */
+static int64_t refine(run *r, const row_state *state, double score, int64_t n, uint64_t *sure) {
+    const kgt_block *block = &r->block;
+    const kgt_queries *queries = &r->queries;
+    const int64_t row = state->row;
+    float above, below;
+    thresholds(state, &state->fine, score, &above, &below);
+    if (sure == NULL) {
+        above = INFINITY;
+        sure = r->sure;
+    }
+    return (int64_t)block->bytes->refine(queries->fine + (size_t)row * queries->fine_stride,
+                                         block->fine, block->fine_stride, queries->fine_norm[row],
+                                         queries->fine_factor[row], above, below, r->places,
+                                         (size_t)n, sure);
 }
 
-KGT_INLINE double near_score(const run *r, const row_state *state, int64_t i) {
-    const double dot = (double)r->dots[i];
-    if (r->block.offset == NULL) return dot;
-    const int64_t place = r->places[i];
-    const double offset = (double)r->block.bias[place] - (double)r->block.entity_norm[place];
-    return (r->factors->metric == KGT_L2 ? 2 * dot : dot) + offset - state->chain;
-}
-
-/* The very scores of n pairs, of queries `queries_of` and entities `places`, into dots. */
-static void exact_scores(run *r, const int32_t *rows, int64_t n) {
+/* The very scores of n pairs, into dots: chains of several run side by side. */
+static void exact_scores(run *r, const undecided_pair *pairs, int64_t n) {
     const kgt_block *block = &r->block;
     const size_t dim = (size_t)r->factors->dim;
-    const bool shifted = block->offset != NULL;
     for (int64_t i = 0; i < n; i++) {
-        block->pointers[i] = block->vectors + r->places[i] * block->stride;
-        r->queries_of[i] = vectors_f32(r->factors->queries, rows[i], r->factors->dim);
+        block->pointers[i] = block->vectors + pairs[i].place * block->stride;
+        r->queries_of[i] = vectors_f32(r->factors->queries, pairs[i].row, r->factors->dim);
     }
     block->bytes->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
-    for (int64_t i = 0; shifted && i < n; i++) {
-        const int64_t place = r->places[i];
-        const float chain = (float)r->queries.chain[rows[i]];
-        r->dots[i] = score_f32(r->factors->metric, r->dots[i], chain, block->entity_norm[place],
-                               block->bias[place]);
+    for (int64_t i = 0; block->offset != NULL && i < n; i++) {
+        const uint16_t place = pairs[i].place;
+        r->dots[i] =
+            score_f32(r->factors->metric, r->dots[i], (float)r->queries.chain[pairs[i].row],
+                      block->entity_norm[place], block->bias[place]);
     }
 }
 
-enum { GREATER, EQUAL, AHEAD, MACRO_GREATER, MACRO_EQUAL, MACRO_AHEAD };
-
-/* Counts what is open of one target: greater entities and ties. False if too many are too close. */
-static bool settle_open(run *r, row_state *state, int64_t n, int32_t answer, double score,
-                        int64_t *gain) {
-    int64_t n_close = 0, micro = 0, macro = 0;
-    approximate(r, state, n);
-    for (int64_t i = 0; i < n; i++) {
-        const double distance = near_score(r, state, i) - score;
-        const uint16_t place = r->places[i];
-        const bool greater = distance > state->tolerance;
-        micro += greater & !bit(r->known, place);
-        macro += greater & !bit(r->removed, place);
-        r->places[n_close] = place;
-        n_close += fabs(distance) <= state->tolerance;
-    }
-    gain[GREATER] = micro;
-    gain[MACRO_GREATER] = macro;
-    if (n_close == 0) return true;
-    state->close += n_close;
-    if (state->close > r->block.n / CLOSE_SHARE + 4) return false;
-    for (int64_t i = 0; i < n_close; i++) r->rows_of[i] = (int32_t)state->row;
-    exact_scores(r, r->rows_of, n_close);
+/* A pair's score beside that of its target. */
+static void count_pair(const run *r, const undecided_pair *pair, double score) {
+    const kgt_counts *counts = r->call->counts;
     const int32_t *position = r->call->task->position;
-    for (int64_t i = 0; i < n_close; i++) {
-        const int64_t place = r->places[i];
-        const bool in_micro = !bit(r->known, place), in_macro = !bit(r->removed, place);
-        gain[GREATER] += (double)r->dots[i] > score && in_micro;
-        gain[MACRO_GREATER] += (double)r->dots[i] > score && in_macro;
-        if ((double)r->dots[i] != score) continue;
-        const int32_t id = id_of(r, place);
+    const int64_t target = pair->target;
+    if (score > r->call->target_scores[target]) {
+        counts->greater[target] += pair->in_micro;
+        counts->macro_greater[target] += pair->in_macro;
+    } else if (score == r->call->target_scores[target]) {
+        const int32_t id = id_of(&r->block, pair->place),
+                      answer = r->call->task->targets.ids[target];
         const bool ahead = position ? position[id] > position[answer] : id > answer;
-        gain[EQUAL] += in_micro;
-        gain[AHEAD] += in_micro && ahead;
-        gain[MACRO_EQUAL] += in_macro;
-        gain[MACRO_AHEAD] += in_macro && ahead;
+        counts->equal[target] += pair->in_micro;
+        counts->tied_ahead[target] += pair->in_micro && ahead;
+        counts->macro_equal[target] += pair->in_macro;
+        counts->macro_tied_ahead[target] += pair->in_macro && ahead;
     }
-    return true;
 }
 
-KGT_INLINE int64_t place_in(const run *r, int32_t id) {
+static void keep_pair(run *r, const undecided_pair *pair, float score) {
+    const int32_t *position = r->call->task->position;
+    kgt_top_f32 *top = r->worker.tops + pair->row;
+    if (!(score >= top->bound)) return;
+    const int32_t id = id_of(&r->block, pair->place);
+    top->keys[top->used++] = kgt_make_key_f32(score, (uint32_t)(position ? position[id] : id));
+    if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
+}
+
+/* Settles what bounds have left of a tile of queries. */
+static void settle_pairs(run *r) {
+    for (int64_t start = 0; start < r->n_pairs; start += r->block.width) {
+        const undecided_pair *pairs = r->pairs + start;
+        const int64_t left = r->n_pairs - start, n = left < r->block.width ? left : r->block.width;
+        exact_scores(r, pairs, n);
+        for (int64_t i = 0; i < n; i++) {
+            if (pairs[i].target < 0)
+                keep_pair(r, pairs + i, r->dots[i]);
+            else
+                count_pair(r, pairs + i, (double)r->dots[i]);
+        }
+    }
+    r->call->tally->close += r->n_pairs;
+    r->n_pairs = 0;
+}
+
+/* Puts n places down as pairs. */
+static void put_down(run *r, const row_state *state, int64_t n, int64_t target) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t place = r->places[i];
+        r->pairs[r->n_pairs++] = (undecided_pair){.target = target,
+                                                  .row = (int32_t)state->row,
+                                                  .place = place,
+                                                  .in_micro = !bit(r->known, place),
+                                                  .in_macro = !bit(r->removed, place)};
+    }
+}
+
+static int64_t place_in(const run *r, int32_t id) {
     const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block.first : NULL,
                          .n = r->block.n,
-                         .first = id_of(r, 0)};
+                         .first = id_of(&r->block, 0)};
     return kgt_row_place(&row, id);
 }
 
 /* One target from its bits. False if too much is open. */
-static bool settle_target(run *r, row_state *state, int32_t answer, double score,
-                          const uint64_t *sure, const uint64_t *reach, int64_t *gain) {
-    const size_t words = (size_t)r->words;
-    const int64_t own = place_in(r, answer); /* no candidate of itself */
+static bool settle_target(run *r, row_state *state, int64_t target, uint64_t *sure,
+                          const uint64_t *reach, int64_t *greater) {
+    const int64_t own =
+        place_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
     const int64_t n = (int64_t)r->block.bytes->undecided(
-        sure, reach, r->known, r->removed, words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
-    memset(gain, 0, 6 * sizeof *gain);
+        sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
     state->open += n;
     if (state->open > r->block.n / OPEN_SHARE + 4) return false;
-    if (n > 0 && !settle_open(r, state, n, answer, score, gain)) return false;
-    gain[GREATER] += r->block.bytes->count_bits(sure, r->known, words);
-    gain[MACRO_GREATER] += r->block.bytes->count_bits(sure, r->removed, words);
+    if (n > 0) {
+        const int64_t n_close = refine(r, state, r->call->target_scores[target], n, sure);
+        state->close += n_close;
+        if (state->close > r->block.n / CLOSE_SHARE + 4) return false;
+        put_down(r, state, n_close, target);
+    }
+    r->block.bytes->count_bits(sure, r->known, r->removed, r->words, greater);
     return true;
 }
 
@@ -316,69 +350,48 @@ static bool settle_target(run *r, row_state *state, int32_t answer, double score
  */
 static bool settle_best(run *r, row_state *state, const kgt_top_f32 *top, const uint64_t *reach) {
     const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
-                                                         (size_t)r->words, SIZE_MAX, r->places);
+                                                         r->words, SIZE_MAX, r->places);
     state->open += n;
     if (state->open > r->block.n / OPEN_SHARE + 4) return false;
-    approximate(r, state, n);
-    for (int64_t i = 0; i < n; i++) {
-        r->entering[r->n_entering] = r->places[i];
-        r->entering_rows[r->n_entering] = (int32_t)state->row;
-        r->n_entering += near_score(r, state, i) + state->tolerance >= (double)top->bound;
-    }
+    if (n > 0) put_down(r, state, refine(r, state, (double)top->bound, n, NULL), -1);
     return true;
 }
 
-/* Keeps what was put down, for all rows of a tile of queries together: chains of several pairs run
- * side by side. */
-static void keep_entering(run *r) {
-    const int32_t *position = r->call->task->position;
-    for (int64_t start = 0; start < r->n_entering; start += r->block.width) {
-        const int64_t left = r->n_entering - start,
-                      n = left < r->block.width ? left : r->block.width;
-        memcpy(r->places, r->entering + start, (size_t)n * sizeof *r->places);
-        exact_scores(r, r->entering_rows + start, n);
-        for (int64_t i = 0; i < n; i++) {
-            kgt_top_f32 *top = r->worker.tops + r->entering_rows[start + i];
-            if (!(r->dots[i] >= top->bound)) continue;
-            const int32_t id = id_of(r, r->places[i]);
-            top->keys[top->used++] =
-                kgt_make_key_f32(r->dots[i], (uint32_t)(position ? position[id] : id));
-            if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
-        }
-    }
-    r->n_entering = 0;
-}
-
-/* As judge has them, but for roundings. */
-static void lower_bounds(const int32_t *restrict products, const kgt_bounds *bounds, int64_t n,
-                         float *restrict lower) {
-    const float *scale = bounds->scale, *error = bounds->error, *offset = bounds->offset;
-    const float norm = bounds->norm, factor = bounds->factor;
-    for (int64_t i = 0; i < n; i++) lower[i] = (float)products[i] * scale[i] - norm * error[i];
-    for (int64_t i = 0; offset != NULL && i < n; i++) lower[i] += offset[i] * factor;
-}
-
-/* A score that as many candidates of the block reach as are wanted: that of the lower bounds which
- * so many groups' largest reach. -INFINITY if there are too few. */
-static float first_bound(run *r, const row_state *state, int64_t depth) {
+/* The value that `depth` of the block's entities reach by `product * scale + offset * factor - norm
+ * * error`, or a lower one; those of r->removed apart. -INFINITY if there are too few. */
+static double reached_by(const run *r, const kgt_block *block, const row_state *state, float norm,
+                         int64_t depth) {
+    const int64_t n = (int64_t)kgt_block_padded(block);
     const kgt_bounds *bounds = &state->bounds;
-    float largest[FIRST_GROUPS], *lower = r->dots;
-    uint64_t keys[FIRST_GROUPS + KGT_SLACK] = {0}, sorted[FIRST_GROUPS];
-    lower_bounds(state->products, bounds, r->block.width, lower);
-    for (int64_t i = 0; i < r->words; i++)
+    const float *restrict scale = bounds->scale, *restrict error = bounds->error;
+    const int32_t *restrict products = state->products;
+    float largest[FIRST_GROUPS], *restrict values = r->dots;
+    kgt_key_f32 keys[FIRST_GROUPS + KGT_SLACK], sorted[FIRST_GROUPS];
+    for (int64_t i = 0; i < n; i++) values[i] = (float)products[i] * scale[i] - norm * error[i];
+    for (int64_t i = 0; bounds->offset != NULL && i < n; i++)
+        values[i] += bounds->offset[i] * bounds->factor;
+    for (int64_t i = 0; i < n / 64; i++)
         for (uint64_t word = r->removed[i]; word != 0; word &= word - 1)
-            lower[i * 64 + __builtin_ctzll(word)] = -INFINITY;
-    memcpy(largest, lower, sizeof largest);
-    for (int64_t i = FIRST_GROUPS; i < r->block.width; i += FIRST_GROUPS)
+            values[i * 64 + __builtin_ctzll(word)] = -INFINITY;
+    memcpy(largest, values, sizeof largest);
+    for (int64_t i = FIRST_GROUPS; i < n; i += FIRST_GROUPS)
         for (int j = 0; j < FIRST_GROUPS; j++)
-            largest[j] = lower[i + j] > largest[j] ? lower[i + j] : largest[j];
+            largest[j] = values[i + j] > largest[j] ? values[i + j] : largest[j];
     for (int j = 0; j < FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
     r->worker.kernel->sort_keys(keys, FIRST_GROUPS, sorted);
-    const double reached = (double)kgt_key_score_f32(sorted[depth - 1]);
-    if (reached == (double)-INFINITY) return -INFINITY;
-    const double safe = reached - fabs(reached) * 0x1p-20 - state->slack;
-    const double score = safe / state->inverse - state->chain;
+    return (double)kgt_key_score_f32(sorted[depth - 1]);
+}
+
+static float lower_score(const row_state *state, double value) {
+    const double score = value / state->coarse.inverse - state->chain;
     return nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
+}
+
+/* A score that `depth` candidates of the block surely reach. */
+static float first_bound(const run *r, const row_state *state, int64_t depth) {
+    const double reached = reached_by(r, &r->block, state, state->bounds.norm, depth);
+    if (reached == (double)-INFINITY) return -INFINITY;
+    return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
 }
 
 /* The bound as high as what is kept allows. */
@@ -389,55 +402,66 @@ static void tighten(const run *r, kgt_top_f32 *top) {
     if (bound > top->bound) top->bound = bound;
 }
 
-/* Counts a row's targets and keeps its best in the block; false, and nothing has been counted or
- * kept, if bounds leave too much open. */
+/* Thresholds of a row's target number `target`, or, after the last, of its best. */
+static void row_thresholds(const run *r, const row_state *state, kgt_span targets, int64_t target,
+                           float *above, float *below) {
+    const int64_t first = r->call->task->targets.offsets[state->task_row];
+    const double score = target < targets.n ? r->call->target_scores[first + target]
+                                            : (double)r->worker.tops[state->row].bound;
+    thresholds(state, &state->coarse, score, above, below);
+}
+
+/* From bounds: what the block adds to the row's counts, to gains, and the pairs that they leave.
+ * False if that is too much. */
+static bool bound_row(run *r, row_state *state, bool best) {
+    const int64_t first = r->call->task->targets.offsets[state->task_row];
+    const kgt_span targets = kgt_span_of(r->call->task->targets, state->task_row);
+    const int64_t n = targets.n + best;
+    for (int64_t start = 0; start < n; start += KGT_JUDGED) {
+        const int64_t m = n - start < KGT_JUDGED ? n - start : KGT_JUDGED;
+        float above[KGT_JUDGED], below[KGT_JUDGED];
+        for (int64_t j = 0; j < m; j++)
+            row_thresholds(r, state, targets, start + j, above + j, below + j);
+        r->block.bytes->judge(state->products, r->words * 64, &state->bounds, above, below,
+                              (size_t)m, r->sure, r->reach);
+        for (int64_t j = 0; j < m; j++) {
+            const int64_t target = start + j;
+            uint64_t *sure = r->sure + (size_t)j * r->words;
+            const uint64_t *reach = r->reach + (size_t)j * r->words;
+            if (target == targets.n
+                    ? !settle_best(r, state, r->worker.tops + state->row, reach)
+                    : !settle_target(r, state, first + target, sure, reach, r->gains + 2 * target))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Counts a row's targets and puts down its pairs in the block; false, and nothing has been counted
+ * or put down, if bounds leave too much open. */
 static bool settle_row(run *r, int64_t row, const int32_t *products) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;
-    row_state state = row_of(r, row, products);
-    const int64_t question = task->row_question[state.task_row];
-    const int64_t first = task->targets.offsets[state.task_row];
-    const kgt_span targets = kgt_span_of(task->targets, state.task_row);
+    row_state state = row_of(r, &r->block, row, products);
+    const int64_t question = task->row_question[state.task_row], n_pairs = r->n_pairs;
     const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
     kgt_top_f32 *top = r->worker.tops + row;
-    mark(r, task->known, question, r->known_at + row, r->known);
-    mark(r, task->removed, question, r->removed_at + row, r->removed);
+    mark(&r->block, task->known, question, r->known_at + row, r->known);
+    mark(&r->block, task->removed, question, r->removed_at + row, r->removed);
     if (best) {
         tighten(r, top);
         if (top->bound == -INFINITY && top->depth <= FIRST_DEEPEST)
             top->bound = first_bound(r, &state, top->depth);
         if (top->bound == -INFINITY) return false;
     }
-    /* The best come last, when nothing can fail any more but they. */
-    const int64_t n = targets.n + best;
-    for (int64_t start = 0; start < n; start += KGT_JUDGED) {
-        const int64_t m = n - start < KGT_JUDGED ? n - start : KGT_JUDGED;
-        float above[KGT_JUDGED], below[KGT_JUDGED];
-        for (int64_t j = 0; j < m; j++)
-            thresholds(
-                &state,
-                start + j < targets.n ? call->target_scores[first + start + j] : (double)top->bound,
-                above + j, below + j);
-        r->block.bytes->judge(products, (size_t)r->block.width, &state.bounds, above, below,
-                              (size_t)m, r->sure, r->reach);
-        for (int64_t j = 0; j < m; j++) {
-            const int64_t target = start + j;
-            uint64_t *sure = r->sure + j * r->words, *reach = r->reach + j * r->words;
-            if (target == targets.n ? !settle_best(r, &state, top, reach)
-                                    : !settle_target(r, &state, targets.ids[target],
-                                                     call->target_scores[first + target], sure,
-                                                     reach, r->gains + 6 * target))
-                return false;
-        }
+    if (!bound_row(r, &state, best)) {
+        r->n_pairs = n_pairs;
+        return false;
     }
-    for (int64_t j = 0; j < targets.n; j++) {
-        const int64_t *gain = r->gains + 6 * j;
-        call->counts->greater[first + j] += gain[GREATER];
-        call->counts->equal[first + j] += gain[EQUAL];
-        call->counts->tied_ahead[first + j] += gain[AHEAD];
-        call->counts->macro_greater[first + j] += gain[MACRO_GREATER];
-        call->counts->macro_equal[first + j] += gain[MACRO_EQUAL];
-        call->counts->macro_tied_ahead[first + j] += gain[MACRO_AHEAD];
+    const int64_t first = task->targets.offsets[state.task_row];
+    for (int64_t j = 0; j < kgt_span_of(task->targets, state.task_row).n; j++) {
+        call->counts->greater[first + j] += r->gains[2 * j];
+        call->counts->macro_greater[first + j] += r->gains[2 * j + 1];
     }
     call->tally->open += state.open;
     return true;
@@ -476,20 +500,20 @@ static kgt_status rank_waiting(run *r) {
  * bound to more of the best than first_bound can. */
 static bool needs_scores(const run *r, int64_t row) {
     if (!r->queries.bounded[row]) return true;
-    return r->block.first == 0 && r->call->best->depth > FIRST_DEEPEST &&
+    return r->block.first == 0 && r->call->best->depth > FIRST_DEEPEST && !r->guessed[row] &&
            kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
 }
 
-/* Products of a tile's queries with the block, and what bounds their errors. */
-static void multiply(run *r, int64_t tile) {
-    const kgt_block *block = &r->block;
+/* Products of a tile's queries with a block, and what bounds their errors. */
+static void multiply(run *r, const kgt_block *block, int64_t tile) {
     const float relative = r->queries.relative[tile];
-    const size_t first = (size_t)tile * KGT_BYTE_QUERIES;
-    for (int64_t j = 0; j < block->width; j++)
-        block->error[j] = (block->base[j] + relative * block->code_norm[j]) * (1 + 0x1p-20f);
+    const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
+    const float *restrict base = block->base, *restrict code_norm = block->code_norm;
+    float *restrict error = block->error;
+    for (size_t j = 0; j < n; j++) error[j] = (base[j] + relative * code_norm[j]) * (1 + 0x1p-20f);
     block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
-                          block->groups, (size_t)block->width / KGT_BYTE_PANEL, block->start,
-                          r->products, r->product_stride);
+                          block->groups, n / KGT_BYTE_PANEL, block->start, r->products,
+                          r->product_stride);
 }
 
 /* Whether bounds are worth a try; a tile that rests comes nearer to its next one. */
@@ -507,7 +531,7 @@ static bool worth_a_try(run *r, int64_t tile) {
 /* What became of `tried` rows says how long to rest. */
 static void learn(run *r, int64_t tile, int64_t tried, int64_t failed) {
     if (tried == 0) return;
-    if (2 * failed <= tried) {
+    if (3 * failed <= tried) {
         r->next_pause[tile] = FIRST_PAUSE;
         r->failing = 0;
         return;
@@ -526,13 +550,13 @@ static void settle_tile(run *r, int64_t tile) {
         const bool hopeless = tried >= FIRST_TRIES && failed == tried;
         bool waits = !trying || hopeless || needs_scores(r, first + i);
         if (!waits) {
-            if (tried++ == 0) multiply(r, tile);
+            if (tried++ == 0) multiply(r, &r->block, tile);
             waits = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride);
             failed += waits;
         }
         if (waits) r->rows[r->n_rows++] = first + i;
     }
-    keep_entering(r);
+    settle_pairs(r);
     learn(r, tile, tried, failed);
 }
 
@@ -543,9 +567,9 @@ static kgt_status rank_blocks(run *r) {
     const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
     int64_t rest = FIRST_PAUSE;
     kgt_status status = KGT_OK;
-    r->block.bytes->open(r->block.groups);
     for (int64_t first = 0; first < n_entities && status == KGT_OK;) {
         kgt_block_take(&r->block, first, n_entities - first < width ? n_entities - first : width);
+        r->words = kgt_block_padded(&r->block) / 64;
         for (int64_t tile = 0; tile < n_tiles; tile++) settle_tile(r, tile);
         status = rank_waiting(r);
         first += width;
@@ -560,9 +584,116 @@ static kgt_status rank_blocks(run *r) {
             memset(r->pause, 0, (size_t)n_tiles * sizeof *r->pause);
         }
     }
-    r->block.bytes->close();
     return status;
 }
+
+/* ---- guesses ---- */
+
+/* The places of entities spread over all, one of each stretch, and their ids. */
+static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
+    uint64_t bits = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = factors->n_entities * i / n;
+        const int64_t length = factors->n_entities * (i + 1) / n - first;
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        const int64_t place = first + (int64_t)((bits >> 33) % (uint64_t)length);
+        ids[i] = factors->ids ? factors->ids[place] : (int32_t)(factors->first_entity + place);
+    }
+}
+
+/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
+ * hundred. */
+static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
+    const double mean = (double)depth * (double)n_sampled / (double)n_entities;
+    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
+}
+
+static void guess_tile(run *r, const kgt_block *sampled, int64_t tile, int64_t rank) {
+    const kgt_task *task = r->call->task;
+    const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
+    multiply(r, sampled, tile);
+    for (int64_t i = 0; i < KGT_BYTE_QUERIES && i < left; i++) {
+        const int64_t row = first + i, task_row = r->call->first_row + row;
+        if (!r->queries.bounded[row] || kgt_slot_of(r->call->best, task_row) < 0) continue;
+        const int64_t question = task->row_question[task_row];
+        int64_t at = task->removed.offsets[question];
+        mark(sampled, task->removed, question, &at, r->removed);
+        const row_state state =
+            row_of(r, sampled, row, r->products + (size_t)i * r->product_stride);
+        const double value = reached_by(r, sampled, &state, state.bounds.norm, rank);
+        if (value == (double)-INFINITY) continue;
+        r->worker.tops[row].bound = lower_score(&state, value);
+        r->guessed[row] = true;
+    }
+}
+
+/* A bound for each row's best before the first block, from a sample of the entities. It is a guess:
+ * where fewer than depth reach it in the end, the row's best are ranked again without. */
+static kgt_status guess_bounds(run *r) {
+    const int64_t depth = r->call->best->depth, n_entities = r->factors->n_entities;
+    const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
+    int64_t n = r->block.width;
+    while (n > FIRST_GROUPS && n * SAMPLED > n_entities) n -= FIRST_GROUPS;
+    const int64_t rank = guessing_rank(depth, n, n_entities);
+    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING) return KGT_OK;
+    kgt_factors factors = *r->factors;
+    int32_t *ids = kgt_allocate((size_t)n, sizeof *ids);
+    kgt_block sampled;
+    if (ids == NULL) return KGT_NO_MEMORY;
+    sample(r->factors, n, ids);
+    factors.ids = ids;
+    factors.n_entities = n;
+    const kgt_status status = kgt_block_open(&sampled, &factors);
+    if (status == KGT_OK) {
+        kgt_block_take(&sampled, 0, n);
+        for (int64_t tile = 0; sampled.bounded && tile < n_tiles; tile++)
+            guess_tile(r, &sampled, tile, rank);
+        kgt_block_close(&sampled);
+    }
+    free(ids);
+    return status;
+}
+
+/* The best of rows that were guessed wrong, by tiles: a call of its own, without targets. */
+static kgt_status rank_best_again(run *r) {
+    const kgt_call *call = r->call;
+    const size_t n = (size_t)r->n_rows, dim = (size_t)r->factors->dim;
+    int64_t *numbers = calloc(4 * n + 1, sizeof(int64_t));
+    int32_t *firsts = calloc(n, sizeof(int32_t));
+    float *queries = kgt_allocate(n * dim, sizeof(float));
+    kgt_status status = KGT_NO_MEMORY;
+    if (numbers && firsts && queries) {
+        int64_t *question = numbers, *slot = question + n, *nans = slot + n, *none = nans + n;
+        for (size_t i = 0; i < n; i++) {
+            const int64_t row = r->rows[i], task_row = call->first_row + row;
+            question[i] = call->task->row_question[task_row];
+            slot[i] = call->best->slot[task_row];
+            memcpy(queries + i * dim, vectors_f32(r->factors->queries, row, r->factors->dim),
+                   dim * sizeof(float));
+        }
+        kgt_factors factors = *r->factors;
+        kgt_task task = *call->task;
+        kgt_best best = *call->best;
+        const kgt_nans scratch = {nans, firsts};
+        factors.queries = queries;
+        factors.n_rows = (int64_t)n;
+        task.row_question = question;
+        task.targets = (kgt_csr){none, NULL};
+        task.row_list = NULL;
+        best.slot = slot;
+        kgt_tally tally = {0};
+        const kgt_call again = {&task,    0,     call->target_scores, call->counts, &best,
+                                &scratch, &tally};
+        status = kgt_rank_by_tiles_f32(&factors, &again);
+        call->tally->tiled += tally.tiled;
+    }
+    free(numbers);
+    free(firsts);
+    free(queries);
+    return status;
+}
+
+/* ---- the call ---- */
 
 bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
     return kgt_bytes_active() != NULL && factors->dtype == KGT_F32 && factors->metric != KGT_L1 &&
@@ -574,11 +705,22 @@ bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     run r;
     kgt_status status = run_open(&r, factors, call);
-    if (status == KGT_OK) status = rank_blocks(&r);
+    if (status == KGT_OK) {
+        r.block.bytes->open(r.block.groups);
+        status = guess_bounds(&r);
+        if (status == KGT_OK) status = rank_blocks(&r);
+        r.block.bytes->close();
+    }
+    r.n_rows = 0;
     for (int64_t i = 0; status == KGT_OK && i < factors->n_rows; i++) {
         const int64_t slot = kgt_slot_of(call->best, call->first_row + i);
-        if (slot >= 0) kgt_row_best_f32(&r.worker, r.worker.tops + i, slot, call->best);
+        if (slot < 0) continue;
+        if (r.guessed[i] && r.worker.tops[i].used < call->best->depth)
+            r.rows[r.n_rows++] = i;
+        else
+            kgt_row_best_f32(&r.worker, r.worker.tops + i, slot, call->best);
     }
+    if (status == KGT_OK && r.n_rows > 0) status = rank_best_again(&r);
     call->tally->pairs += factors->n_rows * factors->n_entities;
     run_close(&r);
     return status;

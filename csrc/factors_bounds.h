@@ -1,5 +1,5 @@
-/* Entities and queries as vectors of 8 bits, with what bounds the error of their products: internal
- * to factors_bounds.c.
+/* Entities and queries as vectors of 8 and of 16 bits, with what bounds the error of their
+ * products: internal to factors_bounds.c.
  *
  * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
  * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
@@ -33,6 +33,12 @@
  * query and the block only. The slack is put on the thresholds: a score t is surely less than the
  * entity's if (t + Q) / (m s) + slack < lower, and surely more if (t + Q) / (m s) - slack > upper.
  *
+ * THE SECOND LEVEL is the same theorem for other codes of the same vectors: 16 bits, whose norms
+ * are held below 2^15.5, so that |P| <= |c| |e| < 2^31 and P is again an integer without error.
+ * Their residuals are some hundred times smaller, and so is the bound: |x - x'| is about |x| sqrt(d
+ * / 12) / 45,000. Scales, norms, errors and s are those of these codes, and o, X, Q and g' what
+ * they were.
+ *
  * ROUNDING. Norms, residuals, k, g', norm and slack are rounded up, by factors above the roundings
  * of their own computation; the threshold for lower is rounded up, that for upper down. Neither the
  * rounding of codes nor the order of a sum matters to any of this. */
@@ -55,16 +61,22 @@ typedef struct {
     float *scale, *code_norm, *error;
     float *base;   /* |x - x'| + g' |x| */
     float *offset; /* b - X; NULL where that is 0 for all */
+    int16_t *fine; /* the second level: codes and figures, row after row */
+    size_t fine_stride;
+    float fine_relative; /* k of all queries */
     float *entity_norm, *bias;
     float *vectors; /* row after row, `stride` apart */
     const float **pointers;
     size_t stride;
-    float largest_norm;
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
 
 kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors);
 void kgt_block_close(kgt_block *block);
+/* Entities to multiply with: the last block's, padded to whole words of bits. */
+KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
+    return (size_t)(block->n + 63) / 64 * 64;
+}
 /* Takes the ranked entities first .. first + n - 1, n <= width. */
 void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
 
@@ -74,12 +86,15 @@ typedef struct {
     size_t groups;
     int64_t n;
     uint8_t *codes;  /* row after row, as product takes them */
-    double *norm;    /* |q| */
     double *inverse; /* 1 / (m s) */
     double *chain;   /* Q */
     float *judged_norm, *factor;
     float *relative; /* k of each tile */
     bool *bounded;
+    int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and the largest k */
+    size_t fine_stride;
+    double *fine_inverse;
+    float *fine_norm, *fine_factor, fine_relative;
 } kgt_queries;
 
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups);

@@ -47,7 +47,9 @@ typedef struct {
                                  int64_t first_entity, int64_t n_entities, const kgt_call *call); \
     /* Ranks all rows of the call among the entities first .. end - 1. */                         \
     kgt_status kgt_rank_tiles_##suffix(const kgt_factors *factors, kgt_worker_##suffix *worker,   \
-                                       int64_t first, int64_t end, const kgt_call *call);
+                                       int64_t first, int64_t end, const kgt_call *call);         \
+    /* The whole call, from scores alone. */                                                      \
+    kgt_status kgt_rank_by_tiles_##suffix(const kgt_factors *factors, const kgt_call *call);
 
 KGT_TILER(f32, float)
 KGT_TILER(f64, double)

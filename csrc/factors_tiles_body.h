@@ -161,7 +161,7 @@ kgt_status FN(kgt_rank_tiles)(const kgt_factors *factors, FN(kgt_worker) * worke
     return KGT_OK;
 }
 
-static kgt_status FN(rank_factors)(const kgt_factors *factors, const kgt_call *call) {
+kgt_status FN(kgt_rank_by_tiles)(const kgt_factors *factors, const kgt_call *call) {
     FN(kgt_worker) worker;
     const int64_t n_rows = factors->n_rows;
     kgt_status status =

@@ -1,10 +1,15 @@
 /* Bits of a block's entities, for every ISA: plain C that becomes popcnt and tzcnt where they are.
  * The including file defines FN(op). */
 
-static int64_t FN(count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words) {
-    int64_t n = 0;
-    for (size_t i = 0; i < n_words; i++) n += __builtin_popcountll(bits[i] & ~but[i]);
-    return n;
+static void FN(count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
+                           size_t n_words, int64_t *out) {
+    int64_t micro = 0, macro = 0;
+    for (size_t i = 0; i < n_words; i++) {
+        micro += __builtin_popcountll(bits[i] & ~known[i]);
+        macro += __builtin_popcountll(bits[i] & ~removed[i]);
+    }
+    out[0] = micro;
+    out[1] = macro;
 }
 
 #define TOP_BIT ((uint64_t)1 << 63)

@@ -18,9 +18,15 @@
 #define KGT_JUDGED 4
 /* Words of a bit for each entity of a block, at most. */
 #define KGT_MOST_WORDS 16
+/* Codes of 16 bits come in rows of whole times as many. The last of an entity's row are the places
+ * of its figures, where a query has zeros: what a comparison needs lies together. */
+#define KGT_FINE_LANES 32
+#define KGT_FINE_FIGURES 8
 
-/* A vector x as scale * codes, codes of -127 to 127. The norms are Euclidean and never too small:
- * norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale * codes|. */
+/* A vector x as scale * codes: of 8 bits, -127 to 127, or of 16 bits, the Euclidean norm of whose
+ * codes is below 2^15.5, so that a product of two vectors, and of any of their parts, fits int32.
+ * The norms are never too small: norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale
+ * * codes|. */
 typedef struct {
     float scale, norm, code_norm, residual;
     int32_t sum; /* of the codes */
@@ -33,6 +39,12 @@ typedef struct {
     float norm, factor;
 } kgt_bounds;
 
+/* The same of one entity, at the end of its row of 16-bit codes; offset is 0 where there is none.
+ */
+typedef struct {
+    float scale, error, offset, unused;
+} kgt_figures;
+
 /* clang-format off */
 /* Bytes of a vector are padded with zeros to `groups` groups of four, see kgt_byte_groups.
  *
@@ -44,12 +56,15 @@ typedef struct {
  *               accumulator is int32, modulo 2^32; sums fit it, as groups <= 2^14.
  * quantise      dim values to codes, 1 <= dim <= 2^16. False, and nothing is promised, if a value is
  *               not finite or the largest magnitude is neither 0 nor within 2^-32 .. 2^32.
+ * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits.
  * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: bit j of sure[t]
  *               says lower > above[t], of reach[t] upper >= below[t]; each takes n / 64 words.
- * dots          out[i] = query . table[places[i] * stride], any order of summation, fused; rows of the
- *               table are padded with zeros to KGT_BYTE_PANEL values.
+ * refine        The second level. For n places: lower and upper as judge has them, with an entity's
+ *               figures, from products of the query with rows of the table (kgt_fine_stride codes
+ *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
+ *               upper >= below stay in places; how many these are.
  * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i].
- * count_bits    How many bits are in `bits` and not in `but`.
+ * count_bits    How many bits are in `bits` and not in `known`, to out[0], nor in `removed`, to out[1].
  * undecided     The numbers of the bits in reach that are neither in sure nor in both known and removed,
  *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
  *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
@@ -58,27 +73,38 @@ typedef struct {
     const char *name;
     bool (*available)(void);
     uint8_t query_zero;
+    bool in_pieces;
     void (*open)(size_t groups);
     void (*close)(void);
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
                     const int32_t *start, int32_t *out, size_t stride);
     bool (*quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out);
+    void (*quantise_fine)(const float *x, size_t dim, const kgt_quantised *coarse, int16_t *codes,
+                          kgt_quantised *out);
     void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
                   const float *below, size_t m, uint64_t *sure, uint64_t *reach);
-    void (*dots)(const float *query, const float *table, size_t stride, size_t dim,
-                 const uint16_t *places, size_t n, float *out);
+    size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
+                     float factor, float above, float below, uint16_t *places, size_t n,
+                     uint64_t *sure);
     void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
-    int64_t (*count_bits)(const uint64_t *bits, const uint64_t *but, size_t n_words);
+    void (*count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
+                       size_t n_words, int64_t *out);
     size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
                         const uint64_t *removed, size_t n_words, size_t except, uint16_t *out);
 } kgt_bytes;
 
-/* Groups of a padded vector: as many in every piece of at most 16, which is what a tile of AMX
- * takes. At least one. */
+/* Groups of a padded vector, at least one. Where it is multiplied in pieces of at most 16, which is
+ * what a tile of AMX takes, each has as many. */
 KGT_INLINE size_t kgt_byte_pieces(size_t dim) { return dim > 64 ? (dim + 63) / 64 : 1; }
-KGT_INLINE size_t kgt_byte_groups(size_t dim) {
-    const size_t pieces = kgt_byte_pieces(dim), groups = dim > 4 ? (dim + 3) / 4 : 1;
+KGT_INLINE size_t kgt_byte_groups(const kgt_bytes *bytes, size_t dim) {
+    const size_t pieces = bytes->in_pieces ? kgt_byte_pieces(dim) : 1;
+    const size_t groups = dim > 4 ? (dim + 3) / 4 : 1;
     return (groups + pieces - 1) / pieces * pieces;
+}
+
+/* Codes and figures of a row of 16-bit codes. */
+KGT_INLINE size_t kgt_fine_stride(size_t dim) {
+    return (dim + KGT_FINE_FIGURES + KGT_FINE_LANES - 1) / KGT_FINE_LANES * KGT_FINE_LANES;
 }
 
 extern const kgt_bytes kgt_bytes_scalar;

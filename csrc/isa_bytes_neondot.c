@@ -15,14 +15,6 @@ KGT_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
 
-/* 1 <= n <= 3; nothing beyond the last element is read. */
-KGT_INLINE float32x4_t load_tail(const float *p, size_t n) {
-    float32x4_t values = vld1q_lane_f32(p, vdupq_n_f32(0), 0);
-    if (n > 1) values = vld1q_lane_f32(p + 1, values, 1);
-    if (n > 2) values = vld1q_lane_f32(p + 2, values, 2);
-    return values;
-}
-
 KGT_INLINE uint32_t bits_of(uint32x4_t mask) {
     const uint32x4_t bit = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(mask, bit));
@@ -33,21 +25,30 @@ KGT_INLINE void put_bits(uint64_t *words, size_t i, uint32_t lanes) {
     words[i / 64] = (i % 64 == 0 ? 0 : words[i / 64]) | (uint64_t)lanes << i % 64;
 }
 
+KGT_INLINE int32x4_t step(int32x4_t sum, const int16_t *p, const int16_t *q) {
+    const int16x8_t a = vld1q_s16(p), b = vld1q_s16(q);
+    return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(a), vget_low_s16(b)), a, b);
+}
+
 #define VEC float32x4_t
 #define LANES 4
 #define LOAD(p) vld1q_f32(p)
 #define LOAD_INT(p) vcvtq_f32_s32(vld1q_s32(p))
-#define LOAD_TAIL(p, n, fill) load_tail(p, n)
 #define SET1(s) vdupq_n_f32(s)
 #define MUL(a, b) vmulq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
-#define SUM4(out, v) \
-    vst1q_f32(out, vpaddq_f32(vpaddq_f32((v)[0], (v)[1]), vpaddq_f32((v)[2], (v)[3])))
 #define ABOVE(x, t) bits_of(vcgtq_f32(x, t))
 #define PUT(words, i, lanes) put_bits(words, i, lanes)
 #define REACHES(x, t) bits_of(vcgeq_f32(x, t))
-#include "isa_dots_body.h"
 #include "isa_judge_body.h"
+#define FINE int32x4_t
+#define FINE_LANES 8
+#define FINE_ZERO vdupq_n_s32(0)
+#define FINE_STEP(sum, p, q) sum = step(sum, p, q)
+#define FINE_SUM4(out, v) \
+    vst1q_s32(out, vpaddq_s32(vpaddq_s32((v)[0], (v)[1]), vpaddq_s32((v)[2], (v)[3])))
+#include "isa_pairs_body.h"
+#include "isa_refine_body.h"
 
 #define QUERIES 4
 
@@ -110,8 +111,9 @@ const kgt_bytes kgt_bytes_neondot = {
     .close = nothing,
     .product = product_bytes_neondot,
     .quantise = quantise_bytes_neondot,
+    .quantise_fine = quantise_fine_bytes_neondot,
     .judge = judge_bytes_neondot,
-    .dots = dots_bytes_neondot,
+    .refine = refine_bytes_neondot,
     .pairs = pairs_bytes_neondot,
     .count_bits = count_bits_bytes_neondot,
     .undecided = undecided_bytes_neondot,

@@ -37,16 +37,20 @@ static void put_bits(uint64_t *words, size_t i, bool lane) {
 #define LANES 1
 #define LOAD(p) (*(p))
 #define LOAD_INT(p) ((float)*(p))
-#define LOAD_TAIL(p, n, fill) (*(p))
 #define SET1(s) (s)
 #define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) fmaf(a, b, c)
-#define SUM4(out, v) memcpy(out, v, 4 * sizeof(float))
 #define ABOVE(x, t) ((x) > (t))
 #define PUT(words, i, lanes) put_bits(words, i, lanes)
 #define REACHES(x, t) ((x) >= (t))
-#include "isa_dots_body.h"
 #include "isa_judge_body.h"
+#define FINE int32_t
+#define FINE_LANES 1
+#define FINE_ZERO 0
+#define FINE_STEP(sum, p, q) sum += *(p) * *(q)
+#define FINE_SUM4(out, v) memcpy(out, v, 4 * sizeof(int32_t))
+#include "isa_pairs_body.h"
+#include "isa_refine_body.h"
 
 static bool available(void) { return true; }
 
@@ -58,8 +62,9 @@ const kgt_bytes kgt_bytes_scalar = {
     .close = nothing,
     .product = product_bytes_scalar,
     .quantise = quantise_bytes_scalar,
+    .quantise_fine = quantise_fine_bytes_scalar,
     .judge = judge_bytes_scalar,
-    .dots = dots_bytes_scalar,
+    .refine = refine_bytes_scalar,
     .pairs = pairs_bytes_scalar,
     .count_bits = count_bits_bytes_scalar,
     .undecided = undecided_bytes_scalar,

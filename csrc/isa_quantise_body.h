@@ -1,5 +1,5 @@
-/* A vector to codes of 8 bits, for every ISA: plain loops that compilers turn into vectors. The
- * including file defines FN(op) and FMA1(a, b, c).
+/* A vector to codes of 8 and of 16 bits, for every ISA: plain loops that compilers turn into
+ * vectors. The including file defines FN(op) and FMA1(a, b, c).
  *
  * Codes may be rounded in any way: what is promised is the residual, and that is measured. Every
  * sum below has at most dim / LANES + LANES roundings and three more a term, each within 2^-24 of
@@ -9,52 +9,52 @@
 #include <string.h>
 
 #define LANES 16
+/* Norm of 16-bit codes before they are rounded, which adds less than sqrt(2^16) / 2 to it. */
+#define FINE_NORM 45000.0f
 
 /* Sums of a vector's parts, by lane. */
 typedef struct {
-    float squares[LANES], residuals[LANES];
-    int32_t code_squares[LANES], sums[LANES];
+    float squares[LANES], residuals[LANES], code_squares[LANES];
+    int32_t sums[LANES];
 } FN(sums);
 
-KGT_INLINE void FN(quantise_some)(const float *restrict x, float scale, float inverse,
-                                  int8_t *restrict codes, FN(sums) *restrict sums) {
+/* Codes of 8 bits, or of 16 if `fine`. */
+KGT_INLINE void FN(code_some)(const float *restrict x, float scale, float inverse, const bool fine,
+                              void *restrict codes, FN(sums) *restrict sums) {
     int32_t code[LANES];
     for (size_t k = 0; k < LANES; k++) {
         const float unit = x[k] * inverse;
         const float shifted = unit + 12582912.0f; /* 1.5 * 2^23: its last bits are the code */
         memcpy(code + k, &shifted, sizeof *code);
         code[k] -= 0x4B400000;
-        const float left = FMA1(-scale, (float)code[k], x[k]) * inverse;
+        const float rounded = (float)code[k];
+        const float left = FMA1(-scale, rounded, x[k]) * inverse;
         sums->squares[k] += unit * unit;
         sums->residuals[k] += left * left;
-        sums->code_squares[k] += code[k] * code[k];
+        sums->code_squares[k] += rounded * rounded;
         sums->sums[k] += code[k];
     }
-    for (size_t k = 0; k < LANES; k++) codes[k] = (int8_t)code[k];
+    for (size_t k = 0; k < LANES; k++) {
+        if (fine)
+            ((int16_t *)codes)[k] = (int16_t)code[k];
+        else
+            ((int8_t *)codes)[k] = (int8_t)code[k];
+    }
 }
 
-static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out) {
-    uint32_t largest_bits = 0;
-    for (size_t k = 0; k < dim; k++) {
-        uint32_t bits;
-        memcpy(&bits, x + k, sizeof bits);
-        bits &= 0x7FFFFFFFu;
-        largest_bits = bits > largest_bits ? bits : largest_bits;
-    }
-    float largest;
-    memcpy(&largest, &largest_bits, sizeof largest);
-    if (!(largest <= 0x1p32f) || (largest != 0 && largest < 0x1p-32f)) return false;
-    const float scale = largest / 127.0f, inverse = largest != 0 ? 127.0f / largest : 0.0f;
+KGT_INLINE void FN(code_all)(const float *x, size_t dim, float scale, float inverse,
+                             const bool fine, void *codes, kgt_quantised *out) {
+    const size_t size = fine ? sizeof(int16_t) : sizeof(int8_t);
     FN(sums) sums = {{0}, {0}, {0}, {0}};
     size_t start = 0;
     for (; start + LANES <= dim; start += LANES)
-        FN(quantise_some)(x + start, scale, inverse, codes + start, &sums);
+        FN(code_some)(x + start, scale, inverse, fine, (char *)codes + start * size, &sums);
     if (start < dim) {
         float rest[LANES] = {0};
-        int8_t rest_codes[LANES];
+        int16_t rest_codes[LANES];
         memcpy(rest, x + start, (dim - start) * sizeof *x);
-        FN(quantise_some)(rest, scale, inverse, rest_codes, &sums);
-        memcpy(codes + start, rest_codes, dim - start);
+        FN(code_some)(rest, scale, inverse, fine, rest_codes, &sums);
+        memcpy((char *)codes + start * size, rest_codes, (dim - start) * size);
     }
     double square = 0, residual = 0, code_square = 0;
     out->sum = 0;
@@ -70,7 +70,31 @@ static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantise
     out->norm = (float)(slack * (sqrt(square) + 0x1p-50));
     out->code_norm = (float)(slack * sqrt(code_square));
     out->residual = (float)(slack * (sqrt(residual) + 0x1p-50));
+}
+
+static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out) {
+    uint32_t largest_bits = 0;
+    for (size_t k = 0; k < dim; k++) {
+        uint32_t bits;
+        memcpy(&bits, x + k, sizeof bits);
+        bits &= 0x7FFFFFFFu;
+        largest_bits = bits > largest_bits ? bits : largest_bits;
+    }
+    float largest;
+    memcpy(&largest, &largest_bits, sizeof largest);
+    if (!(largest <= 0x1p32f) || (largest != 0 && largest < 0x1p-32f)) return false;
+    FN(code_all)(x, dim, largest / 127.0f, largest != 0 ? 127.0f / largest : 0.0f, false, codes,
+                 out);
     return true;
 }
 
+/* Codes as large as their norm may be, and as int16 is. */
+static void FN(quantise_fine)(const float *x, size_t dim, const kgt_quantised *coarse,
+                              int16_t *codes, kgt_quantised *out) {
+    const float by_norm = coarse->norm / FINE_NORM, by_largest = coarse->scale / 256;
+    const float scale = by_norm > by_largest ? by_norm : by_largest;
+    FN(code_all)(x, dim, scale, scale > 0 ? 1 / scale : 0.0f, true, codes, out);
+}
+
+#undef FINE_NORM
 #undef LANES

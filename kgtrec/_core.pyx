@@ -347,10 +347,10 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
                  int64_t first_entity=0, ids=None, const double[::1] target_scores=None):
     """Rank a block of query vectors against the entities, a range of them, or ids.
 
-    Returns how many scores there were, how many of them were computed in tiles, and how many one by
-    one.
+    Returns how many scores there were; how many of them were computed in tiles; how many comparisons
+    went to the second level of bounds, and how many of these were computed one by one.
     """
-    cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0)
+    cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
     cdef const double *targets = target_scores_of(task, target_scores)
     cdef c.kgt_status status
@@ -362,7 +362,7 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
         status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, &task.counts,
                                     &task.best, &task.nans, &tally)
     raise_for(status)
-    return tally.pairs, tally.tiled, tally.open
+    return tally.pairs, tally.tiled, tally.open, tally.close
 
 
 def factor_target_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,

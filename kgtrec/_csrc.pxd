@@ -95,6 +95,7 @@ cdef extern from "factors.h" nogil:
         int64_t pairs
         int64_t tiled
         int64_t open
+        int64_t close
 
     kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
                                 int64_t first_row, const double *target_scores,

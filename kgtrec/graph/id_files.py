@@ -250,6 +250,9 @@ def load_arrays(
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
     if not arrays:
         raise FileError(path, found=f"arrays {sorted(present)}", hint=hint)
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # a member without numpy's header comes as bytes
+            raise FileError(path, found=f"{name} is no array of numpy", hint=hint)
     return arrays
 
 

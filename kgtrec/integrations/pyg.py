@@ -17,7 +17,8 @@ from kgtrec.results.result import Result
 
 __all__ = ["evaluate"]
 
-_SCORED_BYTES = 256 << 20  # of embeddings that one call of the model reads
+# Of the candidates' embeddings in one call of a model, which holds several arrays of that size.
+_SCORED_BYTES = 16 << 20
 
 
 def evaluate(
@@ -43,7 +44,7 @@ def evaluate(
         Further triples that are filtered out, of the other splits. None: nothing is filtered.
     sides : {"both", "head", "tail"}
     batch_size : int, optional
-        Questions scored at a time; by default as many as fit in 256 MiB of embeddings.
+        Questions scored at a time; by default as many as fit in 16 MiB of embeddings.
     **options
         As for `kgtrec.evaluate`.
     """

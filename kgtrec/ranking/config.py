@@ -18,14 +18,14 @@ def show_config() -> str:
     >>> print(kgtrec.show_config())  # doctest: +SKIP
     kgtrec 0.1.0, Python 3.11.7, Linux x86_64
     kernel path: avx512vnni (the best of avx512vnni, avx512, avx2, scalar that this machine runs)
-    last factorised model: 0.8 % of its scores computed, bounds decided on the others
+    last factorised model: 1.1 % of its scores computed, 1.2 % decided by 16 bits, the rest by 8
     threads: 2 (cores that this process may use)
     """
     from kgtrec.ranking.kernel import (
         active_path,
         available_cores,
         available_paths,
-        last_computed,
+        last_shares,
     )
 
     paths, path, isa = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
@@ -34,14 +34,19 @@ def show_config() -> str:
         why = f"KGTREC_ISA={isa}; there are {', '.join(paths)}"
     elif path != paths[0]:
         why = f"forced by the program; there are {', '.join(paths)}"
-    computed = last_computed()
-    bounds = "" if computed is None else f"{100 * computed:.2g} % of its scores computed"
+    bounds = []
+    if shares := last_shares():
+        computed, refined = (f"{100 * share:.2g} %" for share in shares)
+        bounds.append(
+            f"last factorised model: {computed} of its scores computed, "
+            f"{refined} decided by 16 bits, the rest by 8"
+        )
     system = f"{platform.system()} {platform.machine()}"
     return "\n".join(
         [
             f"kgtrec {__version__}, Python {platform.python_version()}, {system}",
             f"kernel path: {path} ({why})",
-            *([f"last factorised model: {bounds}, bounds decided on the others"] if bounds else []),
+            *bounds,
             f"threads: {available_cores()} (cores that this process may use)",
         ]
     )

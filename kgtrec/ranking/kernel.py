@@ -23,7 +23,7 @@ __all__ = [
     "active_path",
     "available_cores",
     "available_paths",
-    "last_computed",
+    "last_shares",
     "share_rows",
     "whole_number",
 ]
@@ -65,7 +65,7 @@ class NativeRanking:
     ) -> None:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self.lists, self._candidate_lists = lists, lists.candidate_lists
-        self._tallies: list[tuple[int, int, int]] = []
+        self._tallies: list[tuple[int, int, int, int]] = []
         depth = min(depth, lists.n_entities)
         score_type = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
@@ -209,16 +209,17 @@ class NativeRanking:
             advance(stop - start)
 
         share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
-        _last_computed[:] = [self.computed]
+        _last_shares[:] = [self.shares]
 
     @property
-    def computed(self) -> float | None:
-        """Share of a factorised model's scores that were computed; bounds decided on the others.
+    def shares(self) -> tuple[float, float] | None:
+        """Shares of a factorised model's scores that were computed, and of those that only the
+        second level of bounds decided on; the first decided on the others.
 
         More than one answer may ask for the same score, which counts for each. None: no such model.
         """
-        pairs, tiled, single = np.sum([(0, 0, 0), *self._tallies], axis=0).tolist()
-        return (tiled + single) / pairs if pairs else None
+        pairs, tiled, refined, close = np.sum([(0, 0, 0, 0), *self._tallies], axis=0).tolist()
+        return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
 
     def factor_target_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
         """Scores of the answers that a factorised model's range of entities holds."""
@@ -260,12 +261,12 @@ def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     return [(low, high) for low, high in pairwise(bounds) if high > low]
 
 
-_last_computed: list[float | None] = [None]
+_last_shares: list[tuple[float, float] | None] = [None]
 
 
-def last_computed() -> float | None:
-    """What `NativeRanking.computed` was of the last factorised model in this process."""
-    return _last_computed[0]
+def last_shares() -> tuple[float, float] | None:
+    """What `NativeRanking.shares` was of the last factorised model in this process."""
+    return _last_shares[0]
 
 
 def active_path() -> str:

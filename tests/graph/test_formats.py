@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,13 @@ def _arrays(**arrays: Any) -> Callable[[Path], None]:
     return lambda home: np.savez(home / "train.npz", **arrays)
 
 
+def _members(home: Path) -> None:
+    """An archive whose members have the right names, and no header of numpy's."""
+    with zipfile.ZipFile(home / "train.npz", "w") as archive:
+        for name in ("head", "relation", "tail"):
+            archive.writestr(f"{name}.npy", b"12345678")
+
+
 def nothing(home: Path) -> str:
     return str(home)
 
@@ -363,6 +371,11 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
         pykeen, _spoil("testing/numeric_triples.tsv.gz", b"")
         , "numeric_triples.tsv.gz:1: a first line ''",
     ),
+    "pykeen, not UTF-8": (
+        pykeen, _spoil("testing/numeric_triples.tsv.gz", b"head\trelation\ttail\n0\t\xff\t1\n"),
+        "numeric_triples.tsv.gz:2: ",
+    ),
+    "ogb, no arrays": (nothing, _members, "train.npz: head is no array of numpy"),
     "ogb, names": (nothing, _arrays(x=[1]), "train.npz: arrays ['x']"),
     "ogb, floats": (nothing, _arrays(head=[1.0], relation=[0], tail=[0]), "float64 of shape (1,)"),
     "ogb, lengths": (nothing, _arrays(head=[1, 2], relation=[0], tail=[0]), "head 2, relation 1"),

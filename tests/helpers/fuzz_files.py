@@ -5,6 +5,7 @@ that is one of kgtrec's own: no exception of a decoder, no abort, no signal. The
 a few seconds; by hand::
 
     python tests/helpers/fuzz_files.py --minutes 30 --seed 1
+    python tests/helpers/fuzz_files.py --minutes 9 --only x/     # files whose names begin so
     python tests/helpers/fuzz_files.py --seed 1 --case 137     # one case again, with its message
 
 Cases run in a child, so that a crash is a finding, too; a case depends on seed and number alone.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -30,6 +32,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import fuzz_formats
 import numpy as np
 
 N = 12  # entities
@@ -96,6 +99,7 @@ def reads() -> dict[str, Reads]:
         "sheet.tsv": judge,
         "sheet.tsv.journal": judge,
         "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
+        **fuzz_formats.reads(),
     }
 
 
@@ -149,6 +153,7 @@ def make_home() -> None:
     )
     header = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
     Path("sheet.tsv").write_text(header + "".join(f"Q?\ta{i}\tr\tb{i}\t\t\t\n" for i in range(4)))
+    fuzz_formats.make([tuple(triple) for triple in triples.tolist()])
     os.mkdir("out")
     for name in ("a", "b"):
         call(
@@ -498,7 +503,10 @@ def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
         kinds += [lambda: odd_zip(path, rng)] * 2
     elif path.endswith(".parquet"):
         kinds += [lambda: odd_parquet(path, rng)] * 3
-    elif path.endswith(".journal"):
+    elif path.endswith(".gz"):
+        content = gzip.decompress(data)
+        kinds += [lambda: gzip.compress(damaged(path[:-3], content, rng), 1, mtime=0)] * 4
+    elif path.endswith((".journal", ".jsonl")):
         kinds += [lambda: b"\n".join(odd_json(line, rng) for line in data.split(b"\n"))]
     else:
         words = (
@@ -582,10 +590,11 @@ def run_commands(path: str, verbose: bool = False, sound: bool = True) -> str:
     return ""
 
 
-def run_case(seed: int, number: int, verbose: bool = False) -> str:
+def run_case(seed: int, number: int, verbose: bool = False, only: str = "") -> str:
     """One damaged file, and all commands that read it; what went wrong."""
     rng = random.Random(f"{seed} {number}")
-    path = list(reads())[number % len(reads())]
+    paths = [path for path in reads() if path.startswith(only)]
+    path = paths[number % len(paths)]
     sound = Path(path).read_bytes()
     try:
         Path(path).write_bytes(damaged(path, sound, rng))
@@ -594,7 +603,7 @@ def run_case(seed: int, number: int, verbose: bool = False) -> str:
         Path(path).write_bytes(sound)
 
 
-def child(seed: int, first: int, stop: int, until: float) -> None:
+def child(seed: int, first: int, stop: int, until: float, only: str = "") -> None:
     """Cases one after another; each is announced, so that the parent knows which one crashed."""
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which maps terabytes for itself
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -603,11 +612,11 @@ def child(seed: int, first: int, stop: int, until: float) -> None:
         if time.time() > until:
             return
         print(f"case {number}", flush=True)
-        if fault := run_case(seed, number):
+        if fault := run_case(seed, number, only=only):
             print(f"FAULT {json.dumps(fault)}", flush=True)
 
 
-def fuzz(seed: int, cases: int, seconds: float) -> tuple[int, list[str]]:
+def fuzz(seed: int, cases: int, seconds: float, only: str = "") -> tuple[int, list[str]]:
     """How many cases ran, and what was found."""
     until, number, ran, problems = time.time() + seconds, 0, 0, []
     with tempfile.TemporaryDirectory() as folder:
@@ -615,7 +624,7 @@ def fuzz(seed: int, cases: int, seconds: float) -> tuple[int, list[str]]:
         command = [sys.executable, str(Path(__file__).resolve())]
         subprocess.run([*command, "--make"], cwd=folder, env=environment, check=True)
         while number < cases and time.time() < until:
-            more = ["--child", str(seed), str(number), str(cases), str(until)]
+            more = ["--child", str(seed), str(number), str(cases), str(until), "--only", only]
             done = subprocess.run(
                 [*command, *more],
                 cwd=folder,
@@ -646,6 +655,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1 << 60)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--case", type=int)
+    parser.add_argument("--only", default="", help="files whose names begin with this")
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -653,15 +663,15 @@ def main() -> None:
         make_home()
     elif options.child:
         seed, first, stop, until = options.child
-        child(int(seed), int(first), int(stop), float(until))
+        child(int(seed), int(first), int(stop), float(until), options.only)
     elif options.case is not None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             make_home()
-            print(run_case(options.seed, options.case, verbose=True) or "sound")
+            print(run_case(options.seed, options.case, True, options.only) or "sound")
             os.chdir("/")
     else:
-        ran, problems = fuzz(options.seed, options.cases, 60 * options.minutes)
+        ran, problems = fuzz(options.seed, options.cases, 60 * options.minutes, options.only)
         print("\n".join(problems) or "nothing found", f"\n{ran} cases")
         sys.exit(bool(problems))
 

@@ -21,6 +21,7 @@ typedef enum {
     DENORMAL,  /* a value of moderate size among denormal ones */
     ZEROS,     /* all of them, both zeros */
     EQUAL_ALL, /* one value */
+    HALVES,    /* one value, and others halfway between two of its codes of 16 bits */
     N_KINDS
 } kind;
 
@@ -38,13 +39,15 @@ static void fill(float *x, size_t dim, kind what) {
         if (what == DENORMAL && k > 0) x[k] = value * 0x1p-130f;
         if (what == ZEROS) x[k] = k % 2 ? -0.0f : 0.0f;
         if (what == EQUAL_ALL) x[k] = 0.3f;
+        if (what == HALVES) x[k] = k == 0 ? 1 : copysignf(0.4999f / 32512, value);
     }
 }
 
 /* ---- primitives ---- */
 
 static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
-    const size_t groups = kgt_byte_groups(dim), n = n_panels * KGT_BYTE_PANEL, stride = n + 16;
+    const size_t groups = kgt_byte_groups(bytes, dim), n = n_panels * KGT_BYTE_PANEL,
+                 stride = n + 16;
     uint8_t *queries = exact(KGT_BYTE_QUERIES, groups * 4);
     int8_t *panels = kgt_allocate(n, groups * 4);
     int32_t *start = exact(n, sizeof *start), *plain = exact(n, sizeof *plain);
@@ -122,115 +125,194 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
         if (random_below(9) == 0) bits[i] = ~(uint64_t)0;
         but[i] = random_bits();
     }
-    int64_t due = 0;
+    int64_t due[2] = {0}, counted[2];
     size_t n = 0;
     const uint64_t *reach = bits, *known = but, *removed = but + n_words / 2;
     const size_t words = (n_words + 1) / 2, except = random_below(words * 64);
     const size_t n_open =
         bytes->undecided(n_words % 3 ? but : NULL, reach, known, removed, words, except, places);
-    for (size_t i = 0; i < n_words * 64; i++) {
+    for (size_t i = 0; i < words * 64; i++) {
         const size_t at = i / 64;
         const uint64_t bit = (uint64_t)1 << i % 64;
-        due += (bits[at] & ~but[at] & bit) != 0;
-        if (at >= words || i == except || !(reach[at] & bit)) continue;
+        due[0] += (bits[at] & ~known[at] & bit) != 0;
+        due[1] += (bits[at] & ~removed[at] & bit) != 0;
+        if (i == except || !(reach[at] & bit)) continue;
         if ((n_words % 3 && (but[at] & bit)) || (known[at] & removed[at] & bit)) continue;
         expect(n < n_open && places[n] == i, "undecided", "%zu words: place %zu", words, n);
         n++;
     }
     expect(n == n_open, "undecided", "%zu words: %zu, should be %zu", words, n_open, n);
-    const int64_t counted = bytes->count_bits(bits, but, n_words);
-    expect(counted == due, "count_bits", "%zu words: %lld", n_words, (long long)counted);
+    bytes->count_bits(bits, known, removed, words, counted);
+    expect(counted[0] == due[0] && counted[1] == due[1], "count_bits", "%zu words: %lld, %lld",
+           words, (long long)counted[0], (long long)counted[1]);
     free(bits);
     free(but);
     free(places);
 }
 
-static void check_dots(const kgt_bytes *bytes, size_t dim, size_t n) {
-    const size_t stride = (dim + 15) / 16 * 16;
-    float *query = exact(dim, sizeof *query), *table = exact(9 * stride, sizeof *table);
-    float *out = exact(n, sizeof *out);
-    uint16_t *places = exact(n, sizeof *places);
+static void check_pairs(const kgt_bytes *bytes, size_t dim, size_t n) {
+    float *table = exact(9 * dim, sizeof *table), *out = exact(n, sizeof *out);
     const float **a = exact(n, sizeof *a), **b = exact(n, sizeof *b);
-    memset(table, 0, 9 * stride * sizeof *table);
-    fill(query, dim, REALS);
-    for (size_t i = 0; i < 9; i++) fill(table + i * stride, dim, CANCEL);
+    for (size_t i = 0; i < 9; i++) fill(table + i * dim, dim, i % 2 ? CANCEL : REALS);
     for (size_t i = 0; i < n; i++) {
-        places[i] = (uint16_t)random_below(9);
-        a[i] = query;
-        b[i] = table + places[i] * stride;
-    }
-    bytes->dots(query, table, stride, dim, places, n, out);
-    for (size_t i = 0; i < n; i++) {
-        double dot = 0, size = 0;
-        for (size_t k = 0; k < dim; k++) {
-            dot += (double)query[k] * (double)b[i][k];
-            size += fabs((double)query[k] * (double)b[i][k]);
-        }
-        expect(fabs((double)out[i] - dot) <= size * (double)dim * 0x1p-23, "dots",
-               "dim %zu, %zu of %zu: %g, should be near %g", dim, i, n, (double)out[i], dot);
+        a[i] = table + random_below(9) * dim;
+        b[i] = table + random_below(9) * dim;
     }
     bytes->pairs(a, b, n, dim, out);
+    if (n > 0 && spoils("pairs")) out[n - 1] *= 1 + 0x1p-23f;
     for (size_t i = 0; i < n; i++)
         expect(out[i] == kgt_kernel_scalar.f32.pair(a[i], b[i], dim), "pairs",
                "dim %zu, %zu of %zu", dim, i, n);
-    free(query);
     free(table);
     free(out);
-    free(places);
     free(a);
     free(b);
+}
+
+/* Codes of which one vector's norm may be as large as it gets: so may be the product. */
+static void fill_fine(int16_t *codes, size_t dim) {
+    const double most = 46340 / sqrt((double)dim), largest = most < 32767 ? most : 32767;
+    for (size_t k = 0; k < dim; k++) codes[k] = (int16_t)((double)real() * largest);
+    if (random_below(3) == 0)
+        for (size_t k = 0; k < dim; k++) codes[k] = (int16_t)largest;
+}
+
+static void check_refine(const kgt_bytes *bytes, size_t dim, size_t n) {
+    enum { ENTITIES = 70 };
+    const size_t stride = kgt_fine_stride(dim);
+    int16_t *query = exact(stride, sizeof *query), *table = exact(ENTITIES * stride, sizeof *table);
+    uint16_t *places = exact(n, sizeof *places), *due = exact(n, sizeof *due);
+    uint64_t sure[2] = {0, 0}, due_sure[2] = {0, 0};
+    const float norm = 3, factor = 0.5f, threshold = real() * 1e5f, width = fabsf(real()) * 1e4f;
+    memset(query, 0, stride * sizeof *query);
+    memset(table, 0, ENTITIES * stride * sizeof *table);
+    fill_fine(query, dim);
+    size_t n_due = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t place = places[i] = (uint16_t)(i * ENTITIES / n);
+        int16_t *row = table + place * stride;
+        const kgt_figures x = {fabsf(real()) * 1e-3f, fabsf(real()) * 1e4f,
+                               random_below(2) ? real() * 1e5f : 0, real()};
+        fill_fine(row, dim);
+        memcpy(row + stride - KGT_FINE_FIGURES, &x, sizeof x);
+        int64_t product = 0;
+        for (size_t k = 0; k < dim; k++) product += (int32_t)query[k] * row[k];
+        const float value = fmaf(x.offset, factor, (float)product * x.scale);
+        if (fmaf(-norm, x.error, value) > threshold + width)
+            due_sure[place / 64] |= (uint64_t)1 << place % 64;
+        else if (fmaf(norm, x.error, value) >= threshold)
+            due[n_due++] = place;
+    }
+    const size_t n_close = bytes->refine(query, table, stride, norm, factor, threshold + width,
+                                         threshold, places, n, sure);
+    if (spoils("refine")) sure[1] ^= 1;
+    expect(n_close == n_due && memcmp(places, due, n_due * sizeof *due) == 0 &&
+               memcmp(sure, due_sure, sizeof sure) == 0,
+           "refine", "dim %zu, %zu places: %zu close, should be %zu", dim, n, n_close, n_due);
+    free(query);
+    free(table);
+    free(places);
+    free(due);
+}
+
+/* The figures of a vector and its codes: never too small, and not far too large. */
+static void check_figures(const float *x, const void *codes, bool fine, size_t dim,
+                          kgt_quantised got, const char *what, kind vectors) {
+    double norm = 0, code_norm = 0, residual = 0, code_square = 0;
+    int64_t sum = 0, largest = 0;
+    for (size_t k = 0; k < dim; k++) {
+        const int code = fine ? ((const int16_t *)codes)[k] : ((const int8_t *)codes)[k];
+        const double stands_for = (double)got.scale * code, left = (double)x[k] - stands_for;
+        norm += (double)x[k] * (double)x[k];
+        code_norm += stands_for * stands_for;
+        code_square += (double)code * code;
+        residual += left * left;
+        sum += code;
+        if (abs(code) > largest) largest = abs(code);
+    }
+    if (spoils(what)) got.residual *= 0.97f;
+    expect((double)got.norm >= sqrt(norm) && (double)got.code_norm >= sqrt(code_norm) &&
+               (double)got.residual >= sqrt(residual) && got.sum == sum,
+           what, "dim %zu, kind %d: residual %.9g, is %.9g", dim, (int)vectors,
+           (double)got.residual, sqrt(residual));
+    expect((double)got.norm <= sqrt(norm) * 1.001 + (double)got.scale * 1e-6, what,
+           "dim %zu, kind %d: a norm of %g is far above %g", dim, (int)vectors, (double)got.norm,
+           sqrt(norm));
+    expect(largest <= (fine ? INT16_MAX : INT8_MAX) && (!fine || code_square < 0x1p31), what,
+           "dim %zu, kind %d: codes up to %lld, their square %g", dim, (int)vectors,
+           (long long)largest, code_square);
 }
 
 static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     float *x = exact(dim, sizeof *x);
     int8_t *codes = exact(dim, 1);
-    kgt_quantised got;
+    int16_t *fine_codes = exact(dim, sizeof *fine_codes);
+    kgt_quantised got, fine;
     fill(x, dim, what);
     expect(bytes->quantise(x, dim, codes, &got), "quantise", "dim %zu, kind %d", dim, (int)what);
-    double norm = 0, code_norm = 0, residual = 0;
-    int32_t sum = 0;
-    for (size_t k = 0; k < dim; k++) {
-        const double stands_for = (double)got.scale * codes[k], left = (double)x[k] - stands_for;
-        norm += (double)x[k] * (double)x[k];
-        code_norm += stands_for * stands_for;
-        residual += left * left;
-        sum += codes[k];
-        expect(codes[k] >= -127, "quantise", "dim %zu: code %d", dim, codes[k]);
-    }
-    if (spoils("residual")) got.residual *= 0.97f;
-    expect((double)got.norm >= sqrt(norm) && (double)got.code_norm >= sqrt(code_norm) &&
-               (double)got.residual >= sqrt(residual) && got.sum == sum,
-           "quantise", "dim %zu, kind %d: residual %.9g, is %.9g", dim, (int)what,
-           (double)got.residual, sqrt(residual));
-    expect((double)got.norm <= sqrt(norm) * 1.001 + (double)got.scale * 1e-6, "quantise",
-           "dim %zu, kind %d: a norm of %g is far above %g", dim, (int)what, (double)got.norm,
-           sqrt(norm));
+    bytes->quantise_fine(x, dim, &got, fine_codes, &fine);
+    check_figures(x, codes, false, dim, got, "quantise", what);
+    check_figures(x, fine_codes, true, dim, fine, "quantise_fine", what);
     x[dim / 2] = random_below(2) ? NAN : -INFINITY;
     expect(!bytes->quantise(x, dim, codes, &got), "quantise", "dim %zu: not a number", dim);
     free(x);
     free(codes);
+    free(fine_codes);
 }
 
 /* ---- the theorem ---- */
 
-/* Distances from lower to score to upper, in units of the bound; negative where it is left. */
-static void check_interval(const kgt_block *block, const kgt_queries *queries, int64_t row,
-                           int32_t product, int64_t place, double score, const char *details) {
-    const double slack =
-        0x1p-20 * (block->largest_offset + queries->chain[row]) * queries->inverse[row];
-    const float norm = queries->judged_norm[row] * (spoils("bound") ? 0.97f : 1);
-    const float error =
-        (block->base[place] + queries->relative[row / KGT_BYTE_QUERIES] * block->code_norm[place]) *
-        (1 + 0x1p-20f);
-    float value = (float)product * block->scale[place];
-    if (block->offset != NULL) value = fmaf(block->offset[place], queries->factor[row], value);
-    const double lower = (double)fmaf(-norm, error, value) - slack;
-    const double upper = (double)fmaf(norm, error, value) + slack;
-    const double due = (score + queries->chain[row]) * queries->inverse[row];
+/* What a level says of a pair: in units of its m s, and of the score plus Q. */
+typedef struct {
+    const char *name;
+    float value, error, norm;
+    double slack, inverse;
+    float spoilt; /* so much less, and some pair is not within it any more */
+} interval;
+
+static void expect_within(interval at, double due, const char *details, int64_t row,
+                          int64_t place) {
+    const float norm = at.norm * (spoils(at.name) ? at.spoilt : 1);
+    const double lower = (double)fmaf(-norm, at.error, at.value) - at.slack;
+    const double upper = (double)fmaf(norm, at.error, at.value) + at.slack;
     const double rounding = fabs(due) * 0x1p-50 + 0x1p-100;
-    expect(lower <= due + rounding && due - rounding <= upper, "bound",
+    expect(lower <= due + rounding && due - rounding <= upper, at.name,
            "%s, row %lld, entity %lld: %.17g is not within %.9g and %.9g", details, (long long)row,
            (long long)place, due, lower, upper);
+}
+
+/* Both levels' bounds hold the score. */
+static void check_interval(const kgt_block *block, const kgt_queries *queries, int64_t row,
+                           int32_t product, int64_t place, double score, const char *details) {
+    const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
+    interval coarse = {
+        "bound",
+        (float)product * block->scale[place],
+        (block->base[place] + queries->relative[row / KGT_BYTE_QUERIES] * block->code_norm[place]) *
+            (1 + 0x1p-20f),
+        queries->judged_norm[row],
+        absolute * queries->inverse[row],
+        queries->inverse[row],
+        0.97f};
+    if (block->offset != NULL)
+        coarse.value = fmaf(block->offset[place], queries->factor[row], coarse.value);
+    const int16_t *x = block->fine + (size_t)place * block->fine_stride;
+    const int16_t *q = queries->fine + (size_t)row * queries->fine_stride;
+    kgt_figures figures;
+    memcpy(&figures, x + block->fine_stride - KGT_FINE_FIGURES, sizeof figures);
+    int32_t sum = 0;
+    for (int64_t k = 0; k < block->factors->dim; k++) sum += (int32_t)q[k] * x[k];
+    const interval fine = {
+        "fine bound",
+        fmaf(figures.offset, queries->fine_factor[row], (float)sum * figures.scale),
+        figures.error,
+        queries->fine_norm[row],
+        absolute * queries->fine_inverse[row],
+        queries->fine_inverse[row],
+        0.92f};
+    const double shifted = score + queries->chain[row];
+    expect_within(coarse, shifted * coarse.inverse, details, row, place);
+    expect_within(fine, shifted * fine.inverse, details, row, place);
 }
 
 /* The worst there is: a query of exact codes in the direction of what the codes leave of x. With
@@ -247,6 +329,12 @@ static void oppose(float *queries, const float *entities, size_t n, size_t dim) 
     }
 }
 
+/* The same for codes of 16 bits, which leave all but the first value of HALVES. */
+static void oppose_fine(float *queries, const float *entities, size_t n, size_t dim) {
+    for (size_t i = 0; i < n * dim; i++)
+        queries[i] = i % dim == 0 && dim > 1 ? 0 : copysignf(1, entities[i]);
+}
+
 static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metric metric) {
     enum { ROWS = 33, ENTITIES = 70 };
     float *queries_at = exact(ROWS * dim, sizeof(float)), *bias = exact(ENTITIES, sizeof(float));
@@ -258,6 +346,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     for (size_t i = 0; i < ENTITIES; i++) bias[i] = real() * (i % 7 ? 1.0f : 1000.0f);
     for (size_t i = 0; i < ROWS; i++) fill(queries_at + i * dim, dim, query_kind);
     if (query_kind == CODES) oppose(queries_at, entities, ROWS, dim);
+    if (query_kind == HALVES) oppose_fine(queries_at, entities, ROWS, dim);
     const kgt_factors factors = {.queries = queries_at,
                                  .entities = entities,
                                  .bias = random_below(2) ? bias : NULL,
@@ -272,6 +361,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     kgt_queries queries;
     expect(kgt_block_open(&block, &factors) == KGT_OK, "bound", "no block");
     expect(kgt_queries_open(&queries, &factors, block.groups) == KGT_OK, "bound", "no queries");
+    block.fine_relative = queries.fine_relative;
     kgt_block_take(&block, 0, ENTITIES);
     expect(block.bounded, "bound", "%s: the block has no bounds", details);
     const size_t stride = (size_t)block.width + 16;
@@ -304,13 +394,17 @@ void check_bytes(void) {
         const size_t dim = dims[i];
         check_product(bytes, dim, KGT_BYTE_PANELS);
         check_product(bytes, dim, 3 * KGT_BYTE_PANELS);
-        for (size_t n = 0; n < 20; n++) check_dots(bytes, dim, n);
+        for (size_t n = 0; n < 20; n++) {
+            check_pairs(bytes, dim, n);
+            check_refine(bytes, dim, n);
+        }
         for (int what = 0; what < N_KINDS; what++) check_quantise(bytes, dim, (kind)what);
         for (int what = 0; what < 2 * N_KINDS; what++)
             check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS),
                          what % 2 ? KGT_L2 : KGT_DOT);
         check_bounds(dim, CODES, CODES, KGT_DOT);
         check_bounds(dim, CODES, REALS, KGT_L2);
+        check_bounds(dim, HALVES, HALVES, KGT_DOT);
     }
     for (size_t n = 64; n <= 512; n += 64)
         for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, n, m, m % 2 == n / 64 % 2);

@@ -52,11 +52,15 @@ WRONGS = {
     "lines": "kgt_trec_write_run",
     "labels": "kgt_label_order",
     "product": "product",
-    "residual": "quantise",
+    "pairs": "pairs",
+    "refine": "refine",
+    "quantise": "quantise",
+    "quantise_fine": "quantise_fine",
     "bound": "bound",
+    "fine bound": "fine bound",
 }
 # Only a path that multiplies bytes has these. A residual, or a whole bound, is 3 % too small.
-BYTES = {"product", "residual", "bound"}
+BYTES = {"product", "pairs", "refine", "quantise", "quantise_fine", "bound", "fine bound"}
 
 
 def tool(*names: str) -> str:

@@ -297,7 +297,7 @@ static void rank_factors(const kgt_factors *factors, const assignment *made, int
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
     double *target_scores = out->data[JOB_SCORES];
-    kgt_tally tally = {0, 0, 0};
+    kgt_tally tally = {0, 0, 0, 0};
     kgt_status status = kgt_factor_target_scores(factors, &made->task, 0, target_scores);
     status |=
         kgt_rank_factors(factors, &made->task, 0, target_scores, &counts, &best, &nans, &tally);

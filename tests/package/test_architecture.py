@@ -325,7 +325,8 @@ ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
     for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose", "locate", "ties")
 }
 BYTES_MAY = {"isa_bytes.h"} | {
-    f"isa_{part}_body.h" for part in ("bits", "quantise", "judge", "dots", "bytes_avx512")
+    f"isa_{part}_body.h"
+    for part in ("bits", "quantise", "judge", "pairs", "refine", "bytes_avx512")
 }
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 

@@ -29,11 +29,12 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
     if not homes:
         hint = "name the folder that dataset.to_directory_binary has written"
         raise FileError(folder, found="no training, validation or testing folder", hint=hint)
-    labels = _labels(next(iter(homes.values())))
+    first = next(iter(homes.values()))
+    labels = _labels(first)
     for home in homes.values():
         if labels != _labels(home):
             raise FileError(
-                home, found="other labels than those of the training folder",
+                home, found=f"other labels than those of {first}",
                 hint="make the factories of the splits with entity_to_id= and relation_to_id=",
             )  # fmt: skip
     sizes = len(labels[0]), len(labels[1])
@@ -41,7 +42,9 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
     for split, home in homes.items():
         path = home / "numeric_triples.tsv.gz"
         rows = _after_header(path, ["head", "relation", "tail"])
-        numbers = ((line, "\t".join(fields).encode()) for line, fields in rows)
+        numbers = (
+            (line, "\t".join(fields).encode("utf-8", "surrogateescape")) for line, fields in rows
+        )
         splits[split] = number_rows(path, numbers, "hrt", *sizes, _TRIPLES)
     return GraphTables(splits, *labels)
 

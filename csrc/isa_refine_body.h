@@ -1,0 +1,45 @@
+/* The second level of bounds, of 16-bit codes, for every vector ISA.
+ *
+ * The including file defines FN(op), FMA1(a, b, c), FINE, a vector of int32, FINE_LANES, how many
+ * codes a step takes, FINE_ZERO, FINE_STEP(sum, p, q), which adds the products of FINE_LANES codes
+ * at p and q to lanes of sum, and FINE_SUM4(out, v), the sums of four vectors. */
+
+/* Four rows at once: their sums are independent, and a vector of the query is loaded once. */
+KGT_INLINE void FN(four_products)(const int16_t *query, const int16_t *const rows[4], size_t stride,
+                                  int32_t *out) {
+    FINE sum[4];
+    KGT_UNROLL
+    for (int i = 0; i < 4; i++) sum[i] = FINE_ZERO;
+    for (size_t k = 0; k < stride; k += FINE_LANES) {
+        KGT_UNROLL
+        for (int i = 0; i < 4; i++) FINE_STEP(sum[i], query + k, rows[i] + k);
+    }
+    FINE_SUM4(out, sum);
+}
+
+static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
+                         float factor, float above, float below, uint16_t *places, size_t n,
+                         uint64_t *sure) {
+    size_t n_close = 0;
+    for (size_t i = 0; i < n; i += 4) {
+        const int16_t *rows[4];
+        size_t some[4];
+        int32_t products[4];
+        for (size_t j = 0; j < 4; j++) {
+            some[j] = places[i + j < n ? i + j : i];
+            rows[j] = table + some[j] * stride;
+        }
+        FN(four_products)(query, rows, stride, products);
+        for (size_t j = 0; j < 4 && i + j < n; j++) {
+            kgt_figures x;
+            memcpy(&x, rows[j] + stride - KGT_FINE_FIGURES, sizeof x);
+            const float value = FMA1(x.offset, factor, (float)products[j] * x.scale);
+            const bool greater = FMA1(-norm, x.error, value) > above;
+            const bool reaches = FMA1(norm, x.error, value) >= below;
+            sure[some[j] / 64] |= (uint64_t)greater << some[j] % 64;
+            places[n_close] = (uint16_t)some[j];
+            n_close += reaches && !greater;
+        }
+    }
+    return n_close;
+}
