@@ -53,17 +53,28 @@ class FileError(InputError):
     ) -> None:
         self.path = str(path)
         if is_url(self.path):
-            self.path = _URL.sub(r"\1://", self.path, count=1)  # pathlib drops a slash
-            found, hint = "a URL, where only files of this machine are read and written", _MOUNT
+            self.path = url_text(self.path)
+            if not any(f"{self.path}/".startswith(f"{url}/") for url in FETCHED):
+                found, hint = _ELSEWHERE, _MOUNT
         self.line = line
         self.found = found
         self.hint = hint
+        super().__init__(self._text())
+
+    def _text(self) -> str:
         place = self.path or "''"  # an empty name shows
-        place = place if line is None else f"{place}:{line}"
-        super().__init__(f"{place}: {found}; {hint}")
+        place = place if self.line is None else f"{place}:{self.line}"
+        return f"{place}: {self.found}; {self.hint}"
+
+    def at(self, path: str) -> FileError:
+        """The same of another path, such as the URL of which a copy was read."""
+        self.path = path
+        self.args = (self._text(),)
+        return self
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+_ELSEWHERE = "a URL, where only files of this machine are read and written"
 _MOUNT = "copy or mount it, and name the file"
 
 
@@ -72,10 +83,19 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None and not os.path.exists(path)
 
 
+FETCHED: set[str] = set()
+"""URLs of which this process has read copies: what is said of these is of their content."""
+
+
+def url_text(path: str) -> str:
+    """A URL as it is written; pathlib drops its slashes."""
+    return _URL.sub(r"\1:///" if path[:5].lower() == "file:" else r"\1://", path, count=1)
+
+
 def refuse_url(path: str | PathLike[str]) -> None:
     """FileError if this is a URL, of which a folder of such a name would be made."""
     if is_url(os.fspath(path)):
-        raise FileError(path, found="", hint="")
+        raise FileError(path, found=_ELSEWHERE, hint=_MOUNT)
 
 
 class FilterWarning(UserWarning):

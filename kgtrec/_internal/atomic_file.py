@@ -9,10 +9,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from kgtrec._internal.locations import is_location, local_path, reachable, sent
 from kgtrec.errors import FileError, refuse_url
 
 __all__ = ["atomic_write", "check_writable", "make_folder", "sync_folder"]
@@ -35,7 +36,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     path : str or path-like
         Target. A name that ends in ``.gz`` or ``.zst`` is compressed, with the same bytes for
         the same content. A symbolic link is followed. Something that is not a regular file, such as
-        ``/dev/null`` or a pipe, is written to directly.
+        ``/dev/null`` or a pipe, is written to directly. A URL (``s3://``, ``gs://``, ``file://``)
+        is written beside the system's temporary files, and sent when it is whole.
 
     Yields
     ------
@@ -47,6 +49,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     FileError
         If the target cannot be written: a folder, a missing folder, no permission, disk full.
     """
+    if is_location(path):
+        local = local_path(path)
+        place = sent(path) if local is None else nullcontext(local)
+        with place as copy, atomic_write(copy) as file:
+            yield file
+        return
     direct = _is_special(path)
     # The name of a pipe under /dev/fd leads to no path that could be opened.
     target = Path(path) if direct else Path(os.path.realpath(path))
@@ -80,6 +88,13 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
         As `atomic_write` would.
     """
     for path in paths:
+        if path is not None and is_location(path):
+            local = local_path(path)
+            if local is None:
+                reachable(path)
+            else:
+                check_writable(local)
+            continue
         if path is None or _is_special(path):
             continue
         target = Path(os.path.realpath(path))

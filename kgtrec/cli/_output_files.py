@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgtrec._internal.atomic_file import check_writable
+from kgtrec._internal.locations import is_location, names_in
 from kgtrec.errors import UsageError
-from kgtrec.graph.formats import graph_files
+from kgtrec.graph.formats import graph_files, split_format
 
 __all__ = ["check_outputs", "keep_inputs"]
 
@@ -36,10 +37,18 @@ def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | N
     check_writable(*outputs.values())
     with warnings.catch_warnings():  # they come when the graph is read
         warnings.simplefilter("ignore")
-        splits = graph_files(graph)
+        splits = _graph_files(graph)
     taken = {os.path.realpath(path): "the graph" for path in splits.values()}
     taken |= {os.path.realpath(path): "the scores" for path in _files(scores)}
     _refuse_taken(outputs, taken)
+
+
+def _graph_files(graph: str) -> Mapping[str, str | Path]:
+
+    url = split_format(graph)[1]
+    if not is_location(url):
+        return graph_files(graph)
+    return {name: f"{url}/{name}" for name in names_in(url) or ()}
 
 
 def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:

@@ -17,6 +17,7 @@ def _choose(ctx: click.Context, _param: click.Parameter, text: str | None) -> No
 style_option = click.option(
     "--style", metavar="SETTINGS", expose_value=False, callback=_choose,
     help="Of figures, as a paper asks: size=9,width=3.25,family=serif (points, inches of a column, "
-    "a font), or some of them.  [default: size=8,width=3.4]",
+    "a font), text=outlines (SVG that needs no font), or some of them.  "
+    "[default: size=8,width=3.4]",
 )  # fmt: skip
 """The option, for commands with figures: it holds until the command ends."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.question_store import hash_text
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError, refuse_url
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import check_factor_names, load_scores, one_line
@@ -42,6 +42,7 @@ def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) 
     FileError
         As `kgtrec.scores.files.load_scores`.
     """
+    refuse_url(path)  # workers map files
     if Path(path).suffix == ".npz" and not Path(path).is_dir():
         return _factor_files(Path(path), Path(work))
     source = load_scores(path)

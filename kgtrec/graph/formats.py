@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgtrec._internal.formats import Format, Formats
-from kgtrec.errors import FileError, UsageError
+from kgtrec._internal.locations import is_location
+from kgtrec.errors import FileError, UsageError, refuse_url
 from kgtrec.graph.readers.common import checked_columns
 from kgtrec.graph.tsv import find_split_files, has_splits
 
@@ -180,7 +181,7 @@ def split_format(folder: str) -> tuple[str, str]:
     What exists under the whole name is a path, and ``s3://...`` is none of a format.
     """
     match = _DECLARED.fullmatch(folder)
-    if match is None or os.path.exists(folder) or match[3].startswith("//"):
+    if match is None or os.path.exists(folder) or match[3].startswith("//") or is_location(folder):
         return "", folder
     return folder[: match.start(3)], match[3]
 
@@ -216,6 +217,7 @@ def _recognised(folder: Path) -> str:
 def graph_files(folder: str | PathLike[str]) -> dict[str, Path]:
     """The files of a graph by name: its splits, or (of other formats than TSV and OpenKE) all."""
     place = graph_place(folder)
+    refuse_url(place.folder)
     if place.format in ("tsv", "openke"):
         return dict(find_split_files(place.folder))
     homes = [place.folder]

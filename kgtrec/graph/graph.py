@@ -7,13 +7,14 @@ import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
@@ -126,8 +127,13 @@ class GraphData:
         progress: bool | None = None,
     ) -> Self:
         """From a folder of files; see `kgtrec.read_graph`."""
-        from kgtrec.graph.formats import GRAPHS, graph_place
+        from kgtrec.graph.formats import GRAPHS, graph_place, split_format
 
+        declared, location = split_format(fspath(folder))
+        if is_location(location):
+            with fetched(location) as copy:
+                return cls.read(f"{declared}{copy}", format=format, columns=columns,
+                                progress=progress)  # fmt: skip
         place = graph_place(folder, format, columns)
         graph = None
         if place.format == "tsv" and place.columns in (None, "hrt"):

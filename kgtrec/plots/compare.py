@@ -160,7 +160,7 @@ def pair_matrix(compared: Sequence[Comparison]) -> Figure:
     rows = -(-len(compared) // columns)
     with styled():
         made, axes = figure(
-            columns, rows, width=wide * columns, height=0.95 + 0.155 * max(many, 5), squeeze=False
+            columns, rows, width=wide * columns, height=1.15 + 0.155 * max(many, 5), squeeze=False
         )
         panels = list(axes.flat)
         for panel, one in zip(panels, compared, strict=False):
@@ -178,6 +178,8 @@ def _matrix(axes: Any, one: Comparison) -> None:
 
     order, names = one.order, one.samples.systems
     row_of = {system: row for row, system in enumerate(order)}
+    many = len(order)
+    size = 6.5 if many <= 6 else 5
     cells = zip(one.tests.pairs.tolist(), one.tests.corrected.tolist(), one.effects.d_z.tolist(),
                 strict=True)  # fmt: skip
     for (i, j), p, d_z in cells:
@@ -186,10 +188,9 @@ def _matrix(axes: Any, one: Comparison) -> None:
         box = Rectangle((bottom - 0.5, top - 0.5), 1, 1, facecolor=SHADES[step], edgecolor="white")
         axes.add_patch(box)
         ink = "white" if step > 1 else "black"
-        axes.text(bottom, top, STARS[step], ha="center", va="center", color=ink, fontsize=5)
+        axes.text(bottom, top, STARS[step], ha="center", va="center", color=ink, fontsize=size)
         text = f"{abs(d_z):.2f}".removeprefix("0") if np.isfinite(d_z) else "∞"
-        axes.text(top, bottom, text, ha="center", va="center", fontsize=5)
-    many = len(order)
+        axes.text(top, bottom, text, ha="center", va="center", fontsize=size)
     letters = [chr(97 + k) if many <= 26 else str(k + 1) for k in range(many)]
     rows = [f"{short(names[i], 20)}  {letter}" for i, letter in zip(order, letters, strict=True)]
     axes.set_xlim(-0.5, many - 0.5)
@@ -219,8 +220,8 @@ def _key(made: Figure, one: Comparison) -> None:
                for shade, text in shown]  # fmt: skip
     wide = made.get_size_inches()[0] > COLUMN
     made.legend(handles=patches, loc="outside lower center", ncols=4 if wide else 2,
-                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: effect size d_z",
-                title_fontsize=7)  # fmt: skip
+                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: effect size d$_z$\n"
+                "d$_z$ = |mean difference| / its standard deviation")  # fmt: skip
 
 
 def left_out(measures: Sequence[Reuse]) -> Figure:

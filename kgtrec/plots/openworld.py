@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["approximation_quality", "comparison", "expected_metric", "simulated", "sparse_full"]
 
 SHADE = 0.2
+EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
+FEW = 6
+"""Lines that are named at their ends."""
 
 
 def expected_metric(
@@ -44,17 +47,30 @@ def expected_metric(
     n_entities : int, default 14505
     rho : float, default 0
         Lines end where the correlation becomes impossible.
+
+    Returns
+    -------
+    Figure
+        Up to six lines that reach the right are named there; others in a legend.
     """
     _require(betas, "betas")
     with styled():
         made, axes = figure()
+        ends = []
         for number, beta in enumerate(betas):
             strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
             values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
-            axes.plot(strengths, values, label=f"{beta:g}", **series_style(number))
+            style = series_style(number)
+            axes.plot(strengths, values, label=f"{beta:g}", **style)
+            if len(strengths) and strengths[-1] == 1.0:
+                ends.append((f"β = {beta:g}", float(values[-1]), style["color"]))
         _strength_axis(axes, f"expected {title_of(metric)}")
         axes.set_ylim(bottom=0)
-        legend_above(made, title="sparsity β")
+        if len(ends) == len(betas) <= FEW:
+            axes.set_xlim(right=1)
+            label_ends(axes, ends)
+        else:
+            legend_above(made, title="sparsity β")
         return made
 
 
@@ -83,7 +99,7 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
 
 
 def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
-    """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dashed.
+    """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dotted.
 
     Parameters
     ----------
@@ -107,7 +123,8 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
             for row, beta in enumerate(runs.betas):
                 _band(axes, runs, row, metric, f"β = {beta:g}", row)
             _simulated_axis(axes, metric)
-            legend_above(made, _explained())
+            named = _named_at_ends(axes, runs, metric)
+            legend_above(made, _explained(), series=not named)
             return made
         columns = min(len(several[0].betas), 2)
         rows = -(-len(several[0].betas) // columns)
@@ -124,22 +141,35 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
         return made
 
 
+def _named_at_ends(axes: Axes, run: Simulation, metric: str) -> bool:
+    """Whether the lines are few, and then their sparsities stand where they end."""
+    last = run.mean[metric][:, -1]
+    if len(run.betas) > FEW or not np.isfinite(last).all():
+        return False
+    axes.set_xlim(right=run.strengths[-1])
+    label_ends(axes, [
+        (f"β = {beta:g}", float(y), series_style(row)["color"])
+        for row, (beta, y) in enumerate(zip(run.betas, last, strict=True))
+    ])  # fmt: skip
+    return True
+
+
 def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number: int) -> None:
     if metric not in run.mean:
         have = ", ".join(run.mean)
         raise UsageError(f"metric {metric!r} was not simulated; choose one of: {have}")
-    colour = series_style(number)["color"]
+    style = series_style(number)
     strengths, mean = np.array(run.strengths), run.mean[metric][row]
     error = run.error(metric)[row]
     axes.fill_between(
-        strengths, mean - 2 * error, mean + 2 * error, color=colour, alpha=SHADE, lw=0
+        strengths, mean - 2 * error, mean + 2 * error, color=style["color"], alpha=SHADE, lw=0
     )
-    axes.plot(strengths, mean, color=colour, label=label)
+    axes.plot(strengths, mean, label=label, **style)
     done, exact = np.isfinite(mean), np.full(len(mean), np.nan)
     exact[done] = expectation(
         strengths[done], run.betas[row], run.n_answers, run.n_entities, metric, run.rho, kept=True
     )
-    axes.plot(strengths, exact, color="#000000", linestyle="--", linewidth=0.7)
+    axes.plot(strengths, exact, **EXACT)
 
 
 def _simulated_axis(axes: Axes, metric: str) -> None:
@@ -151,7 +181,7 @@ def _explained() -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    exact = Line2D([], [], color="#000000", linestyle="--", linewidth=0.7, label="exact")
+    exact = Line2D([], [], label="exact", **EXACT)
     return [exact, Patch(facecolor="#888888", alpha=0.3, label="± 2 standard errors")]
 
 

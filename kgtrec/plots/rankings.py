@@ -12,6 +12,7 @@ from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
     figure,
+    label_ends,
     label_panels,
     legend_above,
     marker_places,
@@ -30,6 +31,9 @@ __all__ = ["bump_chart", "depth_curves", "sensitivity"]
 
 BANDS = 3
 """So many bands can be told from each other; with more lines there are none."""
+
+FEW, SHORT = 5, 14
+"""So many curves with names of so many letters are named where they end."""
 
 _LABEL = 1.05  # inches of names on each side of a bump chart
 _STEP = 1.0  # inches from ranking to ranking
@@ -192,7 +196,13 @@ def depth_curves(curves: DepthCurves) -> Figure:
         if len(curves.depths) <= 15:
             axes.set_xticks(list(curves.depths))
         axes.set_ylim(top=1.05)
-        known = curves.interval is not None
-        title = f"bars: {curves.confidence:.0%} intervals" if known else None
-        legend_above(made, title=title)
+        bars = f"bars: {curves.confidence:.0%} intervals" if curves.interval is not None else ""
+        if many > FEW or max(map(len, curves.measures)) > SHORT:
+            legend_above(made, title=bars or None)
+            return made
+        label_ends(axes, [
+            (name, float(tau[-1]), series_style(number)["color"])
+            for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True))
+        ])  # fmt: skip
+        axes.set_xlabel(f"pool depth ({bars})" if bars else "pool depth")
         return made

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec.errors import UsageError
 
@@ -77,18 +75,23 @@ class Style:
         Of a column in inches, 1 to 12.
     family : str or None
         "serif", "sans-serif", "monospace" or the name of a font that is installed.
+    text : {"fonts", "outlines"}
+        Of SVG: text that stays text, or its outlines, which need no font where it is shown.
 
     Raises
     ------
     UsageError
-        A size or a width out of range.
+        A size or a width out of range, or another kind of text.
     """
 
     size: float = 8.0
     width: float = COLUMN
     family: str | None = None
+    text: str = "fonts"
 
     def __post_init__(self) -> None:
+        if self.text not in ("fonts", "outlines"):
+            raise UsageError(f"text={self.text!r}; it must be fonts or outlines (of SVG)")
         if not 4 <= self.size <= 20:
             raise UsageError(f"a text size of {self.size:g}; it must be 4 to 20 points")
         if not 1 <= self.width <= 12:
@@ -106,12 +109,13 @@ class Style:
         chosen: dict[str, Any] = {}
         for part in text.split(","):
             key, equals, value = (word.strip() for word in part.partition("="))
-            if key not in ("size", "width", "family") or not equals or not value:
+            if key not in ("size", "width", "family", "text") or not equals or not value:
                 raise UsageError(
                     f"--style {text!r}: {part!r} is not a setting; write "
-                    "size=POINTS,width=INCHES,family=FONT, or some of them"
+                    "size=POINTS,width=INCHES,family=FONT,text=outlines, or some of them"
                 )
-            chosen[key] = value if key == "family" else _number(text, key, value)
+            texts = key in ("family", "text")
+            chosen[key] = value if texts else _number(text, key, value)
         style = cls(**chosen)
         style.check_font()
         return style
@@ -138,6 +142,8 @@ class Style:
             "legend.fontsize": self.size - 1, "xtick.labelsize": self.size - 1,
             "ytick.labelsize": self.size - 1,
         }  # fmt: skip
+        if self.text == "outlines":
+            settings["svg.fonttype"] = "path"
         return settings | ({} if self.family is None else {"font.family": [self.family]})
 
 
@@ -220,13 +226,16 @@ def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]
     return number * step // len(MARKERS) % step, step
 
 
-def legend_above(made: Figure, handles: Sequence[Any] = (), **options: Any) -> None:
+def legend_above(
+    made: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
+) -> None:
     """A legend above all panels, never on what they show, in as many columns as there is room for.
 
     Parameters
     ----------
     made : Figure
-        The series of its first panel are named.
+    series : bool
+        Whether the series of the first panel are named in it; else they are where they end.
     handles : sequence of artists
         What else is to be explained, each with its label.
     **options
@@ -234,7 +243,7 @@ def legend_above(made: Figure, handles: Sequence[Any] = (), **options: Any) -> N
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    drawn = made.axes[0].get_legend_handles_labels()[0]
+    drawn = made.axes[0].get_legend_handles_labels()[0] if series else []
     shown: dict[str, Any] = {str(handle.get_label()): handle for handle in (*drawn, *handles)}
     renderer: Any = FigureCanvasAgg(made).get_renderer()
     for columns in range(min(4, len(shown)), 0, -1):
@@ -262,15 +271,28 @@ def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
     assert figure is not None
     low, high = axes.get_ylim()
     # The panel is about two thirds of the figure's height; names keep a line's distance.
-    gap = (high - low) * 1.2 * size / (72 * figure.get_figheight() * 0.65)
-    placed = -np.inf
-    for text, y, colour in sorted(ends, key=lambda end: end[1]):
-        placed = max(y, placed + gap)
+    gap = (high - low) * 1.1 * size / (72 * figure.get_figheight() * 0.65)
+    in_order = sorted(ends, key=lambda end: end[1])
+    places = _apart([y for _, y, _ in in_order], gap, low, high + gap / 2)
+    for (text, _, colour), placed in zip(in_order, places, strict=True):
         axes.annotate(
             text, (1.0, placed), xycoords=("axes fraction", "data"), xytext=(3, 0),
             textcoords="offset points", va="center", fontsize=size, color=colour,
             annotation_clip=False,
         )  # fmt: skip
+
+
+def _apart(places: Sequence[float], gap: float, low: float, top: float) -> list[float]:
+    """Ascending places moved apart by a gap at least: those too close spread about their middle."""
+    groups: list[tuple[float, list[float]]] = []  # where the lowest stands, and all of the group
+    for place in places:
+        group, first = [place], max(low, min(place, top))
+        while groups and first < groups[-1][0] + gap * len(groups[-1][1]):
+            group = groups.pop()[1] + group
+            wide = gap * (len(group) - 1)
+            first = max(low, min(sum(group) / len(group) - wide / 2, top - wide))
+        groups.append((first, group))
+    return [first + gap * k for first, group in groups for k in range(len(group))]
 
 
 def short(name: str, most: int = 28) -> str:

@@ -47,7 +47,7 @@ def read_graph(
     Parameters
     ----------
     folder : str or path-like
-        The folder.
+        The folder; at a URL (``s3://``, ``gs://``, ``file://``) all of it is copied first.
     format : str, optional
         Name of a format: "rotate", "ilpc", ... By default what the file names say.
     columns : str, optional

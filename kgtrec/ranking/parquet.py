@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.labels import Labels
 
@@ -134,7 +135,8 @@ def read_ranks(
     path: str | PathLike[str],
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any], Any]:
     """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`."""
-    table = _read_table(path)
+    with fetched(path) as local:
+        table = _read_table(local)
     header = _header(path, table)
     try:
         columns = _columns(table)

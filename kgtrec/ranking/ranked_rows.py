@@ -138,7 +138,7 @@ class RankedRows:
         about = read_about(path)
         if not about.get("ranked_rows"):
             problem = "a shard of `kgtrec rank --shard`, not rows of a Ranker"
-            raise FileError(path, found=problem, hint="merge shards with kgtrec rank --merge")
+            raise FileError(path, found=problem, hint="merge shards with kgtrec merge")
         part, arrays = read_with_arrays(path, ("row_ids", "nan_counts"))
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
             raise FileError(path, found="arrays of wrong types", hint=_HINT)

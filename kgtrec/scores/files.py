@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched, is_location, names_in
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
+from kgtrec.scores.ranged import ranged_matrix
 from kgtrec.scores.sources import JoinedSource, MatrixSource, Source
 
 __all__ = ["check_factor_names", "load_matrix", "load_scores", "one_line"]
@@ -39,6 +41,8 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
     FileError
         The path does not exist or cannot be read, or holds something else.
     """
+    if is_location(path):
+        return _load_from_url(os.fspath(path))
     path = Path(path)
     try:
         os.stat(path)
@@ -61,12 +65,34 @@ def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
         raise _unreadable(path, error) from None
 
 
+def _load_from_url(url: str) -> Source | Factors:
+    """As `load_scores`; rows of matrices are read when they are asked for."""
+    if url.endswith(".npz"):
+        with fetched(url) as copy:
+            return _load_factors(copy)
+    names = names_in(url)
+    if names is not None:
+        base = url.rstrip("/")
+        return JoinedSource([ranged_matrix(f"{base}/{name}") for name in _shards(url, names)])
+    if not url.endswith(".npy"):
+        problem = _kind(Path(url))
+        raise FileError("", found=problem, hint="save the scores as .npy").at(url)
+    return ranged_matrix(url)
+
+
 def _load_shards(folder: Path) -> JoinedSource:
-    names = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
-    shards = sorted((name for name in names if name.endswith(".npy")), key=_by_number)
+    names = [entry.name for entry in os.scandir(folder)]
+    return JoinedSource([_load_matrix(folder / name) for name in _shards(folder, names)])
+
+
+def _shards(folder: str | Path, names: list[str]) -> list[str]:
+    """Names of shards in their order."""
+    shown = (name for name in names if not name.startswith("."))
+    shards = sorted((name for name in shown if name.endswith(".npy")), key=_by_number)
     if not shards:
-        raise FileError(folder, found="no .npy shard in this folder", hint="name another folder")
-    return JoinedSource([_load_matrix(folder / name) for name in shards])
+        problem = "no .npy shard in this folder"
+        raise FileError("", found=problem, hint="name another folder").at(str(folder))
+    return shards
 
 
 def _by_number(name: str) -> tuple[list[str | int], str]:

@@ -461,7 +461,7 @@ def test_a_folder_whose_name_has_a_colon_is_a_folder(
     write(tmp_path / "csv:x" / "train.txt", "a\tr\tb\n")
     assert kgtrec.read_graph("csv:x").name == "csv:x"
     with pytest.raises(kgtrec.InputError, match="a URL"):
-        kgtrec.read_graph("s3://bucket/graph")
+        kgtrec.read_graph("https://bucket/graph")
 
 
 def test_commands_take_a_declared_format_and_guard_its_files(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def reads() -> dict[str, list[list[str]]]:
         folder = place.rpartition(":")[2]
         for name in names:
             path = os.path.normpath(f"{folder}/{name}")
-            found[path] = [["convert", "--graph", place, "--qrels", "out/q"], ["stats", place]]
+            found[path] = [["convert", "--graph", place, "--qrels", "out/q"]]
     for form, path in PREDICTIONS.items():
         found[path] = [["rank", "--graph", "g", "--predictions", path, "--format", form, "-q",
                         "--sides", "tail" if form == "pykeen" else "both",

@@ -1,4 +1,4 @@
-"""URLs are refused with one sentence, and nothing is made that has their name."""
+"""URLs that are not read are refused with one sentence, and nothing is made that has their name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, KgtrecError, is_url
 
-URL = "s3://bucket/x"
+URL = "https://bucket/x"
+S3 = "s3://bucket/x"
 SAID = "a URL, where only files of this machine are read and written; copy or mount it, and name"
 G = ["--graph", "g"]
 
@@ -75,6 +76,17 @@ def call(args: list[str]) -> None:
         ["judge", "sheets", URL, "--annotators", "a", "-o", "x"],
         ["sample", "g/test.txt", "--share", "0.5", "-o", URL],
         ["pool", *G, "--seed-triples", URL, "--depth", "1", "-o", "p", "t.run"],
+        # What is not read from object stores either.
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--known", S3],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--entities", S3],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", S3],
+        ["rank", *G, "--scores", S3 + ".npy", "-o", "d", "--shard", "1/2"],
+        ["rank", *G, "--scores", "s.npy", "-o", S3, "--shard", "1/2"],
+        ["rank", "--graph", S3, "--scores", "s.npy", "-o", "d", "--shard", "1/2"],
+        ["merge", S3, "-o", "o.parquet"],
+        ["demo", "--out", S3],
+        ["batch", S3 + ".toml"],
+        ["align", "--matrix", S3 + ".npy", "--pairs", "p", "-o", "o.parquet"],
     ],
     ids=" ".join,
 )
@@ -82,11 +94,11 @@ def test_commands(home: Path, args: list[str]) -> None:
     before = sorted(home.rglob("*"))
     with pytest.raises(KgtrecError) as raised:
         call(args)
-    assert str(raised.value).startswith("s3://bucket/"), raised.value
+    assert str(raised.value).startswith(("https://bucket/", "s3://bucket/")), raised.value
     assert SAID in str(raised.value)
     new = [path for path in home.rglob("*") if path not in before]
     assert not [path for path in new if (home / "d") not in (path, *path.parents)]
-    assert not [path for path in home.rglob("*") if "s3" in path.name]
+    assert not [path for path in home.rglob("*") if path.name in ("https:", "s3:")]
 
 
 def test_what_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,3 +109,35 @@ def test_lines_are_named_at_their_ends_and_names_do_not_meet(betas: tuple[float,
     assert sorted(texts) == sorted(f"β = {beta:g}" for beta in betas)
     heights = [text.xy[1] for text in axes.texts]
     assert heights == sorted(heights)
+
+
+def test_vector_files_embed_truetype_fonts(tmp_path: Path) -> None:
+    for ending in ("pdf", "eps"):
+        plots.save(FIGURES["pair_matrix, one"](), tmp_path / f"x.{ending}")
+    pdf = (tmp_path / "x.pdf").read_bytes()
+    assert b"/FontFile2" in pdf  # TrueType, embedded
+    assert b"/BaseFont" in pdf
+    assert b"/Type3" not in pdf
+    eps = (tmp_path / "x.eps").read_text("latin-1")
+    assert "/FontType 42 def" in eps
+    assert "/FontType 3 def" not in eps
+
+
+def test_outlines_of_text_need_no_font(tmp_path: Path) -> None:
+    with using(Style.parse("text=outlines")):
+        plots.save(FIGURES["expected_metric"](), tmp_path / "x.svg")
+    plots.save(FIGURES["expected_metric"](), tmp_path / "y.svg")
+    assert "<text" not in (tmp_path / "x.svg").read_text("utf-8")
+    assert "<text" in (tmp_path / "y.svg").read_text("utf-8")
+    with pytest.raises(UsageError, match="fonts or outlines"):
+        Style.parse("text=pictures")
+
+
+def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
+    from kgtrec.plots.style import figure, label_ends
+
+    for ends in ([1.0] * 5, [0.0] * 5, [0.0, 0.01, 0.5, 0.99, 1.0]):
+        made, axes = figure()
+        axes.set_ylim(0, 1.05)
+        label_ends(axes, [(f"line {i}", y, "#000000") for i, y in enumerate(ends)])
+        assert faults_of(made) == []

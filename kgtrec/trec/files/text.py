@@ -9,10 +9,11 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, BinaryIO, TypeGuard
 
+from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import FileError
 from kgtrec.scores.mapped_files import Watch
@@ -94,6 +95,9 @@ def read_text(path: PathName, is_run: bool) -> Text:
         If it cannot be read or unpacked, is packed without the name for it, or is written to, cut
         short, replaced or removed while it is read.
     """
+    if is_location(path):
+        with fetched(path) as copy:
+            return replace(read_text(copy, is_run), path=path)
     name = os.fspath(path)
     data: bytearray | mmap.mmap
     if name == "-":

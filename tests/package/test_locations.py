@@ -1,0 +1,247 @@
+"""Files at URLs: the same bytes as from this machine, and one sentence for what is not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.locations import is_location
+from kgtrec.cli import cli
+from kgtrec.errors import FileError
+from kgtrec.scores.files import load_scores
+from kgtrec.scores.sources import selected
+
+# This server and pyarrow do not always agree on how an upload in several parts ends.
+SMALL = {"allow_delayed_open": True} if int(pyarrow.__version__.split(".")[0]) >= 20 else {}
+
+
+def call(*args: str) -> str:
+    result = CliRunner().invoke(cli, list(args), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph, its scores as a matrix, as shards and as vectors, and what is ranked locally."""
+    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(5)
+    (home / "g").mkdir()
+    for split, size in (("train", 50), ("test", 20)):
+        lines = {f"é{rng.integers(9)}\tr{rng.integers(2)}\té{rng.integers(9)}\n"
+                 for _ in range(size)}  # fmt: skip
+        (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)), encoding="utf-8")
+    questions = kgtrec.read_graph(home / "g", progress=False).questions()
+    scores = rng.integers(0, 5, (len(questions), questions.n_entities)).astype(np.float32)
+    np.save(home / "s.npy", scores)
+    np.save(home / "fortran.npy", np.asfortranarray(scores))
+    np.save(home / "objects.npy", np.array([["a", None]], dtype=object))
+    (home / "cut.npy").write_bytes((home / "s.npy").read_bytes()[:-1])
+    (home / "shards").mkdir()
+    for number, rows in enumerate(np.array_split(scores, 11)):
+        np.save(home / "shards" / f"{number}.npy", rows)
+    np.savez(home / "m.npz", queries=scores[:, :3], entities=scores[: scores.shape[1], :3])
+    (home / "bad").mkdir()
+    (home / "bad" / "train.txt").write_text("a\tb\tc\na\tb\n")
+    for name in ("s.npy", "m.npz"):
+        outputs = ["-o", f"{home}/{name}.parquet", "--run", f"{home}/{name}.run.gz"]
+        call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", *outputs, "-q")
+    call("convert", "--graph", f"{home}/g", "--qrels", f"{home}/q.txt")
+    return home
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of an S3 server of this machine."""
+    program = shutil.which("moto_server")
+    if program is None:
+        pytest.skip("there is no S3 server: pip install 'moto[server]', with moto_server on PATH")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # It may be of an environment of its own, with which nothing of ours is to meddle.
+    environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    process = subprocess.Popen(
+        [program, "-H", "127.0.0.1", "-p", str(port)], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert process.poll() is None, "the server ended"
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def bucket(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
+    """URL of a bucket that has everything of `home`, and the file system."""
+    from pyarrow import fs
+
+    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"),
+                        ("AWS_ENDPOINT_URL", f"http://{server}"),
+                        ("AWS_EC2_METADATA_DISABLED", "true")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    system = fs.S3FileSystem(
+        endpoint_override=server, scheme="http", allow_bucket_creation=True, **SMALL
+    )
+    if system.get_file_info(["kgtrec-test"])[0].type == fs.FileType.NotFound:
+        system.create_dir("kgtrec-test")
+        for path in (path for path in home.rglob("*") if path.is_file()):
+            key = f"kgtrec-test/{path.relative_to(home)}"
+            with system.open_output_stream(key, compression=None) as out:
+                out.write(path.read_bytes())
+    return "s3://kgtrec-test", system
+
+
+def check_everything(url: str, home: Path, read: Any) -> None:
+    """All that is read and written at a URL, against the files of `home`."""
+    for name in ("s.npy", "m.npz"):
+        out = f"{url}/out-{name}"
+        call("rank", "--graph", f"{url}/g", "--scores", f"{url}/{name}", "-o", f"{out}.parquet",
+             "--run", f"{out}.run.gz", "--qrels", f"{out}.qrels", "-q")  # fmt: skip
+        assert read(f"out-{name}.parquet") == (home / f"{name}.parquet").read_bytes()
+        assert read(f"out-{name}.run.gz") == (home / f"{name}.run.gz").read_bytes()
+        assert read(f"out-{name}.qrels") == (home / "q.txt").read_bytes()
+    local, there = f"{home}/", f"{url}/"
+    assert call("report", f"{there}s.npy.parquet") == call("report", f"{local}s.npy.parquet")
+    files = ("q.txt", "s.npy.run.gz")
+    assert call("eval", *(there + name for name in files)) == call(
+        "eval", *(local + name for name in files)
+    )
+    questions = kgtrec.read_graph(Path(f"{url}/g"), progress=False).questions()
+    assert questions.graph.name == "g"
+    expected = kgtrec.Ranks.load(f"{url}/s.npy.parquet")
+    ranks, _ = kgtrec.rank(f"{url}/shards", questions)
+    assert ranks.rank().tolist() == expected.rank().tolist()
+    rows = np.array([7, 0, 7, 3, len(questions) - 1])
+    for name in ("s.npy", "shards"):
+        blocks = selected(load_scores(f"{url}/{name}"), rows).blocks()  # type: ignore[union-attr]
+        np.testing.assert_array_equal(np.concatenate(list(blocks)), np.load(home / "s.npy")[rows])
+
+
+FAULTS = {
+    "none.npy": "there is no such file",
+    "fortran.npy": "its columns lie one after another",
+    "objects.npy": "an array of Python objects",
+    "cut.npy": "it was cut short: ",
+    "q.txt": "a file named .txt is not a score matrix",
+    "g": "no .npy shard in this folder",
+}
+
+
+def check_faults(url: str) -> None:
+    for name, problem in FAULTS.items():
+        with pytest.raises(FileError) as raised:
+            call("rank", "--graph", f"{url}/g", "--scores", f"{url}/{name}", "-o", os.devnull)
+        assert str(raised.value).startswith(f"{url}/{name}: {problem}"), raised.value
+        assert "\n" not in str(raised.value)
+    with pytest.raises(FileError, match=r"test\.run|q\.txt: "):
+        call("report", f"{url}/q.txt")
+    with pytest.raises(FileError) as raised:
+        call("eval", f"{url}/q.txt", f"{url}/q.txt")
+    assert str(raised.value).startswith(f"{url}/q.txt:1: ")
+
+
+def test_an_object_store(bucket: tuple[str, Any], home: Path) -> None:
+    url, system = bucket
+
+    def read(name: str) -> bytes:
+        with system.open_input_file(f"kgtrec-test/{name}") as file:
+            return bytes(file.read())
+
+    check_everything(url, home, read)
+    check_faults(url)
+    with pytest.raises(FileError, match=r"^s3://kgtrec-test/bad/train.txt:2: "):
+        kgtrec.read_graph(f"{url}/bad", progress=False)
+    with pytest.raises(FileError, match=r"^s3://kgtrec-none/x: there is no bucket 'kgtrec-none'"):
+        call("rank", "--graph", f"{url}/g", "--scores", f"{url}/s.npy", "-o", "s3://kgtrec-none/x")
+    with pytest.raises(FileError, match=r"^s3://kgtrec-none/x.parquet: there is no such file"):
+        kgtrec.Ranks.load("s3://kgtrec-none/x.parquet")
+
+
+def test_what_fails_leaves_what_was_there(bucket: tuple[str, Any]) -> None:
+    url, system = bucket
+    with atomic_write(f"{url}/whole") as file:
+        file.write(b"first")
+
+    def fail() -> None:
+        with atomic_write(f"{url}/whole") as file:
+            file.write(b"second")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    with system.open_input_file("kgtrec-test/whole") as file:
+        assert file.read() == b"first"
+
+
+def test_scores_that_are_written_meanwhile(bucket: tuple[str, Any]) -> None:
+    url, system = bucket
+    source: Any = load_scores(f"{url}/s.npy")
+    content = system.open_input_file("kgtrec-test/s.npy").read()
+    with system.open_output_stream("kgtrec-test/s.npy") as out:
+        out.write(content + b"more")
+    with pytest.raises(FileError, match=r"s\.npy: it was written to while it was read"):
+        source.check()
+    with system.open_output_stream("kgtrec-test/s.npy") as out:
+        out.write(content)
+
+
+def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(FileError) as raised:
+        kgtrec.Ranks.load("s3://bucket/x.parquet")
+    assert str(raised.value).startswith("s3://bucket/x.parquet: it cannot be reached or used (")
+    assert "\n" not in str(raised.value)
+
+
+def test_files_of_this_machine(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "h me")
+    there = tmp_path / "h me"
+    url = f"file://{tmp_path}/h%20me"
+    check_everything(url, there, lambda name: (there / name).read_bytes())
+    with pytest.raises(FileError, match="there is no folder"):
+        call("rank", "--graph", f"{url}/g", "--scores", f"{url}/s.npy", "-o", f"{url}/none/x")
+
+
+def test_what_is_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("s3://b/x", "gs://b", "file:///x", "S3://b/x", Path("s3://b/x")):
+        assert is_location(url)
+    for path in (
+        "https://a.b/c.npy",
+        "hdfs://h/x",
+        "x",
+        "/a/s3://b",
+        "./s3:/x",
+        "s3",
+        "s3:x",
+        b"x",
+    ):
+        assert not is_location(path)  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:" / "b").mkdir(parents=True)
+    assert not is_location("s3://b")  # a file that is there is a file
