@@ -70,7 +70,7 @@ def rank_factors(
     first_entity: int = 0,
     ids: NDArray[np.int32] | None = None,
     target_scores: NDArray[np.float64] | None = None,
-) -> tuple[int, int, int]: ...
+) -> tuple[int, int, int, int]: ...
 def factor_target_scores(
     task: Task,
     queries: NDArray[Any],
