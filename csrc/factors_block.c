@@ -165,6 +165,13 @@ void kgt_queries_close(kgt_queries *queries) {
     *queries = (kgt_queries){0};
 }
 
+void kgt_block_errors(kgt_block *block, float relative) {
+    const float *restrict base = block->base, *restrict code_norm = block->code_norm;
+    float *restrict error = block->error;
+    const size_t n = kgt_block_padded(block);
+    for (size_t j = 0; j < n; j++) error[j] = (base[j] + relative * code_norm[j]) * (1 + 0x1p-20f);
+}
+
 /* k of the bound: |q - q'| / |q|, for a norm and a residual in units of s. */
 static float relative(double residual, double norm) {
     return norm > 0 ? (float)(residual / norm * UP * UP) : 0;

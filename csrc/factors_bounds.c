@@ -505,12 +505,9 @@ static bool needs_scores(const run *r, int64_t row) {
 }
 
 /* Products of a tile's queries with a block, and what bounds their errors. */
-static void multiply(run *r, const kgt_block *block, int64_t tile) {
-    const float relative = r->queries.relative[tile];
+static void multiply(run *r, kgt_block *block, int64_t tile) {
     const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
-    const float *restrict base = block->base, *restrict code_norm = block->code_norm;
-    float *restrict error = block->error;
-    for (size_t j = 0; j < n; j++) error[j] = (base[j] + relative * code_norm[j]) * (1 + 0x1p-20f);
+    kgt_block_errors(block, r->queries.relative[tile]);
     block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
                           block->groups, n / KGT_BYTE_PANEL, block->start, r->products,
                           r->product_stride);
@@ -608,7 +605,7 @@ static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entitie
     return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
 }
 
-static void guess_tile(run *r, const kgt_block *sampled, int64_t tile, int64_t rank) {
+static void guess_tile(run *r, kgt_block *sampled, int64_t tile, int64_t rank) {
     const kgt_task *task = r->call->task;
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
     multiply(r, sampled, tile);

@@ -79,6 +79,8 @@ KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
 }
 /* Takes the ranked entities first .. first + n - 1, n <= width. */
 void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
+/* Sets `error` for queries of this k. */
+void kgt_block_errors(kgt_block *block, float relative);
 
 /* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
 typedef struct {

@@ -22,7 +22,8 @@ typedef enum {
     ZEROS,     /* all of them, both zeros */
     EQUAL_ALL, /* one value */
     HALVES,    /* one value, and others halfway between two of its codes of 16 bits */
-    N_KINDS
+    N_KINDS,
+    TO_BE_OPPOSED /* as CODES, but of queries that entities take the direction from */
 } kind;
 
 static float real(void) { return (float)((double)random_bits() * 0x1p-63 - 1.0); }
@@ -33,7 +34,8 @@ static void fill(float *x, size_t dim, kind what) {
         x[k] = value;
         if (what == TAILS) x[k] = value / (float)(1e-4 + fabs((double)real()));
         if (what == CANCEL) x[k] = k % 2 ? -x[k - 1] * (1 + value * 0x1p-20f) : 100 * value;
-        if (what == CODES) x[k] = k == 0 ? 127 : (float)((int)random_below(254) - 127) + 0.5f;
+        if (what == CODES || what == TO_BE_OPPOSED)
+            x[k] = k == 0 ? 127 : (float)((int)random_below(254) - 127) + 0.5f;
         if (what == SMALL) x[k] = (k == 0 ? 1 : value) * 0x1p-31f;
         if (what == LARGE) x[k] = value * 0x1p32f;
         if (what == DENORMAL && k > 0) x[k] = value * 0x1p-130f;
@@ -285,15 +287,13 @@ static void expect_within(interval at, double due, const char *details, int64_t 
 static void check_interval(const kgt_block *block, const kgt_queries *queries, int64_t row,
                            int32_t product, int64_t place, double score, const char *details) {
     const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
-    interval coarse = {
-        "bound",
-        (float)product * block->scale[place],
-        (block->base[place] + queries->relative[row / KGT_BYTE_QUERIES] * block->code_norm[place]) *
-            (1 + 0x1p-20f),
-        queries->judged_norm[row],
-        absolute * queries->inverse[row],
-        queries->inverse[row],
-        0.97f};
+    interval coarse = {"bound",
+                       (float)product * block->scale[place],
+                       block->error[place],
+                       queries->judged_norm[row],
+                       absolute * queries->inverse[row],
+                       queries->inverse[row],
+                       0.97f};
     if (block->offset != NULL)
         coarse.value = fmaf(block->offset[place], queries->factor[row], coarse.value);
     const int16_t *x = block->fine + (size_t)place * block->fine_stride;
@@ -346,6 +346,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     for (size_t i = 0; i < ENTITIES; i++) bias[i] = real() * (i % 7 ? 1.0f : 1000.0f);
     for (size_t i = 0; i < ROWS; i++) fill(queries_at + i * dim, dim, query_kind);
     if (query_kind == CODES) oppose(queries_at, entities, ROWS, dim);
+    if (query_kind == TO_BE_OPPOSED) oppose(entities, queries_at, ROWS, dim);
     if (query_kind == HALVES) oppose_fine(queries_at, entities, ROWS, dim);
     const kgt_factors factors = {.queries = queries_at,
                                  .entities = entities,
@@ -370,6 +371,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     for (int64_t first = 0; first < ROWS; first += KGT_BYTE_QUERIES) {
         block.bytes->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
                              block.groups, (size_t)block.width / 16, block.start, products, stride);
+        kgt_block_errors(&block, queries.relative[first / KGT_BYTE_QUERIES]);
         for (int64_t row = first; row < ROWS && row < first + KGT_BYTE_QUERIES; row++)
             for (int64_t i = 0; i < ENTITIES && queries.bounded[row]; i++)
                 check_interval(&block, &queries, row,
@@ -404,6 +406,7 @@ void check_bytes(void) {
                          what % 2 ? KGT_L2 : KGT_DOT);
         check_bounds(dim, CODES, CODES, KGT_DOT);
         check_bounds(dim, CODES, REALS, KGT_L2);
+        check_bounds(dim, TO_BE_OPPOSED, REALS, KGT_DOT);
         check_bounds(dim, HALVES, HALVES, KGT_DOT);
     }
     for (size_t n = 64; n <= 512; n += 64)
