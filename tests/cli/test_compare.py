@@ -199,7 +199,10 @@ SMALL = ("--draws", "200")
             ("macro.mrr: 95% intervals over questions",),
         ),
         ((*RUNS, "--reuse", "pool.tsv", "--graph", "graph"), ("without its own", "map_cut_20")),
-        ((*RUNS, *SMALL, "--depths", "pool.tsv", "--graph", "graph"), ("pool depth",)),
+        (
+            (*RUNS, *SMALL, "--depths", "pool.tsv", "--graph", "graph"),
+            ("pool depth (bars: 95% intervals)",),
+        ),
     ],
 )
 def test_figures(
@@ -217,7 +220,7 @@ def test_all_figures_of_a_comparison_at_once(folder: Path, tmp_path: Path) -> No
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     pairs, ranked = tmp_path / "pairs.svg", tmp_path / "ranked.svg"
     run(folder, *RANKS, *QUICK, "--plot-pairs", str(pairs), "--plot-rankings", str(ranked))
-    assert "above: Holm's p;  below: effect size d_z" in pairs.read_text("utf-8")
+    assert "above: Holm's p;  below: effect size d$_z$" in pairs.read_text("utf-8")
     assert ">macro.mrr<" in ranked.read_text("utf-8")
 
 

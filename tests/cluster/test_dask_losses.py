@@ -65,7 +65,7 @@ def assert_same(got, expected, folder: Path) -> None:
         ranks.save(folder / f"{name}.parquet")
         run.write(folder / f"{name}.run", tag="same")
     for kind in ("parquet", "run"):
-        assert (folder / f"got.{kind}").read_bytes() == (folder / f"wanted.{kind}").read_bytes()
+        assert (folder / f"got.{kind}").read_bytes() == (folder / f"expected.{kind}").read_bytes()
 
 
 @contextlib.contextmanager
