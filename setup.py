@@ -5,10 +5,13 @@ KGTREC_BUILD=debug without optimisation and with symbols.
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
+from typing import Any
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 FLAVOURS = {
     "release": (["-O3"], []),
@@ -41,7 +44,24 @@ extension = Extension(
     extra_link_args=link_flags,
 )
 
+
+class BuildOnAllCores(build_ext):
+    """Compiles as many source files at a time as there are cores; setuptools takes one by one."""
+
+    def build_extension(self, ext: Extension) -> None:
+        compile_in_turn = self.compiler.compile
+
+        def compile_together(sources: list[str], **options: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = pool.map(lambda source: compile_in_turn([source], **options), sources)
+                return [path for paths in objects for path in paths]
+
+        self.compiler.compile = compile_together
+        super().build_extension(ext)
+
+
 setup(
+    cmdclass={"build_ext": BuildOnAllCores},
     ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
     # A build of another flavour may lie in build/: its objects are not ours.
     options={"build_ext": {"force": True}},
