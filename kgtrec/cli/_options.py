@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from kgtrec.errors import UsageError
+
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
@@ -87,6 +89,14 @@ def seed(text: str, default: int | None = 0) -> Decorator:
     return click.option(
         "--seed", type=click.IntRange(0), metavar="N", default=default, show_default=True, help=text
     )
+
+
+def cutoffs_of(text: str) -> tuple[int, ...]:
+    """The numbers of ``--k 1,3,10``, ascending; UsageError if one is not."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise UsageError(f"--k {text!r}: write numbers of 1 or more, as 1,3,10")
+    return tuple(sorted({int(word) for word in words}))
 
 
 # -- What is written -------------------------------------------------------------------------------

@@ -63,15 +63,8 @@ def command(
     if labels[0] == labels[1]:
         raise UsageError(f"both are called {labels[0]!r}; tell them apart with --name, twice")
     loaded = {name: Ranks.load(path) for name, path in zip(labels, ranks, strict=True)}
-    changes = answer_changes(loaded, runs or None, cutoffs=_cutoffs(cutoffs))
+    changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))
     echo(_text(changes, show, largest, form))
-
-
-def _cutoffs(text: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise UsageError(f"--k {text!r}: write numbers of 1 or more, as 1,3,10")
-    return tuple(sorted({int(word) for word in words}))
 
 
 def _text(changes: AnswerChanges, show: str, largest: int, form: str) -> str:

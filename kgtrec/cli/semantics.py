@@ -70,7 +70,7 @@ def command(
     from kgtrec.study.pooling.seed_questions import read_question_ids
     from kgtrec.study.semantics import semantic_shares
 
-    chosen = _cutoffs(cutoffs)
+    chosen = shared.cutoffs_of(cutoffs)
     resampling = Resampling(ci, resamples, seed)
     paths = dict(zip(system_names(runs), runs, strict=True))
     _check_sources(observed, type_constraints, entity_types, relation_types)
@@ -84,13 +84,6 @@ def command(
     echo(str(result) if form == "table" else rendered(result.table(), form))
     for text in result.notes():
         (warn if "lists" in text else note)(text)
-
-
-def _cutoffs(text: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise UsageError(f"--k {text!r}: write numbers of 1 or more, as 1,3,10")
-    return tuple(sorted({int(word) for word in words}))
 
 
 def _check_sources(
