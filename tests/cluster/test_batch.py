@@ -144,6 +144,40 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     check_summary(batch)
 
 
+def test_tolerances_of_a_protocol(batch: Batch, client: Client, tmp_path: Path) -> None:
+    text = (
+        JOBS.partition("[models]")[0]
+        + """
+[models]
+b = "{graph}-b-{split}.npz"
+[protocols.exact]
+split = "test"
+[protocols.close]
+split = "test"
+atol = 1
+rtol = 0.25
+"""
+    )
+    (tmp_path / "jobs.toml").write_text(text)
+    batch = read_jobs(tmp_path / "jobs.toml")
+    assert [one.state for one in run_batch(batch, client)] == ["finished"] * 4
+    pattern = str(batch.output / "ranks/graph=two/protocol={}/model=b/ranks.parquet")
+    exact, close = (kgtrec.Ranks.load(pattern.format(name)) for name in ("exact", "close"))
+    graph, scores, single = tmp_path / "two", tmp_path / "two-b-test.npz", tmp_path / "s.parquet"
+    arguments = f"rank --graph {graph} --scores {scores} --atol 1 --rtol 0.25 -q -o {single}"
+    assert CliRunner().invoke(cli, arguments.split()).exit_code == 0
+    close.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == single.read_bytes()
+    assert close.equal.sum() > exact.equal.sum()
+    assert "ties" in str(kgtrec.comparable(exact, close))
+    assert (
+        "- close: scores within 1 + 0.25 |score| tie\n" in (batch.output / "summary.md").read_text()
+    )
+    (tmp_path / "jobs.toml").write_text(text.replace("atol = 1\n", "atol = 2\n"))
+    states = [one.state for one in batch_status(read_jobs(tmp_path / "jobs.toml"))]
+    assert states == ["finished", "changed"] * 2
+
+
 def check_dataset(batch: Batch) -> None:
     import pyarrow.dataset as ds
 
@@ -525,6 +559,11 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
         ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
         ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
          ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
+        ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
+         ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
+        ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
+         ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
+        ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
         ({"protocols": {}}, ["there is nothing to do"]),
     ],
 )  # fmt: skip
