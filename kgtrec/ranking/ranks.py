@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.instance_columns import (
+    COUNTS,
+    instance_columns,
+    popularities,
+    ranks_manifest,
+)
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -25,7 +29,6 @@ Float64 = npt.NDArray[np.float64]
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
-_COUNTS = ("greater", "equal", "tied_ahead")
 _INTEGERS = (
     "triple",
     "question",
@@ -33,9 +36,9 @@ _INTEGERS = (
     "relation",
     "given",
     "answer",
-    *_COUNTS,
+    *COUNTS,
     "candidates",
-    *(f"macro_{name}" for name in (*_COUNTS, "candidates")),
+    *(f"macro_{name}" for name in (*COUNTS, "candidates")),
     "answer_popularity",
     "relation_popularity",
 )
@@ -447,44 +450,11 @@ def assemble_ranks(
     scores: dict[str, Any],
     further: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Ranks:
-    """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
+    """Ranks of all instances of questions from the kernel's counts; see `instance_columns`.
 
-    ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
     ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
-    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    graph, relation = questions.graph, questions.relation[questions.instance_question]
-    names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
-    columns: dict[str, Any] = {**dict(zip(names, counts, strict=True)), **(further or {})}
-    columns["candidates"] = questions.candidates
-    columns["macro_candidates"] = questions.macro_candidates
-    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        # An answer without a score stands below every other candidate.
-        worst = columns[f"{prefix}candidates"] - 1
-        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
-        columns[f"{prefix}answer_nan"] = flags
-    columns |= {
-        "triple": questions.instance_triple,
-        "question": question,
-        "side": questions.side[question],
-        "relation": relation,
-        "given": questions.entity[question],
-        "answer": answer,
-        "answer_popularity": graph.entity_counts()[answer],
-        "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
-            relation
-        ],
-    }
-    if questions.full_candidates is not None:
-        columns["full_candidates"] = questions.full_candidates
-    heads = int(np.count_nonzero(questions.side == 0))
-    manifest = {
-        "questions": questions.describe() | {"n_head_questions": heads},
-        "scores": scores,
-        "versions": {
-            "kgtrec": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-    }
-    return Ranks(columns, manifest, list(graph.relations), graph.entities)
+    columns = instance_columns(questions, counts, unscored, popularities(questions))
+    manifest = ranks_manifest(questions, scores)
+    labels = questions.graph.relations, questions.graph.entities
+    return Ranks({**columns, **(further or {})}, manifest, list(labels[0]), labels[1])
