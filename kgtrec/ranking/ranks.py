@@ -22,7 +22,7 @@ from kgtrec.ranking.instance_columns import (
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks"]
+__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks", "typed_columns"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -117,13 +117,7 @@ class Ranks:
         missing = [name for name in _COLUMNS if name not in columns]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
-        for name in _INTEGERS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
-        for name in _FLAGS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
-        for name, dtype in _OPTIONAL.items():
-            column = columns.get(name)
-            setattr(self, name, None if column is None else np.ascontiguousarray(column, dtype))
+        vars(self).update(dict.fromkeys(_OPTIONAL), **typed_columns(columns))
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
@@ -315,6 +309,16 @@ class Ranks:
         )
         _check_distinct(joined)
         return joined
+
+
+def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of `Ranks` in their order and types; optional ones where they are there."""
+    types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
+    return {
+        name: np.ascontiguousarray(columns[name], dtype)
+        for name, dtype in types.items()
+        if columns.get(name) is not None
+    }
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
