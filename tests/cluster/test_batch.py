@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import logging
 import os
 import re
 import signal
@@ -27,12 +26,11 @@ from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
-import dask
-from distributed import Client, LocalCluster
+from dask_workers import worker_processes
+from distributed import Client
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
-from kgtrec.cluster.dask.local import COME_BACK
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -62,15 +60,7 @@ sides = "tail"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with (
-        dask.config.set(COME_BACK),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as cluster,
+        worker_processes(tmp_path_factory.mktemp("dask")) as cluster,
         Client(cluster) as client,
     ):
         yield client

@@ -233,7 +233,9 @@ def test_numbers_that_no_graph_has(tmp_path: Path) -> None:
 
     table = pa.table({"head": [0, 1], "relation": [0, 0], "tail": [1, 1 << 29]})
     pq.write_table(table, tmp_path / "train.parquet")
-    with pytest.raises(kgtrec.errors.FileError, match=r"quet: tail 536870912, in 2 triples; correct it"):
+    with pytest.raises(
+        kgtrec.errors.FileError, match=r"quet: tail 536870912, in 2 triples; correct it"
+    ):
         kgtrec.read_graph(tmp_path)
 
 
