@@ -70,7 +70,7 @@ _PROTOCOL = {
     "outside": str, "unknown": str,
 }  # fmt: skip
 _CHOICES = {
-    "sides": ("head", "tail", "both"),
+    "sides": ("head", "tail", "both", "relation"),
     "rows": ("questions", "instances"),
     "nan": ("error", "worst"),
     "columns": ("entities", "candidates"),
