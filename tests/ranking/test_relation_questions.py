@@ -177,6 +177,13 @@ def test_the_command_line_goes_all_the_way(home: Path) -> None:
     values = kgtrec.trec.evaluate("a.qrels", "a.run", ["map_cut_20", "recip_rank"])
     mean = np.mean([each["recip_rank"] for each in values.values()])
     assert mean == pytest.approx(result["relation.macro.recip_rank"], abs=1e-12)
+    # A run of everything, filtered by the graph afterwards: the same numbers.
+    run(*RANK, "s.npy", "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run", "--quiet")
+    filtered = ("eval", "--graph", "g", "--sides", "relation", "-m", "kg_mrr")
+    printed = run(*filtered, "a.qrels", "raw.run")
+    assert "kg_mrr" in printed, printed
+    line = next(line for line in printed.splitlines() if line.split()[:2] == ["kg_mrr", "all"])
+    assert float(line.split()[-1]) == pytest.approx(result["relation.ordinal.micro.mrr"], abs=6e-5)
     assert "r%200" in Path("a.qrels").read_text()
     assert "relation.realistic.micro.mrr" in run("report", "a.parquet", "--format", "json")
     assert "r 3" in run("report", "a.parquet", "--by", "relation")
