@@ -92,6 +92,20 @@ def seed(text: str, default: int | None = 0) -> Decorator:
     )
 
 
+def intervals(drawn: str, resamples: int) -> Decorator:
+    """--ci, --resamples and --seed of intervals that draw whole `drawn` anew."""
+    return all_of(
+        click.option(
+            "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
+            help=f"Confidence of the intervals, which draw whole {drawn}.",
+        ),
+        click.option(
+            "--resamples", type=int, default=resamples, show_default=True, help="Draws of them."
+        ),
+        seed("Of the draws."),
+    )  # fmt: skip
+
+
 def cutoffs_of(text: str) -> tuple[int, ...]:
     """The numbers of ``--k 1,3,10``, ascending; UsageError if one is not."""
     words = [word.strip() for word in text.split(",")]

@@ -215,12 +215,13 @@ class Questions(QuestionData):
         Splits whose triples count as known.
     n_extra_known : int
         Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int64, shape (Q,)
+    side : ndarray of int8, shape (Q,)
         0: the head is asked, the tail is given. 1: the tail is asked, the head is given. 2: the
         relation is asked, head and tail are given.
-    given : pair of ndarray of int64, shape (Q,)
-        The given pair: entity and relation, or head and tail.
-    entity, relation, tail : ndarray of int64, shape (Q,)
+    given : pair of ndarray of int32, shape (Q,)
+        The given pair: entity and relation, or head and tail; int64 before products such as keys
+        of pairs.
+    entity, relation, tail : ndarray of int32, shape (Q,)
         The same by name; questions for the relation have no `relation`, others no `tail`.
     kind : {"entity", "relation"}
         What candidates are; `candidate_labels` has their labels, and `n_labels` says how many.
@@ -231,9 +232,10 @@ class Questions(QuestionData):
     removed : Csr
         Those that answer it in a filter split other than the evaluated one, or in a further
         known triple, but not in the evaluated split (macro filtering).
-    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``.
-    triple_rows : ndarray of int64, shape (n_instances,)
+    instance_question, instance_triple : ndarray of int32, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]``; int64 from 2^31
+        instances on.
+    triple_rows : ndarray of int32, shape (n_instances,)
         Instance of each (side, triple): all kept triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).
     kept : ndarray of int64, shape (n,), or None

@@ -161,7 +161,7 @@ def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> Non
 def separate(questions: QuestionsT) -> QuestionsT:
     """See `Questions.separate`."""
     instance = questions.triple_rows
-    question = questions.instance_question[instance]
+    question = questions.instance_question[instance].astype(np.int64)
     every, n = np.arange(len(instance)), questions.n_labels
     answers = questions.answers.ids[instance]
     known = take(questions.known, question)
@@ -358,7 +358,8 @@ def _apply(
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
         candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_labels)
-    question, answers = questions.instance_question, questions.answers.ids
+    question = questions.instance_question.astype(np.int64)
+    answers = questions.answers.ids
     out = ~candidate_lists.holds(question, answers, questions.n_labels)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Csr", "QuestionData", "describe_question", "places_of"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,14 +41,14 @@ class QuestionData:
     sides: str
     filter_splits: tuple[str, ...]
     n_extra_known: int
-    side: Int64
-    given: tuple[Int64, Int64]
+    side: npt.NDArray[np.int8]
+    given: tuple[Int32, Int32]
     answers: Csr
     known: Csr
     removed: Csr
-    instance_question: Int64
-    instance_triple: Int64
-    triple_rows: Int64
+    instance_question: Integers
+    instance_triple: Integers
+    triple_rows: Integers
     kept: Int64 | None = None
     candidate_lists: CandidateLists | None = None
     outside: npt.NDArray[np.bool_] | None = None
@@ -92,13 +94,13 @@ class QuestionData:
         return len(self.candidate_labels)
 
     @property
-    def entity(self) -> Int64:
-        """The given entity; the head, if the relation is asked: int64, shape (Q,)."""
+    def entity(self) -> Int32:
+        """The given entity; the head, if the relation is asked: int32, shape (Q,)."""
         return self.given[0]
 
     @property
-    def relation(self) -> Int64:
-        """The given relation: int64, shape (Q,); UsageError if it is what is asked."""
+    def relation(self) -> Int32:
+        """The given relation: int32, shape (Q,); UsageError if it is what is asked."""
         if self.kind == "relation":
             raise UsageError(
                 "these questions ask for the relation (sides='relation'): they give a head and a "
@@ -107,15 +109,15 @@ class QuestionData:
         return self.given[1]
 
     @property
-    def tail(self) -> Int64:
-        """The given tail of questions for the relation: int64, shape (Q,); UsageError of others."""
+    def tail(self) -> Int32:
+        """The given tail of questions for the relation: int32, shape (Q,); UsageError of others."""
         if self.kind != "relation":
             raise UsageError("only questions for the relation give a head and a tail; see .entity")
         return self.given[1]
 
     @property
-    def column(self) -> Int64:
-        """The given entity as the model numbers it, which is its column: int64, shape (Q,)."""
+    def column(self) -> Integers:
+        """The given entity as the model numbers it, which is its column: int32 or int64, (Q,)."""
         if self.column_of is None or self.kind == "relation":
             return self.entity
         return self.column_of[self.entity]
@@ -191,7 +193,7 @@ class QuestionData:
         for side in sides:
             pairs, first = np.unique(given_keys(self.graph, triples, side), return_index=True)
             own = self.side == side
-            one, other = (ids[own] for ids in self.given)
+            one, other = (ids[own].astype(np.int64) for ids in self.given)
             own_pairs = one * label_counts(self.graph)[GIVEN[side][1]] + other
             place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
             parts.append(place + total)
@@ -218,7 +220,8 @@ class QuestionData:
         hasher = hashlib.blake2b(digest_size=16)
         hasher.update(f"{self.graph.fingerprint} {self.split} {self.sides}".encode())
         second = "tail" if self.kind == "relation" else "relation"
-        for name, ids in zip(("side", "entity", second), (self.side, *self.given), strict=True):
+        hash_array(hasher, "side", self.side)
+        for name, ids in zip(("entity", second), self.given, strict=True):
             hash_array(hasher, name, ids)
         for name in ("answers", "known", "removed"):
             csr: Csr = getattr(self, name)

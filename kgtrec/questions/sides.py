@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["ASKED", "GIVEN", "NAMES", "SIDES", "given_keys", "given_pair", "label_counts"]
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 NAMES = ("head", "tail", "relation")
 """What a side is called, by its code."""
@@ -41,7 +42,7 @@ def given_keys(graph: GraphData, triples: npt.NDArray[np.integer], side: int) ->
     return keys
 
 
-def given_pair(graph: GraphData, keys: Int64, side: int) -> tuple[Int64, Int64]:
-    """The ids of the two columns of `GIVEN` that such numbers stand for."""
-    first, second = np.divmod(keys, label_counts(graph)[GIVEN[side][1]])
-    return first, second
+def given_pair(graph: GraphData, keys: Int64, side: int) -> tuple[Int32, Int32]:
+    """The ids of the two columns of `GIVEN` that such numbers stand for: int32, shape (n,) each."""
+    size = label_counts(graph)[GIVEN[side][1]]
+    return (keys // size).astype(np.int32), (keys % size).astype(np.int32)

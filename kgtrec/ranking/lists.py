@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["rank_lists", "ranked_lists"]
 
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 UNLINKABLE = ("place", "drop")
 
@@ -99,7 +100,7 @@ def ranked_lists(
     answer = questions.answers.ids.astype(np.int64)
     counts[:3], unlisted = micro.counts(matched.own, answer, questions.candidates)
     counts[3:], macro_unlisted = macro.counts(
-        questions.instance_question, answer, questions.macro_candidates
+        questions.instance_question.astype(np.int64), answer, questions.macro_candidates
     )
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
@@ -212,8 +213,8 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     """Number of the question that a list is of; -1: not asked."""
     n_entities, n_second = questions.n_entities, max(label_counts(questions.graph))
 
-    def keys(side: Int64, entity: Int64, second: Int64) -> Int64:
-        return (side * n_entities + entity) * n_second + second
+    def keys(side: Integers, entity: Integers, second: Integers) -> Int64:
+        return (side.astype(np.int64) * n_entities + entity) * n_second + second
 
     question_keys = keys(questions.side, *questions.given)
     order = np.argsort(question_keys)

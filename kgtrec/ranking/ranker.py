@@ -182,14 +182,16 @@ class Ranker:
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
         questions, question = self.questions, self._plan.question[start:stop]
-        entity, second = (ids[question] for ids in questions.given)
+        entity, second, side = (
+            column[question].astype(np.int64) for column in (*questions.given, questions.side)
+        )
         asks_relation = questions.kind == "relation"
         return Batch(
             start,
             stop,
             entity=entity,
             relation=np.full(stop - start, -1) if asks_relation else second,
-            side=questions.side[question],
+            side=side,
             question=question,
             column=entity if self._column_of is None or asks_relation else self._column_of[entity],
             tail=second if asks_relation else None,
@@ -226,8 +228,9 @@ class Ranker:
         place = places_of(self.questions, as_array(to_host(triples), "triples"))
         place = place + codes.index(side) * len(self.questions.triples)
         if self.rows == "instances":
-            return place
-        return self.questions.instance_question[self.questions.triple_rows[place]]
+            return place.astype(np.int64)
+        question = self.questions.instance_question[self.questions.triple_rows[place]]
+        return question.astype(np.int64)
 
     def update(self, rows: Batch | npt.ArrayLike, scores: Any) -> None:
         """Rank one batch.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec.graph.labels import decode_docno
 from kgtrec.ranking.instance_labels import answer_label, given_labels
 
 if TYPE_CHECKING:
@@ -100,17 +101,8 @@ def _best_candidates(
 
 
 def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
-    """The first documents of some queries, in trec_eval's order: by score, then by name."""
-    from urllib.parse import unquote
-
-    heads = {}
-    for number, query in enumerate(run.queries):
-        if query not in queries:
-            continue
-        start, stop = run.offsets[number : number + 2].tolist()
-        names = [bytes(one.as_py()) for one in run.documents[start:stop]]
-        scores = run.scores[start:stop].tolist()
-        order = sorted(range(len(names)), key=lambda i: (scores[i], names[i]), reverse=True)
-        texts = (names[i].decode("utf-8", "surrogateescape") for i in order[:FIRST])
-        heads[query] = [unquote(text, errors="surrogateescape") for text in texts]
-    return heads
+    """The labels that a run puts first, for some queries."""
+    return {
+        query: [decode_docno(name).decode("utf-8", "surrogateescape") for name in names]
+        for query, names in run.best(FIRST, queries).items()
+    }
