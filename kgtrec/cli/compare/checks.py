@@ -103,6 +103,7 @@ def _graph_and_part_rules(
          f"{''.join(reports[:1])} needs --graph DIR, the graph of the pool"),
         (options["graph"] and not (pool or options["by"]),
          "--graph goes with --reuse or --depths, or with --by"),
+        (options["questions"] and not options["depths"], "--questions goes with --depths"),
         (options["against_graph"] and not (options["against"] and options["graph"]),
          "--against-graph goes with --against, --by and --graph"),
         (options["qrels"] and parts, "--by and --ratios need files of ranks, not runs"),

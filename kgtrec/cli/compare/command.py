@@ -132,6 +132,10 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--graph]",
 )  # fmt: skip
 @click.option(
+    "--questions", metavar="FILE",
+    help="With --depths: how runs name their questions, as for `kgtrec pool`.",
+)  # fmt: skip
+@click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
 )  # fmt: skip

@@ -152,11 +152,13 @@ def reuse(request: CompareOptions, path: str) -> Report:
 
 def depths(request: CompareOptions, path: str) -> Report:
     """How does the ranking change as the pool grows deeper?"""
-    from kgtrec.study.pooling.depths import curves_of_runs, depths_of
+    from kgtrec.study.pooling.depths import curves_of_runs, depths_of, names_of_pool
 
     assert request.qrels is not None
+    pool = _pool(request, path)
+    depth_of = depths_of(pool, names_of_pool(pool, request.questions))
     curves = curves_of_runs(
-        request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
+        request.qrels, request.systems, depth_of, request.keys,
         draws=request.draws, seed=request.seed, confidence=request.confidence,
         entities=request.entities,
     )  # fmt: skip
