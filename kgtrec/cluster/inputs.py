@@ -22,6 +22,7 @@ from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES, SIDES
 from kgtrec.ranking.blocks import check_nan
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
@@ -189,7 +190,7 @@ def _files(source: Any, asked: str, folder: Path) -> Files:
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        sides = ("head", "tail") if asked == "both" else (asked,)
+        sides = tuple(NAMES[code] for code in SIDES[asked])
         if set(source) != set(sides):
             raise InputError(
                 f"a mapping of scores has the keys {list(source)}; "

@@ -65,16 +65,18 @@ def write_stored_ranks(
 
 
 def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
-    """Ids that stand in columns with labels; every question has an answer."""
-    sizes = {"relation": questions.graph.n_relations}
-    columns = {
-        "relation": questions.relation,
-        "given": questions.entity,
-        "answer": questions.answers.ids,
-    }
+    """Ids that stand in the columns `IDS`; every question has an answer."""
+    n_entities, n_relations = questions.n_entities, questions.graph.n_relations
+    columns = {"given": (questions.given[0], n_entities)}
+    if questions.kind == "relation":
+        columns["given_tail"] = questions.given[1], n_entities
+        columns["relation"] = columns["answer"] = questions.answers.ids, n_relations
+    else:
+        columns["relation"] = questions.given[1], n_relations
+        columns["answer"] = questions.answers.ids, n_entities
     used = {}
-    for name, ids in columns.items():
-        mask = np.zeros(sizes.get(name, questions.n_entities), bool)
+    for name, (ids, size) in columns.items():
+        mask = np.zeros(size, bool)
         mask[ids] = True
         used[name] = np.flatnonzero(mask)
     return used
@@ -111,8 +113,7 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
     some = replace(
         questions,
         side=np.array(questions.side[rows]),
-        entity=np.array(questions.entity[rows]),
-        relation=np.array(questions.relation[rows]),
+        given=(np.array(questions.given[0][rows]), np.array(questions.given[1][rows])),
         answers=part(questions.answers),
         known=part(questions.known),
         removed=part(questions.removed),

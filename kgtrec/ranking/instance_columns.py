@@ -21,9 +21,9 @@ COUNTS = ("greater", "equal", "tied_ahead")
 
 
 class Popularities(NamedTuple):
-    """How often entities stand in all splits, and relations in the evaluated triples."""
+    """How often candidates stand in triples of all splits, and relations in the evaluated ones."""
 
-    entities: Int64
+    candidates: Int64
     relations: Int64
 
 
@@ -31,7 +31,10 @@ def popularities(questions: Questions) -> Popularities:
     """Those of the graph and the split of some questions."""
     graph = questions.graph
     relations = np.bincount(questions.triples[:, 1], minlength=graph.n_relations)
-    return Popularities(graph.entity_counts(), relations)
+    if questions.kind == "entity":
+        return Popularities(graph.entity_counts(), relations)
+    counts = [graph.relation_counts(split) for split in graph.splits]
+    return Popularities(np.sum(counts, axis=0), relations)
 
 
 def instance_columns(
@@ -49,7 +52,8 @@ def instance_columns(
     popular : Popularities
     """
     question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    relation = questions.relation[question]
+    given = [ids[question] for ids in questions.given]
+    relation = answer if questions.kind == "relation" else given[1]
     names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
     columns: dict[str, Any] = dict(zip(names, counts, strict=True))
     columns["candidates"] = questions.candidates
@@ -64,11 +68,13 @@ def instance_columns(
         "question": question,
         "side": questions.side[question],
         "relation": relation,
-        "given": questions.entity[question],
+        "given": given[0],
         "answer": answer,
-        "answer_popularity": popular.entities[answer],
+        "answer_popularity": popular.candidates[answer],
         "relation_popularity": popular.relations[relation],
     }
+    if questions.kind == "relation":
+        columns["given_tail"] = given[1]
     if questions.full_candidates is not None:
         columns["full_candidates"] = questions.full_candidates
     return columns

@@ -16,10 +16,12 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
+from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.parquet_check import check_copies, check_row_counts, check_value_ranges
 from kgtrec.ranking.parquet_labels import EntityLabels, column_values, encoded, encoded_labels
 
 __all__ = [
+    "IDS",
     "ROW_GROUP",
     "first_line",
     "not_ranks",
@@ -33,6 +35,8 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 ROW_GROUP = 1 << 20
 """Instances that are compressed together."""
+IDS = ("relation", "given", "given_tail", "answer")
+"""Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
 _RANK = "rank"
@@ -49,8 +53,7 @@ def write_ranks(
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
     wished for; see `Ranks.save`."""
-    labels = {"relation": relation_labels, "given": entity_labels, "answer": entity_labels}
-    used = {name: np.unique(columns[name]) for name, each in labels.items() if each is not None}
+    used = {name: np.unique(columns[name]) for name in IDS if name in columns}
     blocks = [{**columns, **({} if rank is None else {_RANK: rank})}]
     write_blocks(path, blocks, manifest, used, relation_labels, entity_labels)
 
@@ -65,17 +68,17 @@ def write_blocks(
 ) -> None:
     """A file from blocks of `ROW_GROUP` instances, the last of fewer, or from one of all of them.
 
-    ``used`` are the ids, ascending, that stand in the columns "relation", "given" and "answer" of
-    any block, of those that get labels.
+    ``used`` are the ids, ascending, that stand in the columns `IDS` of any block, as far as it has
+    them.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    labels = {"relation": relation_labels, "given": entity_labels, "answer": entity_labels}
     dictionaries = {
-        name: column_values(encoded_labels(labels[name], ids)) for name, ids in used.items()
+        name: column_values(encoded_labels(labels, used[name]))
+        for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
-    sides = column_values(encoded(["head", "tail"]))
+    sides = column_values(encoded(NAMES[: 3 if "given_tail" in used else 2]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file, ExitStack() as stack:
@@ -84,9 +87,9 @@ def write_blocks(
             rank = columns.get(_RANK)
             table = {name: _array(values) for name, values in columns.items() if name != _RANK}
             table["side"] = _coded(columns["side"], sides)
-            for name, ids in used.items():
-                codes = np.searchsorted(ids, columns[name])
-                table[f"{name}_label"] = _coded(codes, dictionaries[name])
+            for name, values in dictionaries.items():
+                codes = np.searchsorted(used[name], columns[name])
+                table[f"{name}_label"] = _coded(codes, values)
             if rank is not None:
                 table[_RANK] = _array(rank)
             whole = pa.table(table).replace_schema_metadata(metadata)
@@ -94,6 +97,21 @@ def write_blocks(
                 options = {"compression": "zstd", "write_page_checksum": True}
                 writer = stack.enter_context(pq.ParquetWriter(file, whole.schema, **options))
             writer.write_table(whole, ROW_GROUP)
+
+
+def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
+    """What holds the labels of each column that gets any."""
+    labels = {} if relations is None else {"relation": relations}
+    if entities is not None:
+        labels |= dict.fromkeys(_entity_columns(columns), entities)
+        if "given_tail" in columns and relations is not None:
+            labels["answer"] = relations
+    return labels
+
+
+def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns that hold entities: where the relation is asked, both ends are given."""
+    return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 
 def _coded(codes: npt.NDArray[Any], values: Any) -> Any:
@@ -201,7 +219,7 @@ def _numbers(column: Any) -> npt.NDArray[Any]:
 
 
 def _side_codes(column: Any) -> npt.NDArray[np.int64]:
-    """1 where the text is "tail", else 0; text by text in the few that a dictionary has."""
+    """Codes of sides by their names, 0 of others; text by text in the few of a dictionary."""
     import pyarrow as pa
 
     codes = [np.zeros(0, np.int64)]
@@ -209,7 +227,8 @@ def _side_codes(column: Any) -> npt.NDArray[np.int64]:
         texts, rows = chunk, np.arange(len(chunk))
         if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
             texts, rows = chunk.dictionary, _numbers(chunk.indices)
-        codes.append(np.array([text == "tail" for text in texts.to_pylist()], np.int64)[rows])
+        numbers = [NAMES.index(text) if text in NAMES else 0 for text in texts.to_pylist()]
+        codes.append(np.array(numbers, np.int64)[rows])
     return np.concatenate(codes)
 
 
@@ -236,14 +255,14 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
 
 
 def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> EntityLabels | None:
-    if "answer_label" not in table.column_names:
+    names = _entity_columns(columns)[::-1]
+    if f"{names[0]}_label" not in table.column_names:
         return None
-    missing = {"given", "answer", "given_label"} - set(table.column_names)
+    missing = {"given", names[0], "given_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in ("given_label", "answer_label"):
-        _check_labels(table, name)
-    names = ("answer", "given")
+    for name in names:
+        _check_labels(table, f"{name}_label")
     return EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
 from kgtrec.ranking.row_plan import RowPlan, Rows
@@ -71,7 +72,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialRanks:
+class PartialRanks(ShownInLines):
     """What some rows contribute against a range of the entities.
 
     Attributes
@@ -113,6 +114,12 @@ class PartialRanks:
     nan: str
     questions_hash: str
     tolerance: Tolerance | None = None
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"counts of {self.counts.shape[1]:,} answers, {len(self.documents):,} candidates kept",
+            f"scores {self.dtype}, path {self.path}, run depth {self.depth:,}",
+        )
 
 
 def take_partial(
@@ -292,7 +299,7 @@ def assemble(
         offsets=offsets,
         documents=documents,
         scores=scores,
-        docnos=questions.graph.entities.docnos,
+        docnos=questions.candidate_labels.docnos,
         depth=ordered[0].depth,
     )
     return ranks, run
@@ -342,7 +349,7 @@ def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions
     if not parts:
         raise UsageError("there are no parts to join")
     for part in parts:
-        if part.task.entities != (0, questions.n_entities):
+        if part.task.entities != (0, questions.n_labels):
             raise UsageError(f"not all entities: {part.task}; merge() the ranges of a block first")
         if part.questions_hash != questions.fingerprint:
             raise UsageError(f"{part.task} were ranked for other questions")

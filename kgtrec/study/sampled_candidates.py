@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 
@@ -32,7 +33,7 @@ CUTOFFS = (1, 3, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class RankBounds:
+class RankBounds(ShownInLines):
     """Ranks among all candidates, as far as sampled ones tell.
 
     Attributes
@@ -49,6 +50,14 @@ class RankBounds:
     low: Int64
     high: Int64
     level: float
+
+    def _lines(self) -> tuple[str, str]:
+        mean = float(np.nanmean(self.estimate)) if np.isfinite(self.estimate).any() else np.nan
+        return (
+            f"{len(self.low):,} instances, mean rank {mean:,.1f} among all candidates",
+            f"between {self.low.mean():,.1f} and {self.high.mean():,.1f} on average, each at "
+            f"{self.level:.0%}",
+        )
 
 
 def count_bounds(

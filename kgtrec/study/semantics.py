@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import contains, distinct, to_keys
-from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.notebook import ShownInLines, lines_as_html
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
@@ -47,7 +47,7 @@ _SIDES = (("head", 0), ("tail", 1))
 
 
 @dataclass(frozen=True, eq=False)
-class FittingEntities:
+class FittingEntities(ShownInLines):
     """Entities that fit each relation as head and as tail.
 
     Attributes
@@ -60,6 +60,9 @@ class FittingEntities:
 
     keys: Int64
     source: str
+
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.keys):,} entities fit as head or tail of a relation", self.source
 
 
 def fitting_observed(graph: Graph, splits: SplitNames = "train") -> FittingEntities:

@@ -120,7 +120,7 @@ def rank_to_file(
 
 def _check_memory(store: Store, granted: int) -> None:
     n = len(store.array("instance_triple"))
-    least = _CLIENT + _OF_BLOCK * min(n, ROW_GROUP) + _INSTANCE * n + _ENTITY * store.n_entities
+    least = _CLIENT + _OF_BLOCK * min(n, ROW_GROUP) + _INSTANCE * n + _ENTITY * store.n_labels
     if least > granted:
         raise UsageError(
             f"the memory granted is too little: to write {n:,} ranks takes {format_bytes(least)}; "

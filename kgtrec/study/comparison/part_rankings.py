@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import DRAWS
-from kgtrec._internal.notebook import ShownAsTables
+from kgtrec._internal.notebook import ShownAsTables, ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.parts import PartValues
@@ -31,7 +31,7 @@ WHOLE = ("all",)
 
 
 @dataclass(frozen=True, eq=False)
-class SystemValues:
+class SystemValues(ShownInLines):
     """Systems by one measure, on each part of the questions.
 
     Attributes
@@ -51,6 +51,13 @@ class SystemValues:
     parts: Mapping[tuple[str, ...], Floats]
     dimensions: tuple[str, ...] = ()
     higher_is_better: bool = True
+
+    def _lines(self) -> tuple[str, str]:
+        by = f" by {', '.join(self.dimensions)}" if self.dimensions else ""
+        return (
+            f"{self.measure}: {len(self.systems):,} systems on {len(self.parts):,} parts{by}",
+            ", ".join(self.systems),
+        )
 
     @classmethod
     def of(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.study.comparison.part_rankings import WHOLE, SystemValues
@@ -27,7 +28,7 @@ FEW = 12
 
 
 @dataclass(frozen=True, eq=False)
-class ValueTable:
+class ValueTable(ShownInLines):
     """The cells of a file of values.
 
     Attributes
@@ -44,6 +45,9 @@ class ValueTable:
     columns: tuple[str, ...]
     system: str
     rows: tuple[tuple[int, Mapping[str, str]], ...]
+
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
 
     def column(self, name: str) -> str | None:
         """The heading that is meant: without regard to case, - and _; None if there is none."""
