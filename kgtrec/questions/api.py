@@ -212,10 +212,10 @@ class Questions(QuestionData):
         Splits whose triples count as known.
     n_extra_known : int
         Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int64, shape (Q,)
+    side : ndarray of int8, shape (Q,)
         0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
-    entity, relation : ndarray of int64, shape (Q,)
-        The given entity and the relation.
+    entity, relation : ndarray of int32, shape (Q,)
+        The given entity and the relation; int64 before products such as keys of pairs.
     answers : Csr
         Entities that answer the question in the evaluated split.
     known : Csr
@@ -223,9 +223,10 @@ class Questions(QuestionData):
     removed : Csr
         Entities that answer it in a filter split other than the evaluated one, or in a further
         known triple, but not in the evaluated split (macro filtering).
-    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``.
-    triple_rows : ndarray of int64, shape (n_instances,)
+    instance_question, instance_triple : ndarray of int32, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]``; int64 from 2^31
+        instances on.
+    triple_rows : ndarray of int32, shape (n_instances,)
         Instance of each (side, triple): all kept triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).
     kept : ndarray of int64, shape (n,), or None

@@ -142,7 +142,7 @@ def restrict(
 def separate(questions: QuestionsT) -> QuestionsT:
     """See `Questions.separate`."""
     instance = questions.triple_rows
-    question = questions.instance_question[instance]
+    question = questions.instance_question[instance].astype(np.int64)
     every, n = np.arange(len(instance)), questions.n_entities
     answers = questions.answers.ids[instance]
     known = take(questions.known, question)
@@ -334,7 +334,8 @@ def apply_lists(
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
         candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_entities)
-    question, answers = questions.instance_question, questions.answers.ids
+    question = questions.instance_question.astype(np.int64)
+    answers = questions.answers.ids
     out = ~candidate_lists.holds(question, answers, questions.n_entities)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, distinct, inverse, stack, to_csr
+from kgtrec._internal.csr import Csr, contains, distinct, inverse, position_type, stack, to_csr
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
 from kgtrec.graph.triples import as_triples, checked_ids
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PROTOCOLS", "Filter", "build_questions"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 Path = str | PathLike[str]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
@@ -99,7 +101,7 @@ def build_questions(
         sides=sides,
         filter_splits=filters,
         n_extra_known=n_extra,
-        side=np.repeat(np.array(_SIDES[sides]), sizes),
+        side=np.repeat(np.array(_SIDES[sides], np.int8), sizes),
         **fields,
         kept=rows,
         details=details,
@@ -235,12 +237,12 @@ def _evaluated_rows(
 class _Part:
     """Questions of one side; instances and triples numbered within it."""
 
-    entity: Int64
-    relation: Int64
+    entity: Int32
+    relation: Int32
     answers: Csr
     known: Csr
     removed: Csr
-    instance_triple: Int64
+    instance_triple: Integers
 
 
 def _ask(
@@ -268,20 +270,23 @@ def _ask(
     order = np.argsort(keys)
     answers = keys[order]
     del keys
+    order = order.astype(position_type(len(order)))
     elsewhere = distinct(
         [keys for other in others for keys in _look_up(pairs, rank, other, entity_column, graph)]
     )
+    asked = pairs[appearance]
+    del pairs, rank, appearance
+    entity = (asked // graph.n_relations).astype(np.int32)
+    relation = (asked % graph.n_relations).astype(np.int32)
+    del asked
+    # Keys are let go as soon as they are lists.
+    removed = to_csr(elsewhere[~contains(answers, elsewhere)], len(entity), n_entities)
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
-    removed = elsewhere[~contains(answers, elsewhere)]
-    entity, relation = np.divmod(pairs[appearance], graph.n_relations)
-    return _Part(
-        entity,
-        relation,
-        answers=to_csr(answers, len(pairs), n_entities),
-        known=to_csr(known, len(pairs), n_entities),
-        removed=to_csr(removed, len(pairs), n_entities),
-        instance_triple=order.astype(np.int64, copy=False),
-    )
+    del elsewhere
+    known_lists = to_csr(known, len(entity), n_entities)
+    del known
+    answer_lists = to_csr(answers, len(entity), n_entities)
+    return _Part(entity, relation, answer_lists, known_lists, removed, order)
 
 
 def _look_up(
@@ -310,15 +315,22 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
         fields[name] = stack(_taken(parts, name))
     for name in ("entity", "relation"):
         fields[name] = np.concatenate(_taken(parts, name))
-    instance_triple = _taken(parts, "instance_triple")
-    fields["triple_rows"] = np.concatenate(
-        [inverse(triple) + n_triples * i for i, triple in enumerate(instance_triple)]
-    )
-    fields["instance_triple"] = np.concatenate(instance_triple)
-    del instance_triple
+    fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
     lengths = fields["answers"].lengths
-    fields["instance_question"] = np.repeat(np.arange(len(lengths)), lengths)
+    numbers = np.arange(len(lengths), dtype=position_type(len(lengths)))
+    fields["instance_question"] = np.repeat(numbers, lengths)
+    del lengths, numbers
+    fields["triple_rows"] = _triple_rows(fields["instance_triple"], n_triples)
     return fields
+
+
+def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
+    """The instance of each triple, side by side."""
+    rows = np.empty(len(instance_triple), position_type(len(instance_triple)))
+    for start in range(0, len(rows), n_triples):
+        own = instance_triple[start : start + n_triples]
+        rows[start : start + n_triples][own] = np.arange(start, start + n_triples, dtype=rows.dtype)
+    return rows
 
 
 def _taken(parts: list[_Part], name: str) -> list[Any]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Csr", "QuestionData", "describe_question", "places_of"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,15 +39,15 @@ class QuestionData:
     sides: str
     filter_splits: tuple[str, ...]
     n_extra_known: int
-    side: Int64
-    entity: Int64
-    relation: Int64
+    side: npt.NDArray[np.int8]
+    entity: Int32
+    relation: Int32
     answers: Csr
     known: Csr
     removed: Csr
-    instance_question: Int64
-    instance_triple: Int64
-    triple_rows: Int64
+    instance_question: Integers
+    instance_triple: Integers
+    triple_rows: Integers
     kept: Int64 | None = None
     candidate_lists: CandidateLists | None = None
     outside: npt.NDArray[np.bool_] | None = None
@@ -76,8 +78,8 @@ class QuestionData:
         return self.graph.n_entities
 
     @property
-    def column(self) -> Int64:
-        """The given entity as the model numbers it, which is its column: int64, shape (Q,)."""
+    def column(self) -> Integers:
+        """The given entity as the model numbers it, which is its column: int32 or int64, (Q,)."""
         return self.entity if self.column_of is None else self.column_of[self.entity]
 
     @property
@@ -150,7 +152,8 @@ class QuestionData:
             pairs = entities * self.graph.n_relations + triples[:, 1]
             pairs, first = np.unique(pairs, return_index=True)
             own = self.side == side
-            own_pairs = self.entity[own] * self.graph.n_relations + self.relation[own]
+            own_pairs = self.entity[own].astype(np.int64) * self.graph.n_relations
+            own_pairs += self.relation[own]
             place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
             parts.append(place + total)
             total += len(pairs)

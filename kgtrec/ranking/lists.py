@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["rank_lists", "ranked_lists"]
 
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 UNLINKABLE = ("place", "drop")
 
@@ -98,7 +99,7 @@ def ranked_lists(
     answer = questions.answers.ids.astype(np.int64)
     counts[:3], unlisted = micro.counts(matched.own, answer, questions.candidates)
     counts[3:], macro_unlisted = macro.counts(
-        questions.instance_question, answer, questions.macro_candidates
+        questions.instance_question.astype(np.int64), answer, questions.macro_candidates
     )
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
@@ -211,8 +212,8 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     """Number of the question that a list is of; -1: not asked."""
     graph = questions.graph
 
-    def keys(side: Int64, entity: Int64, relation: Int64) -> Int64:
-        return (side * graph.n_entities + entity) * graph.n_relations + relation
+    def keys(side: Integers, entity: Integers, relation: Integers) -> Int64:
+        return (side.astype(np.int64) * graph.n_entities + entity) * graph.n_relations + relation
 
     question_keys = keys(questions.side, questions.entity, questions.relation)
     order = np.argsort(question_keys)

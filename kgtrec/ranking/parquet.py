@@ -18,6 +18,7 @@ from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.labels import Labels
+from kgtrec.ranking.parquet_check import check_copies, check_row_counts, check_value_ranges
 
 __all__ = ["encoded_labels", "first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
 
@@ -26,7 +27,7 @@ FORMAT = 1
 
 _KEY = b"kgtrec.ranks"
 _RANK = "rank"
-"""A column for others' eyes, which follows from those that are read."""
+"""A column for others' eyes, which follows from the counts; reading compares it with them."""
 _FEW_LABELS = 1 << 16
 
 
@@ -134,12 +135,18 @@ def _encoded(labels: Iterable[str]) -> Any:
 def read_ranks(
     path: str | PathLike[str],
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any], Any]:
-    """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`."""
+    """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`.
+
+    A column ``rank``, where there is one, is float64; all others are integers or truth values.
+    """
     with fetched(path) as local:
-        table = _read_table(local)
+        table, metadata = _read_table(local)
     header = _header(path, table)
     try:
+        check_copies(metadata, table.schema, _KEY)
+        check_row_counts(metadata, table.num_rows)
         columns = _columns(table)
+        check_value_ranges(metadata, columns)
         return columns, header, _entities(table, columns)
     except MemoryError:
         raise
@@ -147,7 +154,8 @@ def read_ranks(
         raise not_ranks(path, first_line(error)) from None
 
 
-def _read_table(path: str | PathLike[str]) -> Any:
+def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
+    """The table and the file's own description of it."""
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
@@ -155,9 +163,10 @@ def _read_table(path: str | PathLike[str]) -> Any:
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
-            table = pq.ParquetFile(file, page_checksum_verification=True).read()
+            parquet = pq.ParquetFile(file, page_checksum_verification=True)
+            table = parquet.read()
         table.validate(full=True)  # what the file says of itself may lead out of its columns
-        return table
+        return table, parquet.metadata
     except MemoryError:
         raise
     except Exception as error:
@@ -175,12 +184,15 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
         raise InputError("a column stands twice")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
-        if name.endswith("_label") or name == _RANK:
+        if name.endswith("_label"):
             continue
         column, kind = table[name], table.schema.field(name).type
+        fitting = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        if name == _RANK:
+            fitting = pa.types.is_float64(kind)
         if name == "side":
             columns["side"] = _side_codes(column)
-        elif column.null_count or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        elif column.null_count or not fitting:
             raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
         else:
             columns[name] = _numbers(column)
@@ -188,7 +200,7 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(column: Any) -> npt.NDArray[Any]:
-    """A column of integers or truth values without nulls.
+    """A column of numbers or truth values without nulls.
 
     From its bytes: pyarrow's own `to_numpy` imports pandas, where it is installed.
     """

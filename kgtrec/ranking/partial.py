@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
 from kgtrec.ranking.row_plan import RowPlan, Rows
@@ -63,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialRanks:
+class PartialRanks(ShownInLines):
     """What some rows contribute against a range of the entities.
 
     Attributes
@@ -105,6 +106,12 @@ class PartialRanks:
     nan: str
     questions_hash: str
     tolerance: Tolerance | None = None
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"counts of {self.counts.shape[1]:,} answers, {len(self.documents):,} candidates kept",
+            f"scores {self.dtype}, path {self.path}, run depth {self.depth:,}",
+        )
 
 
 def take_partial(

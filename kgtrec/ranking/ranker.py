@@ -178,13 +178,16 @@ class Ranker:
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
         questions, question = self.questions, self._plan.question[start:stop]
-        entity = questions.entity[question]
+        entity, relation, side = (
+            column[question].astype(np.int64)
+            for column in (questions.entity, questions.relation, questions.side)
+        )
         return Batch(
             start,
             stop,
             entity=entity,
-            relation=questions.relation[question],
-            side=questions.side[question],
+            relation=relation,
+            side=side,
             question=question,
             column=entity if self._column_of is None else self._column_of[entity],
             owner=self,
@@ -220,8 +223,9 @@ class Ranker:
         if side == "tail" and self.questions.sides == "both":
             place = place + len(self.questions.triples)
         if self.rows == "instances":
-            return place
-        return self.questions.instance_question[self.questions.triple_rows[place]]
+            return place.astype(np.int64)
+        question = self.questions.instance_question[self.questions.triple_rows[place]]
+        return question.astype(np.int64)
 
     def update(self, rows: Batch | npt.ArrayLike, scores: Any) -> None:
         """Rank one batch.

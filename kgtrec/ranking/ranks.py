@@ -248,8 +248,8 @@ class Ranks:
         ----------
         path : path
         rank_type : {"optimistic", "realistic", "pessimistic", "ordinal"}, optional
-            Adds a column ``rank`` of this type, for SQL and frames; `load` passes it over. NaN
-            where the answer is beyond its predicted list.
+            Adds a column ``rank`` of this type, for SQL and frames, which `load` checks and leaves
+            out. NaN where the answer is beyond its predicted list.
 
         Raises
         ------
@@ -260,10 +260,13 @@ class Ranks:
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
-        rank = None if rank_type is None else self.rank(rank_type)
-        if rank is not None and self.unlisted is not None:
-            rank[self.unlisted] = np.nan
+        rank = None if rank_type is None else self._known_rank(rank_type)
         write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels, rank)
+
+    def _known_rank(self, kind: str) -> Float64:
+        """`rank`, NaN where the answer is beyond its predicted list."""
+        rank = self.rank(kind)
+        return rank if self.unlisted is None else np.where(self.unlisted, np.nan, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:
@@ -277,11 +280,12 @@ class Ranks:
         from kgtrec.ranking.parquet import not_ranks, read_ranks
 
         columns, header, entities = read_ranks(path)
+        rank = columns.pop("rank", None)
         try:
             ranks = cls(columns, header["manifest"], header["relation_labels"], entities)
         except InputError as error:
             raise not_ranks(path, str(error)) from None
-        if fault := _fault(ranks):
+        if fault := _fault(ranks) or _rank_fault(ranks, rank):
             raise not_ranks(path, f"ranks that cannot be: {fault}")
         return ranks
 
@@ -363,6 +367,21 @@ def _fault(ranks: Ranks) -> str | None:
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
         return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
     return None
+
+
+def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
+    """Where a file's column ``rank`` follows from the counts in none of the ways to rank."""
+    if rank is None:
+        return None
+    rows = []
+    for kind in RANK_TYPES:
+        expected = ranks._known_rank(kind)
+        wrong = (rank != expected) & ~(np.isnan(rank) & np.isnan(expected))
+        if not wrong.any():
+            return None
+        rows.append(int(np.flatnonzero(wrong)[0]))
+    row = max(rows)
+    return f"in row {row}, rank {rank[row]:g} with {ranks.greater[row]} greater"
 
 
 # What must be the same for ranks to be comparable, and to be joined.

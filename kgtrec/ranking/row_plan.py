@@ -197,8 +197,8 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
 
 def _plan_instances(questions: Questions) -> RowPlan:
     """The first row of a question counts all its answers (for macro); later rows only their own."""
-    instance = questions.triple_rows
-    question = questions.instance_question[instance]
+    instance = questions.triple_rows.astype(np.int64)
+    question = questions.instance_question[instance].astype(np.int64)
     n_rows, lengths = len(instance), questions.answers.lengths
     first = np.zeros(n_rows, dtype=bool)
     first[np.unique(question, return_index=True)[1]] = True

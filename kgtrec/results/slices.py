@@ -13,7 +13,7 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
-from kgtrec.measures import Measure, parse_all
+from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION
@@ -117,10 +117,8 @@ def _table(
     notes = tuple(f"{name} {end}" if several else end for name in noted for end in ("from", "to"))
     counts = (*notes, "questions", "instances")
     names = len(dimensions)
-    titles = [measure.title for measure in measures]
-    titles = [key if titles.count(t) > 1 else t for t, key in zip(titles, keys, strict=True)]
     return Table(
-        (*dimensions, *counts, *titles),
+        (*dimensions, *counts, *headings(measures, sides="side" not in dimensions)),
         (*dimensions, *counts, *keys),
         (*(0,) * (names + len(counts)), *(measure.digits for measure in measures)),
         rows,

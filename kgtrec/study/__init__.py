@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
     from kgtrec.study.comparison.discriminative_power import discriminate as discriminate
     from kgtrec.study.comparison.multiplicity import multiplicity as multiplicity
+    from kgtrec.study.comparison.part_rankings import rankings_by_part as rankings_by_part
+    from kgtrec.study.comparison.published import read_value_table as read_value_table
+    from kgtrec.study.comparison.published import values_of_table as values_of_table
     from kgtrec.study.comparison.rank_correlation import over_questions as over_questions
     from kgtrec.study.comparison.rank_correlation import over_systems as over_systems
     from kgtrec.study.comparison.rank_correlation import ranking_correlation as ranking_correlation
@@ -170,6 +173,9 @@ _HOMES = {
     "ranking_correlation": "kgtrec.study.comparison.rank_correlation",
     "tau_ap": "kgtrec.study.comparison.rank_correlation",
     "tau_b": "kgtrec.study.comparison.rank_correlation",
+    "rankings_by_part": "kgtrec.study.comparison.part_rankings",
+    "read_value_table": "kgtrec.study.comparison.published",
+    "values_of_table": "kgtrec.study.comparison.published",
     "rankings_of_samples": "kgtrec.study.comparison.rankings",
     "rankings_of_values": "kgtrec.study.comparison.rankings",
     "data_sensitivity": "kgtrec.study.comparison.stability",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 
@@ -45,7 +46,7 @@ DECREASING: dict[str, Callable[..., Float64]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class RankBounds:
+class RankBounds(ShownInLines):
     """Ranks among all candidates, as far as sampled ones tell.
 
     Attributes
@@ -62,6 +63,14 @@ class RankBounds:
     low: Int64
     high: Int64
     level: float
+
+    def _lines(self) -> tuple[str, str]:
+        mean = float(np.nanmean(self.estimate)) if np.isfinite(self.estimate).any() else np.nan
+        return (
+            f"{len(self.low):,} instances, mean rank {mean:,.1f} among all candidates",
+            f"between {self.low.mean():,.1f} and {self.high.mean():,.1f} on average, each at "
+            f"{self.level:.0%}",
+        )
 
 
 def count_bounds(

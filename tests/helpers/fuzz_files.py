@@ -96,6 +96,7 @@ def reads() -> dict[str, Reads]:
                 "out/o.parquet",
             ]
         ],
+        "values.csv": [["compare", "values.csv", "--against", "more.csv", "--by", "relation"]],
         "sheet.tsv": judge,
         "sheet.tsv.journal": judge,
         "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
@@ -143,6 +144,9 @@ def make_home() -> None:
     Path("relation2id.txt").write_text("2\nr0\t0\nr1\t1\n")
     every = "\t".join(map(str, range(N)))
     Path("types.txt").write_text("2\n" + "".join(f"{r}\t{N}\t{every}\n" * 2 for r in range(2)))
+    for name in ("values", "more"):
+        lines = [f"s{i},r{r},{rng.random()!r}" for i in range(4) for r in range(2)]
+        Path(f"{name}.csv").write_text("\n".join(["system,relation,mrr", *lines]) + "\n")
     Path("seed.tsv").write_text(Path("g/test.txt").read_text())
     np.save("left.npy", rng.random((9, 3)))
     np.save("right.npy", rng.random((9, 3)))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.metrics import sum_of_gains
 from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
@@ -33,7 +35,7 @@ BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(ShownAsTables):
     """Simulated values of metrics over a grid.
 
     Attributes
@@ -58,6 +60,28 @@ class Simulation:
     mean: dict[str, Floats]
     std: dict[str, Floats]
     tested: NDArray[np.int64]
+
+    def table(self) -> Table:
+        """A row per sparsity and strength: mean and standard error of every metric."""
+        columns = [(self.mean[name], self.error(name)) for name in self.mean]
+        rows: list[tuple[Cell, ...]] = [
+            (f"{beta:g}", f"{strength:g}", int(self.tested[b, i]),
+             *(float(values[b, i]) for pair in columns for values in pair))
+            for b, beta in enumerate(self.betas)
+            for i, strength in enumerate(self.strengths)
+        ]  # fmt: skip
+        titles = [cell for name in self.mean for cell in (name, "s.e.")]
+        keys = [cell for name in self.mean for cell in (name, f"{name}.error")]
+        heads = ("sparsity", "strength", "tested")
+        digits = (0, 0, 0, *(4,) * len(titles))
+        return Table((*heads, *titles), (*heads, *keys), digits, rows, 2)
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.strengths):,} strengths, {len(self.betas):,} sparsities, "
+            f"{self.repeats:,} questions each of {self.n_answers:,} answers",
+            f"{', '.join(self.mean)}; correlation {self.rho:g}",
+        )
 
     def error(self, metric: str) -> Floats:
         """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
