@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +243,9 @@ def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple
     return bottom, min(1.0, (float(high.mean()) + slack) / (1 - miss))
 
 
-def hoeffding_slack(question: Int64, uncertain: npt.NDArray[np.bool_], level: float) -> float:
+def hoeffding_slack(
+    question: npt.NDArray[np.integer[Any]], uncertain: npt.NDArray[np.bool_], level: float
+) -> float:
     """How far, with probability `level`, the mean of values in [0, 1] lies from its expectation.
 
     Values of one question, by its number, count as wholly dependent; those that are certain do not

@@ -46,7 +46,7 @@ class SampledCounts:
     others_equal: Int64
 
     @property
-    def question(self) -> Int64:
+    def question(self) -> npt.NDArray[np.integer[Any]]:
         """The question of each answer, shape (n,)."""
         return self.draw.questions.instance_question
 
@@ -153,6 +153,6 @@ def count_sampled(
     return SampledCounts(draw, sampled, greater, equal, others.greater, others.equal)
 
 
-def sums_of(question: Int64, values: npt.NDArray[Any], size: int) -> Float64:
+def sums_of(question: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> Float64:
     """Sums of values by the number of their question, (size,)."""
     return np.bincount(question, values, size).astype(np.float64)
