@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.ranking.rank import rank
 from kgtrec.study.sampled_candidates import count_bounds
 
@@ -23,7 +24,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class SampledCounts:
+class SampledCounts(ShownInLines):
     """Counts of every answer among drawn candidates.
 
     Attributes
@@ -44,6 +45,13 @@ class SampledCounts:
     equal: Int64
     others_greater: Int64
     others_equal: Int64
+
+    def _lines(self) -> tuple[str, str]:
+        sampled, estimated = (ranks.mean() for ranks in (self.ranks.rank(), self.estimated_ranks()))
+        return (
+            f"{len(self.ranks):,} answers among drawn candidates, by {self.draw.source}",
+            f"sampled MR {sampled:,.1f}, estimated MR among all {estimated:,.1f}",
+        )
 
     @property
     def question(self) -> npt.NDArray[np.integer[Any]]:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.study.sampling.weights import Weights, weights_of
@@ -42,8 +43,8 @@ EVEN = 0.25  # of each list, the part that is drawn whatever the weights
 LEAST = 2  # drawn from each stratum: from one alone no variance can be told
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CandidateDraw:
+@dataclass(frozen=True, eq=False)
+class CandidateDraw(ShownInLines):
     """Drawn candidates of every question.
 
     Attributes
@@ -67,12 +68,11 @@ class CandidateDraw:
     source: str
     seed: int
 
-    def __repr__(self) -> str:
+    def _lines(self) -> tuple[str, str]:
         drawn, others = (numbers.sum(axis=1).mean() for numbers in (self.drawn, self.population))
         return (
-            f"CandidateDraw by {self.source}\n"
-            f"  {len(self.drawn):,} questions, {drawn:,.1f} of {others:,.1f} candidates each\n"
-            f"  {STRATA} strata, seed {self.seed}"
+            f"{len(self.drawn):,} questions, {drawn:,.1f} of {others:,.1f} candidates each",
+            f"by {self.source}; seed {self.seed}",
         )
 
     @cached_property

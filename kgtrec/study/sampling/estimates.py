@@ -50,7 +50,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class FullEstimates(ShownAsTables):
     """What metrics would be among all candidates.
 
@@ -71,13 +71,12 @@ class FullEstimates(ShownAsTables):
     full: Ranks | None
     level: float
 
-    def __repr__(self) -> str:
-        sampled, name = 1 / self.counts.ranks.rank(), "MRR"
-        value = (self._corrected(name) or (float("nan"),))[0]
+    def _lines(self) -> tuple[str, str]:
+        sampled = float((1 / self.counts.ranks.rank()).mean())
+        value = (self._corrected("MRR") or (float("nan"),))[0]
         return (
-            f"FullEstimates from {self._described()}\n"
-            f"  {len(sampled):,} answers; {self.cost():.1%} of the scores of full ranking\n"
-            f"  sampled MRR {sampled.mean():.4f}, estimated MRR among all {value:.4f}"
+            f"from {self._described()}; {self.cost():.1%} of the scores",
+            f"sampled MRR {sampled:.4f}, estimated MRR among all {value:.4f}",
         )
 
     def __str__(self) -> str:

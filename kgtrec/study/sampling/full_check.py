@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.study.sampling.counts import sums_of
 
@@ -21,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FullCheck:
+class FullCheck(ShownInLines):
     """Which questions are ranked among all candidates.
 
     Attributes
@@ -36,6 +37,12 @@ class FullCheck:
     questions: Int64
     probability: Float64
     seed: int
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.questions):,} of {len(self.probability):,} questions, seed {self.seed}",
+            f"{int((self.probability == 1).sum()):,} of them for sure",
+        )
 
 
 def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
