@@ -22,6 +22,7 @@ from kgtrec.cluster.part import Inputs
 from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES, SIDES
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.scores.arrays import as_array
@@ -164,7 +165,7 @@ def _files(source: Any, questions: Questions, folder: Path) -> Files:
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        sides = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+        sides = tuple(NAMES[code] for code in SIDES[questions.sides])
         if set(source) != set(sides):
             raise InputError(
                 f"a mapping of scores has the keys {list(source)}; "

@@ -27,7 +27,7 @@ import torch
 from kge.job import EvaluationJob
 
 from kgtrec.errors import UsageError
-from kgtrec.integrations._models import evaluate_model, questions_of
+from kgtrec.integrations._models import evaluate_model, questions_of, require_entity_sides
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
@@ -66,6 +66,7 @@ def evaluate(
     **options
         As for `kgtrec.evaluate`.
     """
+    require_entity_sides(sides)
     questions = questions_of(
         _triples(dataset, split),
         None if known is None else [_triples(dataset, name) for name in known],

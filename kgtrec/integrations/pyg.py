@@ -12,7 +12,12 @@ from typing import Any
 
 import torch
 
-from kgtrec.integrations._models import as_triples, evaluate_model, questions_of
+from kgtrec.integrations._models import (
+    as_triples,
+    evaluate_model,
+    questions_of,
+    require_entity_sides,
+)
 from kgtrec.results.result import Result
 
 __all__ = ["evaluate"]
@@ -49,6 +54,7 @@ def evaluate(
     **options
         As for `kgtrec.evaluate`.
     """
+    require_entity_sides(sides)
     questions = questions_of(
         _triples(data),
         None if known is None else [_triples(each) for each in known],

@@ -18,6 +18,7 @@ from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.labels import Labels
+from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.parquet_check import check_copies, check_row_counts, check_value_ranges
 
 __all__ = ["encoded_labels", "first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
@@ -45,12 +46,16 @@ def write_ranks(
     import pyarrow.parquet as pq
 
     table: dict[str, Any] = {name: _array(values) for name, values in columns.items()}
-    table["side"] = _dictionary(columns["side"], _encoded(["head", "tail"]))
+    table["side"] = _dictionary(
+        columns["side"], _encoded(NAMES[: max(2, 1 + int(columns["side"].max(initial=0)))])
+    )
     if relation_labels is not None:
         table["relation_label"] = _labels(columns["relation"], relation_labels)
     if entity_labels is not None:
-        for name in ("given", "answer"):
+        for name in _entity_columns(columns):
             table[f"{name}_label"] = _labels(columns[name], entity_labels)
+        if "given_tail" in columns and relation_labels is not None:
+            table["answer_label"] = _labels(columns["answer"], relation_labels)
     if rank is not None:
         table[_RANK] = pa.array(rank)
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
@@ -62,6 +67,11 @@ def write_ranks(
             compression="zstd",
             write_page_checksum=True,
         )
+
+
+def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns that hold entities: where the relation is asked, both ends are given."""
+    return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 
 def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
@@ -219,7 +229,7 @@ def _numbers(column: Any) -> npt.NDArray[Any]:
 
 
 def _side_codes(column: Any) -> npt.NDArray[np.int64]:
-    """1 where the text is "tail", else 0; text by text in the few that a dictionary has."""
+    """Codes of sides by their names, 0 of others; text by text in the few of a dictionary."""
     import pyarrow as pa
 
     codes = [np.zeros(0, np.int64)]
@@ -227,7 +237,8 @@ def _side_codes(column: Any) -> npt.NDArray[np.int64]:
         texts, rows = chunk, np.arange(len(chunk))
         if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
             texts, rows = chunk.dictionary, _numbers(chunk.indices)
-        codes.append(np.array([text == "tail" for text in texts.to_pylist()], np.int64)[rows])
+        numbers = [NAMES.index(text) if text in NAMES else 0 for text in texts.to_pylist()]
+        codes.append(np.array(numbers, np.int64)[rows])
     return np.concatenate(codes)
 
 
@@ -301,14 +312,14 @@ class _EntityLabels(Mapping[int, str]):
 
 
 def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> _EntityLabels | None:
-    if "answer_label" not in table.column_names:
+    names = _entity_columns(columns)[::-1]
+    if f"{names[0]}_label" not in table.column_names:
         return None
-    missing = {"given", "answer", "given_label"} - set(table.column_names)
+    missing = {"given", names[0], "given_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in ("given_label", "answer_label"):
-        _check_labels(table, name)
-    names = ("answer", "given")
+    for name in names:
+        _check_labels(table, f"{name}_label")
     return _EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
 
 

@@ -300,7 +300,7 @@ def assemble(
         offsets=offsets,
         documents=documents,
         scores=scores,
-        docnos=questions.graph.entities.docnos,
+        docnos=questions.candidate_labels.docnos,
         depth=ordered[0].depth,
     )
     return ranks, run
@@ -325,7 +325,7 @@ def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions
     if not parts:
         raise UsageError("there are no parts to join")
     for part in parts:
-        if part.task.entities != (0, questions.n_entities):
+        if part.task.entities != (0, questions.n_labels):
             raise UsageError(f"not all entities: {part.task}; merge() the ranges of a block first")
         if part.questions_hash != questions.fingerprint:
             raise UsageError(f"{part.task} were ranked for other questions")

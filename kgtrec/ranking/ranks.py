@@ -14,6 +14,7 @@ import numpy.typing as npt
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -42,7 +43,11 @@ _INTEGERS = (
 _FLAGS = ("answer_nan", "macro_answer_nan")
 _COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
-_OPTIONAL: dict[str, type] = {"full_candidates": np.int64, **dict.fromkeys(_UNLISTED, bool)}
+_OPTIONAL: dict[str, type] = {
+    "given_tail": np.int64,
+    "full_candidates": np.int64,
+    **dict.fromkeys(_UNLISTED, bool),
+}
 
 
 class Ranks:
@@ -55,9 +60,11 @@ class Ranks:
     question : ndarray of int64
         Index of its question; `question_ids` names them.
     side : ndarray of int64
-        0: the head was asked, 1: the tail.
+        0: the head was asked, 1: the tail, 2: the relation.
     relation, given, answer : ndarray of int64
-        Ids of the relation, the given entity and the answer.
+        Ids of the relation, the given entity and the answer (a relation, if that was asked).
+    given_tail : ndarray of int64, or None
+        The given tail where the relation was asked, beside the head in `given`.
     greater, equal, tied_ahead, candidates : ndarray of int64
         Among the micro candidates: how many score higher than the answer, how many tie with it, how
         many of those stand ahead of it in trec order, and how many there are, the answer included.
@@ -67,7 +74,7 @@ class Ranks:
         The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and it
         stands in no run. The two differ only where a question has several rows of scores.
     answer_popularity, relation_popularity : ndarray of int64
-        Triples of all splits in which the answer stands; triples of the evaluated split with the
+        Times the answer stands in triples of all splits; triples of the evaluated split with the
         relation: the default popularities of the stratified metrics.
     full_candidates : ndarray of int64, or None
         Micro candidates of each instance without its list of sampled ones, the answer included;
@@ -100,6 +107,7 @@ class Ranks:
     relation_popularity: Int64
     answer_nan: npt.NDArray[np.bool_]
     macro_answer_nan: npt.NDArray[np.bool_]
+    given_tail: Int64 | None
     full_candidates: Int64 | None
     unlisted: npt.NDArray[np.bool_] | None
     macro_unlisted: npt.NDArray[np.bool_] | None
@@ -149,6 +157,11 @@ class Ranks:
     @property
     def _names(self) -> tuple[str, ...]:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
+
+    @property
+    def kind(self) -> str:
+        """What the answers are: "entity", or "relation"."""
+        return "entity" if self.given_tail is None else "relation"
 
     @property
     def sampled(self) -> bool:
@@ -209,11 +222,11 @@ class Ranks:
 
     @property
     def question_ids(self) -> list[str]:
-        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files."""
+        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
+        relation0, ..."""
         heads = int(self.manifest.get("questions", {}).get("n_head_questions", 0))
-        names = ("head", "tail")
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
-        return [f"{names[side]}{number - heads * side}" for side, number in pairs]
+        return [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
 
     def tie_report(self) -> dict[str, Any]:
         """How far ties matter, over all instances and micro candidates.
@@ -412,13 +425,13 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
 
 
 def _check_distinct(ranks: Ranks) -> None:
-    keys = ranks.triple * 2 + ranks.side
+    keys = ranks.triple * len(NAMES) + ranks.side
     values, counts = np.unique(keys, return_counts=True)
     if (counts > 1).any():
         key = int(values[counts > 1][0])
-        side = ("head", "tail")[key % 2]
+        triple, side = key // len(NAMES), NAMES[key % len(NAMES)]
         raise UsageError(
-            f"triple {key // 2} with its {side} asked stands in more than one part "
+            f"triple {triple} with its {side} asked stands in more than one part "
             f"({int((counts > 1).sum())} such instances); join disjoint parts"
         )
 
@@ -453,7 +466,9 @@ def assemble_ranks(
     ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
     question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    graph, relation = questions.graph, questions.relation[questions.instance_question]
+    graph, given = questions.graph, [ids[question] for ids in questions.given]
+    triples = graph.splits[questions.split]
+    relation = triples[questions.instance_triple, 1].astype(np.int64)
     names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
     columns: dict[str, Any] = {**dict(zip(names, counts, strict=True)), **(further or {})}
     columns["candidates"] = questions.candidates
@@ -468,13 +483,15 @@ def assemble_ranks(
         "question": question,
         "side": questions.side[question],
         "relation": relation,
-        "given": questions.entity[question],
+        "given": given[0],
         "answer": answer,
-        "answer_popularity": graph.entity_counts()[answer],
+        "answer_popularity": _popularity(questions)[answer],
         "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
             relation
         ],
     }
+    if questions.kind == "relation":
+        columns["given_tail"] = given[1]
     if questions.full_candidates is not None:
         columns["full_candidates"] = questions.full_candidates
     heads = int(np.count_nonzero(questions.side == 0))
@@ -488,3 +505,13 @@ def assemble_ranks(
         },
     }
     return Ranks(columns, manifest, list(graph.relations), graph.entities)
+
+
+def _popularity(questions: Questions) -> Int64:
+    """How often each candidate stands in triples of all splits: int64, shape (n_labels,)."""
+    graph = questions.graph
+    if questions.kind == "entity":
+        return graph.entity_counts()
+    counts = [graph.relation_counts(split) for split in graph.splits]
+    total: Int64 = np.sum(counts, axis=0)
+    return total

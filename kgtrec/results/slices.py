@@ -87,7 +87,8 @@ def sliced(
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
     parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
-    if not WHOLE.issuperset(dimensions):
+    whole = WHOLE if calculator.ranks.kind == "entity" else WHOLE & {"side", "given-quartile"}
+    if not whole.issuperset(dimensions):
         _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
@@ -229,9 +230,11 @@ def _by_category(
 def _by_quartile(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
-    """Equal numbers of entities: the quarter of all entities to which the answer belongs."""
+    """Equal numbers of entities (relations): the quarter of all to which the answer belongs."""
     graph = _needed(calculator, graph, "quartile")
-    return _quarters(entity_popularity(graph), calculator.ranks.answer)
+    of_entities = calculator.ranks.kind == "entity"
+    counts = entity_popularity(graph) if of_entities else relation_popularity(graph)
+    return _quarters(counts, calculator.ranks.answer)
 
 
 def _by_given_quartile(

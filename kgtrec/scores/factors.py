@@ -210,6 +210,11 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
             f"inverse={inverse!r} is unknown; choose 'none', 'offset' (r + n_relations) or "
             "'interleaved' (2 r + 1)"
         )
+    if questions.kind == "relation":
+        raise UsageError(
+            "from_embeddings makes the queries of questions for an entity; for the relation give "
+            "Factors(queries, relation vectors), such as head * tail of DistMult"
+        )
     n_relations = questions.graph.n_relations
     due = n_relations if inverse == "none" else 2 * n_relations
     if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import make_pool as make_pool
     from kgtrec.study.pooling.pool_file import read_pool as read_pool
     from kgtrec.study.pooling.pool_file import write_pool as write_pool
+    from kgtrec.study.pooling.rank_depths import curves_of_ranks as curves_of_ranks
     from kgtrec.study.pooling.ranked_lists import run_lists as run_lists
     from kgtrec.study.pooling.reusability import leave_one_out as leave_one_out
     from kgtrec.study.pooling.score_lists import score_lists as score_lists
@@ -181,6 +182,7 @@ _HOMES = {
     "data_sensitivity": "kgtrec.study.comparison.stability",
     "depth_curves": "kgtrec.study.comparison.stability",
     "curves_of_runs": "kgtrec.study.pooling.depths",
+    "curves_of_ranks": "kgtrec.study.pooling.rank_depths",
     "discriminate": "kgtrec.study.comparison.discriminative_power",
     "rank_biased_overlap": "kgtrec.study.comparison.reproduction",
     "reproduction_of": "kgtrec.study.comparison.reproduction",

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
+from string import digits
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy.typing as npt
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES
+from kgtrec.ranking.instance_labels import answer_label, given_labels
 from kgtrec.study.comparison.samples import align_ranks
 
 if TYPE_CHECKING:
@@ -32,8 +35,6 @@ Bools = npt.NDArray[np.bool_]
 
 CUTOFFS = (1, 3, 10)
 
-_SIDES = ("head", "tail")
-
 
 @dataclass(frozen=True, eq=False)
 class BestAnswers:
@@ -42,9 +43,10 @@ class BestAnswers:
     Attributes
     ----------
     side : ndarray of int64, shape (q,)
-        Of the questions that both runs list: 0, the head is asked for; 1, the tail.
+        Of the questions that both runs list: 0, the head is asked for; 1, the tail; 2, the
+        relation.
     same : ndarray of bool, shape (q,)
-        Both put the same entity first.
+        Both put the same candidate first.
     right : ndarray of bool, shape (q, 2)
         Whether what either puts first is an answer.
     """
@@ -156,8 +158,8 @@ class AnswerChanges:
         order = np.argsort(-order_by[kind], kind="stable")
         rows: list[tuple[Cell, ...]] = [
             (
-                _question(self.before, row),
-                _entity(self.before, int(self.before.answer[row])),
+                " ".join(given_labels(self.before, row)),
+                answer_label(self.before, int(self.before.answer[row])),
                 float(self.before.rank()[row]),
                 float(self.after.rank()[row]),
             )
@@ -245,7 +247,7 @@ def _best_answers(
     if not names:
         raise InputError("the runs list none of the ranks' questions; name runs of these models")
     return BestAnswers(
-        np.array([_SIDES.index(name[:4]) for name in names], np.int64),
+        np.array([NAMES.index(name.rstrip(digits)) for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
         np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
     )
@@ -258,7 +260,7 @@ def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     answers: dict[str, set[str]] = {}
     in_order = ranks.subset(np.argsort(ranks.question, kind="stable"))
     for name, answer in zip(in_order.question_ids, in_order.answer.tolist(), strict=True):
-        answers.setdefault(name, set()).add(str(ranks.entity_labels[answer]))
+        answers.setdefault(name, set()).add(answer_label(ranks, answer))
     return answers
 
 
@@ -286,17 +288,5 @@ def _first_of(run: Run | RunColumns | Path) -> dict[str, str]:
 
 def _by_side(side: npt.NDArray[np.int64]) -> list[tuple[str, Bools]]:
     """Masks of either side that there is, and of both."""
-    masks = [(name, side == number) for number, name in enumerate(_SIDES) if (side == number).any()]
+    masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks
-
-
-def _question(ranks: Ranks, row: int) -> str:
-    """The question as people see it."""
-    entity, number = _entity(ranks, int(ranks.given[row])), int(ranks.relation[row])
-    labels = ranks.relation_labels
-    relation = str(number) if labels is None else str(labels[number])
-    return f"? {relation} {entity}" if ranks.side[row] == 0 else f"{entity} {relation} ?"
-
-
-def _entity(ranks: Ranks, number: int) -> str:
-    return str(number) if ranks.entity_labels is None else str(ranks.entity_labels[number])

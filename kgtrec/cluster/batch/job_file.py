@@ -73,7 +73,7 @@ _PROTOCOL = {
     "outside": str, "unknown": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
 _CHOICES = {
-    "sides": ("head", "tail", "both"),
+    "sides": ("head", "tail", "both", "relation"),
     "rows": ("questions", "instances"),
     "nan": ("error", "worst"),
     "columns": ("entities", "candidates"),

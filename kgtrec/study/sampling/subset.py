@@ -41,8 +41,7 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
     return replace(
         questions,
         side=questions.side[chosen],
-        entity=questions.entity[chosen],
-        relation=questions.relation[chosen],
+        given=(questions.given[0][chosen], questions.given[1][chosen]),
         answers=take(questions.answers, chosen),
         known=take(questions.known, chosen),
         removed=take(questions.removed, chosen),
