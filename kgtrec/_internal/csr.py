@@ -7,13 +7,26 @@ A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Csr", "contains", "distinct", "inverse", "stack", "take", "to_csr", "to_keys"]
+__all__ = [
+    "Csr",
+    "contains",
+    "distinct",
+    "inverse",
+    "position_type",
+    "stack",
+    "take",
+    "to_csr",
+    "to_keys",
+]
 
 Int64 = npt.NDArray[np.int64]
+
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,11 @@ def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
     return mask
 
 
+def position_type(length: int) -> type[np.signedinteger[Any]]:
+    """The type of positions in arrays of a length: int32 where they fit."""
+    return np.int32 if length < 1 << 31 else np.int64
+
+
 def inverse(permutation: Int64) -> Int64:
     """Position of each number in a permutation."""
     position = np.empty(len(permutation), dtype=np.int64)
@@ -71,9 +89,14 @@ def inverse(permutation: Int64) -> Int64:
 
 def to_csr(keys: Int64, n_questions: int, n_entities: int) -> Csr:
     """Sorted, duplicate-free keys as lists of entities."""
-    bounds = np.arange(n_questions + 1, dtype=np.int64) * n_entities
-    offsets = np.searchsorted(keys, bounds).astype(np.int64, copy=False)
-    return Csr(offsets, (keys % n_entities).astype(np.int32))
+    offsets, ids = np.empty(n_questions + 1, np.int64), np.empty(len(keys), np.int32)
+    for start in range(0, n_questions + 1, _CHUNK):  # a few at a time, in little memory
+        stop = min(start + _CHUNK, n_questions + 1)
+        bounds = np.arange(start, stop, dtype=np.int64) * n_entities
+        offsets[start:stop] = np.searchsorted(keys, bounds)
+    for start in range(0, len(keys), _CHUNK):
+        ids[start : start + _CHUNK] = keys[start : start + _CHUNK] % n_entities
+    return Csr(offsets, ids)
 
 
 def to_keys(csr: Csr, n_entities: int) -> Int64:
@@ -83,10 +106,13 @@ def to_keys(csr: Csr, n_entities: int) -> Int64:
 
 def stack(parts: list[Csr]) -> Csr:
     """The lists of several, one after another."""
-    starts = np.cumsum([0] + [len(part.ids) for part in parts])
-    tails = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
-    zero = np.zeros(1, dtype=np.int64)
-    return Csr(np.concatenate([zero, *tails]), np.concatenate([part.ids for part in parts]))
+    offsets = np.zeros(1 + sum(map(len, parts)), dtype=np.int64)
+    first = start = 0
+    for part in parts:
+        stop = first + len(part)
+        np.add(part.offsets[1:], start, out=offsets[first + 1 : stop + 1])
+        first, start = stop, start + len(part.ids)
+    return Csr(offsets, np.concatenate([part.ids for part in parts]))
 
 
 def take(csr: Csr, rows: Int64) -> Csr:

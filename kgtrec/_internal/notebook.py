@@ -6,21 +6,30 @@ import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-__all__ = ["ShownAsTables", "in_notebook", "lines_as_html", "rows_as_html"]
+__all__ = ["ShownAsTables", "ShownInLines", "in_notebook", "lines_as_html", "rows_as_html"]
 
 
-class ShownAsTables:
-    """Results that notebooks show as their tables, and consoles in three lines.
+def _three_lines(shown: ShownInLines) -> str:
+    first, second = shown._lines()
+    return f"{type(shown).__name__}\n  {first}\n  {second}"
+
+
+class ShownInLines:
+    """Results that consoles show in three lines: what it is, and `_lines`; notebooks too.
 
     `_shown` names the methods or attributes that are tables, the most important one first.
     """
 
-    _shown: ClassVar[tuple[str, ...]] = ("table",)
+    _shown: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:  # before a dataclass would list all its arrays
             cls.__repr__ = _three_lines  # type: ignore[assignment]
+
+    def _lines(self) -> tuple[str, str]:
+        """How large it is, and what it says."""
+        raise NotImplementedError
 
     def _tables(self) -> list[Any]:
         parts = [getattr(self, name) for name in self._shown]
@@ -31,11 +40,15 @@ class ShownAsTables:
         return lines_as_html(repr(self)) + tables
 
 
-def _three_lines(shown: ShownAsTables) -> str:
-    """What it is, how large its first table is, and what that says."""
-    table = shown._tables()[0]
-    names = ", ".join(title for title in table.titles if title)
-    return f"{type(shown).__name__}\n  {len(table):,} rows\n  {names}"
+class ShownAsTables(ShownInLines):
+    """Results that notebooks show as their tables, and consoles in three lines."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("table",)
+
+    def _lines(self) -> tuple[str, str]:
+        """How large the first table is, and what it says."""
+        table = self._tables()[0]
+        return f"{len(table):,} rows", ", ".join(title for title in table.titles if title)
 
 
 def in_notebook() -> bool:

@@ -37,13 +37,14 @@ GRAPH = click.option(
     help="Folder with train, valid, test TSV, or in another format, which file names tell, or the "
     "user: FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
+SIDE_NAMES = ("head", "tail", "both", "relation")
 SIDES = click.option(
-    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
-    help="Which entity of a triple is asked.",
+    "--sides", type=click.Choice(SIDE_NAMES), default="both",
+    show_default=True, help="Which entity of a triple is asked; or its relation, (h, ?, t).",
 )  # fmt: skip
 SIDE = click.option(
-    "--side", type=click.Choice(["head", "tail", "both"]),
-    help="Side of the entity that is predicted; by default all that the ranks hold.",
+    "--side", type=click.Choice(SIDE_NAMES),
+    help="Side of the triple that is predicted; by default all that the ranks hold.",
 )  # fmt: skip
 SEED_TRIPLES = click.option(
     "--seed-triples", required=True, metavar="FILE",
@@ -89,6 +90,24 @@ def seed(text: str, default: int | None = 0) -> Decorator:
     return click.option(
         "--seed", type=click.IntRange(0), metavar="N", default=default, show_default=True, help=text
     )
+
+
+def confidence(of: str) -> Decorator:
+    return click.option(
+        "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
+        help=f"Confidence of the intervals, {of}.",
+    )  # fmt: skip
+
+
+def intervals(drawn: str, resamples: int) -> Decorator:
+    """--ci, --resamples and --seed of intervals that draw whole `drawn` anew."""
+    return all_of(
+        confidence(f"which draw whole {drawn}"),
+        click.option(
+            "--resamples", type=int, default=resamples, show_default=True, help="Draws of them."
+        ),
+        seed("Of the draws."),
+    )  # fmt: skip
 
 
 def cutoffs_of(text: str) -> tuple[int, ...]:

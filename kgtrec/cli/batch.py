@@ -63,6 +63,8 @@ def command(
     [protocols.selection]            # keys as the options of `kgtrec rank`
     split = "valid"
     filter = "valid"
+    atol = 1e-5                      # close scores tie, too
+    rtol = 1e-4
 
     \b
     kgtrec batch jobs.toml
@@ -127,9 +129,11 @@ def _release_semaphores() -> None:
 
 
 def _report(batch: Batch, outcomes: list[Outcome]) -> None:
-    from kgtrec.cluster.batch.records import summary
+    from kgtrec.cluster.batch.records import summary, tie_notes
 
     echo(summary(outcomes, batch.measures).to_markdown())
+    for line in tie_notes(batch):
+        note(line)
     note(f"wrote {batch.output}/ranks, summary.csv, summary.md")
 
 

@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     "--bins", type=click.IntRange(2), default=10, show_default=True,
     help="Of the calibration error and the reliability curve, of equal size.",
 )  # fmt: skip
-@click.option(
-    "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
-    help="Confidence of the intervals, which draw whole (head, relation) groups.",
-)  # fmt: skip
-@click.option("--resamples", type=int, default=1000, show_default=True, help="Draws of them.")
-@shared.seed("Of the draws.")
+@shared.intervals("(head, relation) groups", 1000)
 @click.option(
     "--show", type=click.Choice(["overall", "relations", "intervals", "calibration", "curves"]),
     default="overall", show_default=True,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.unjudged import Interval
 
 
+CUTOFFS = (10, 20)
+
+
 @click.command(short_help="Judgements of a pool to qrels and a complete test split.")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @shared.GRAPH
@@ -65,6 +68,11 @@ if TYPE_CHECKING:
     help="Measure of the RUNs, as trec_eval names it, in place of the usual ones; repeatable.",
 )  # fmt: skip
 @click.option(
+    "--top", "cutoffs", multiple=True, type=click.IntRange(1), metavar="K",
+    help="Say how much of the first K of each RUN are seeds, added (newly annotated true ones), "
+    "false and unjudged; repeatable.  [default: 10 and 20]",
+)  # fmt: skip
+@click.option(
     "--within", type=int, metavar="K",
     help="Intervals leave open what has no label in the pool, and in the first K of every RUN.  "
     "[default: 20]",
@@ -87,6 +95,7 @@ def command(
     run_dir: str | None,
     reverse: bool,
     measures: tuple[str, ...],
+    cutoffs: tuple[int, ...],
     within: int | None,
     split: str,
     questions: str | None,
@@ -95,11 +104,12 @@ def command(
     """Complete the labels of a pool: seeds are true, pooled triples are what judges (or rules) say.
 
     Prints what there is at every pooling depth; and for RUNs, how much of their first 10 and 20
-    candidates is judged, and their measures: the value, in which what has no label is false; the
-    value of condensed lists, without it; and the lowest and the highest that can come out once the
-    open candidates are judged, each of which may be true or false. Open are those without a label
-    that are in the pool, or in the first --within of any RUN; the two ends are exact for every
-    question, and count what more true answers do to recall, to ideal gains, and to bpref.
+    candidates (--top) is judged, and added, that is newly annotated and true; and their measures:
+    the value, in which what has no label is false; the value of condensed lists, without it; and
+    the lowest and the highest that can come out once the open candidates are judged, each of which
+    may be true or false. Open are those without a label that are in the pool, or in the first
+    --within of any RUN; the two ends are exact for every question, and count what more true answers
+    do to recall, to ideal gains, and to bpref.
 
     Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided. If a sample was
     drawn (kgtrec pool --sample), infAP estimates from --sample-qrels what AP would be if the whole
@@ -127,7 +137,7 @@ def command(
     from kgtrec.study.pooling.unjudged import MEASURES, WITHIN
 
     if not runs:
-        _refuse_options_of_runs(run_dir, measures, within)
+        _refuse_options_of_runs(run_dir, bool(measures or cutoffs) or within is not None)
     columns = [column.name for column in mean_columns(measures or MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, questions)
@@ -143,7 +153,7 @@ def command(
         raise UsageError("--sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE")
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     bounds, notes = _open_intervals(lists, done, columns, WITHIN if within is None else within)
-    echo_parts(_tables(pool, judged, used, done, lists, bounds), form)
+    echo_parts(_tables(pool, judged, used, done, lists, cutoffs or CUTOFFS, bounds), form)
     for doubt in doubts(lists, seeds, 20):
         warn(doubt)
     _write(done, lists, targets, reverse)
@@ -151,13 +161,13 @@ def command(
         note(text)
 
 
-def _refuse_options_of_runs(
-    run_dir: str | None, measures: tuple[str, ...], within: int | None
-) -> None:
+def _refuse_options_of_runs(run_dir: str | None, others: bool) -> None:
     if run_dir:
         raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
-    if measures or within is not None:
-        raise UsageError("--measure and --within are about RUNs, and none is given; name some")
+    if others:
+        raise UsageError(
+            "--measure, --top and --within are about RUNs, and none is given; name some"
+        )
 
 
 def _open_intervals(
@@ -198,6 +208,7 @@ def _tables(
     rules: list[str] | None,
     done: Completion,
     lists: list[RankedLists],
+    cutoffs: tuple[int, ...],
     bounds: dict[str, dict[str, Interval]],
 ) -> dict[str, Table]:
     from kgtrec.study.pooling.automatic_labels import rule_table
@@ -210,7 +221,7 @@ def _tables(
     if rules is not None and any(rules):
         tables["rules"] = rule_table(pool, rules, judged)
     if lists:
-        tables["shares"] = share_table(lists, done)
+        tables["shares"] = share_table(lists, done, tuple(dict.fromkeys(cutoffs)))
         tables["intervals"] = interval_table(bounds)
     return tables
 

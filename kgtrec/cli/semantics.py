@@ -40,12 +40,7 @@ if TYPE_CHECKING:
     help="Lines relation<TAB>type of its heads<TAB>type of its tails.",
 )  # fmt: skip
 @shared.QUESTION_NAMES
-@click.option(
-    "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
-    help="Confidence of the intervals, which draw whole questions.",
-)  # fmt: skip
-@click.option("--resamples", type=int, default=2000, show_default=True, help="Draws of them.")
-@shared.seed("Of the draws.")
+@shared.intervals("questions", 2000)
 @shared.form("table", "csv", "tsv", "markdown", "latex", "json")
 @shared.THREADS
 def command(

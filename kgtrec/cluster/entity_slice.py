@@ -89,7 +89,7 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
     """Some rows against a range of entities; both as (first, stop)."""
     plan, numbers = open_rows(store, *rows)
     met = None
-    if entities != (0, store.n_entities):
+    if entities != (0, store.n_labels):
         targets = np.unique(plan.targets).astype(np.int64)
         met = _Met(*entities, targets[targets < entities[0]], targets[targets >= entities[1]])
         plan = replace(plan, targets=met.local(plan.targets)[0])
@@ -100,7 +100,7 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
         places = met.take(store.array("position"))
         order = np.argsort(np.argsort(places)).astype(np.int32)
     lists = QuestionLists(
-        store.n_entities if met is None else met.size,
+        store.n_labels if met is None else met.size,
         _lists(store, "known", numbers, met),
         _lists(store, "removed", numbers, met),
         _candidate_lists(store, numbers) if store.restricted else None,

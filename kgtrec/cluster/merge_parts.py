@@ -24,8 +24,8 @@ def perform(
     """Rank a block of rows among adjacent ranges of entities, one after another."""
     answers = None
     with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
-        if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_entities):
-            everything = Task(*rows, 0, inputs.store().n_entities)
+        if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_labels):
+            everything = Task(*rows, 0, inputs.store().n_labels)
             answers = answer_scores(everything, inputs)[0]
         parts = (partial(Task(*rows, *entities), inputs, answers) for entities in ranges)
         return merge(parts, inputs)

@@ -158,7 +158,7 @@ def partial(
         A range of some entities without `answers`, or with restricted candidates.
     """
     store = inputs.store()
-    whole = task.entities == (0, store.n_entities)
+    whole = task.entities == (0, store.n_labels)
     if not whole and (store.restricted or answers is None):
         reason = "restricted candidates" if store.restricted else "unknown scores of the answers"
         raise UsageError(f"a range of entities does not go together with {reason}")
@@ -192,7 +192,7 @@ def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Ar
     """The scores of a part: those that were handed over, or in the files."""
     if block is None and isinstance(inputs.files, FactorFiles):
         return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
-    whole = task.entities == (0, store.n_entities)
+    whole = task.entities == (0, store.n_labels)
     shape = (
         task.stop_row - task.first_row,
         store.n_columns if whole else task.stop_entity - task.first_entity,

@@ -171,12 +171,12 @@ def make_plan(
     """
     store, granted = inputs.store(), memory_bytes(memory)
     rows = rows or (0, store.n_rows)
-    entities = entities or (0, store.n_entities)
+    entities = entities or (0, store.n_labels)
     fixed = BASE + FIXED + reserve
     budget = granted - fixed
     width = _width(inputs, store, entities, budget, fixed)
     per_entity = _entity_bytes(inputs, store)
-    cut = width < store.n_entities
+    cut = width < store.n_labels
     left = budget - width * per_entity
     blocks, most = _blocks(inputs, store, rows, left, width, cut, workers)
     count = -(-(entities[1] - entities[0]) // width)
@@ -280,7 +280,7 @@ def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, 
         of = np.array(store.array("lists_of")[question])
         offsets = store.array("lists_offsets")
         needs += _KNOWN * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
-    depth = min(inputs.run_depth, store.n_entities)
+    depth = min(inputs.run_depth, store.n_labels)
     needs += depth * (_BEST_MERGED if cut else _BEST)
     if isinstance(inputs.files, FactorFiles):
         return needs + 3 * inputs.files.queries.shape[1] * inputs.files.itemsize
@@ -331,7 +331,7 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
 
 def _time(task: Task, inputs: Inputs, store: Store) -> float:
     start = time.perf_counter()
-    everything = replace(task, first_entity=0, stop_entity=store.n_entities)
+    everything = replace(task, first_entity=0, stop_entity=store.n_labels)
     whole = task.entities == everything.entities
     partial(task, inputs, None if whole else answer_scores(everything, inputs)[0])
     return max(time.perf_counter() - start, 1e-9)

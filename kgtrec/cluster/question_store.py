@@ -22,21 +22,22 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._version import __version__
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.columns import require_columns_by_id
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
 
-__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]
+__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions", "store_questions"]
 
 Array = npt.NDArray[Any]
 
-FORMAT = 2
+FORMAT = 3
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
-_ARRAYS = ("side", "entity", "relation", "instance_question", "instance_triple", "triple_rows")
+_ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
+_GIVEN = ("given_first", "given_second")
 _OPTIONAL = ("kept", "outside", "full_candidates")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
 _FACTS = ("split", "sides", "n_extra_known", "details")
@@ -87,6 +88,36 @@ def gather(array: Array, ids: Array) -> Array:
                 gathered[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
     return gathered
+
+
+def store_questions(
+    questions: Questions, folder: str | os.PathLike[str], rows: str = "questions"
+) -> Path:
+    """Write questions as files that a cluster maps, for `kgtrec.cluster.rank_to_file`.
+
+    Parameters
+    ----------
+    questions : Questions
+    folder : path
+        Made if need be.
+    rows : {"questions", "instances"}
+        What a row of scores will stand for.
+
+    Returns
+    -------
+    Path
+        Of a folder in ``folder``, named after what the questions are.
+
+    Raises
+    ------
+    FileError
+        It is there, and damaged.
+    UsageError
+        Another word for `rows`, or questions with columns in an order of their own.
+    """
+    if rows not in ("questions", "instances"):
+        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
+    return save_questions(questions, rows, folder)
 
 
 def save_questions(
@@ -155,7 +186,11 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         "graph_name": graph.name,
         "duplicates": graph.duplicates,
         "splits": list(graph.splits),
-        "sizes": {"entities": graph.n_entities, "relations": graph.n_relations},
+        "sizes": {
+            "entities": graph.n_entities,
+            "relations": graph.n_relations,
+            "labels": questions.n_labels,
+        },
         "fingerprints": {"graph": graph.fingerprint, "questions": questions.fingerprint},
         "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
     }
@@ -166,6 +201,7 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
 
 def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
     arrays: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
+    arrays |= dict(zip(_GIVEN, questions.given, strict=True))
     for name in _OPTIONAL:
         if (value := getattr(questions, name)) is not None:
             arrays[name] = value
@@ -179,7 +215,7 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
             arrays["lists_columns"] = candidate_lists.columns
     arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
     arrays |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
-    position = questions.graph.entities.trec_order
+    position = questions.candidate_labels.trec_order
     return arrays if position is None else arrays | {"position": position}
 
 
@@ -246,15 +282,15 @@ class Store:
         return rows
 
     @property
-    def n_entities(self) -> int:
-        """Entities of the graph."""
-        return int(self.body["sizes"]["entities"])
+    def n_labels(self) -> int:
+        """Columns of a full score row: entities, or relations if these are asked."""
+        return int(self.body["sizes"]["labels"])
 
     @property
     def n_columns(self) -> int:
         """Columns of a score row."""
         candidate_lists = self.body["candidate_lists"]
-        return self.n_entities if candidate_lists is None else int(candidate_lists["width"])
+        return self.n_labels if candidate_lists is None else int(candidate_lists["width"])
 
     @property
     def restricted(self) -> bool:
@@ -263,7 +299,7 @@ class Store:
 
     @property
     def ordered(self) -> bool:
-        """Whether entity ids ascend in the byte order of their names."""
+        """Whether ids of candidates ascend in the byte order of their names."""
         return not self.has("position")
 
     @cached_property
@@ -301,6 +337,7 @@ class Store:
 
         fields: dict[str, Any] = dict(self.body["facts"])
         fields |= {name: arrays(name) for name in _ARRAYS}
+        fields["given"] = tuple(map(arrays, _GIVEN))
         fields |= {name: arrays(name) for name in _OPTIONAL if self.has(name)}
         for name in _LISTS:
             fields[name] = Csr(arrays(f"{name}_offsets"), arrays(f"{name}_ids"))
@@ -312,6 +349,8 @@ class Store:
         )
         # Saved with the arrays, whose bytes are checked: to compute it would read them all again.
         vars(questions)["fingerprint"] = self.body["fingerprints"]["questions"]
+        if self.has("position"):
+            vars(questions.candidate_labels)["trec_order"] = self.array("position")
         return questions
 
     def _candidate_lists(self) -> CandidateLists | None:
@@ -328,8 +367,6 @@ class Store:
         graph = Graph(splits, self.body["duplicates"], *labels)
         graph.name = self.body["graph_name"]
         vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]
-        if self.has("position"):
-            vars(graph.entities)["trec_order"] = self.array("position")
         return graph
 
     def _labels(self, kind: str) -> Labels:

@@ -6,7 +6,7 @@ or test triple: the questions only say which (given entity, relation, side) rows
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -96,9 +96,11 @@ def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factor
     )
 
 
-def _slot(relation: NDArray[np.int64], side: NDArray[np.int64] | int) -> NDArray[np.int64]:
+def _slot(
+    relation: NDArray[np.integer[Any]], side: NDArray[np.integer[Any]] | int
+) -> NDArray[np.int64]:
     """Number of a (relation, side) pair."""
-    return relation * 2 + side
+    return relation.astype(np.int64) * 2 + side
 
 
 def _training_cells(

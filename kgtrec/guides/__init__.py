@@ -20,6 +20,7 @@ ORDER = (
     "numbers",
     "ties",
     "filters-and-protocols",
+    "sampled-candidates",
     "adjusted-metrics",
     "slices",
     "training-loop",

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from kgtrec.errors import InputError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Graph, Questions
+from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.ranker import Batch, Ranker
 from kgtrec.results.evaluate import evaluate
 from kgtrec.results.result import Result
 
-__all__ = ["as_triples", "evaluate_model", "questions_of"]
+__all__ = ["as_triples", "evaluate_model", "questions_of", "require_entity_sides"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -44,6 +45,15 @@ def questions_of(
     return graph.questions(sides=sides, extra_known=np.concatenate([empty, *known]))
 
 
+def require_entity_sides(sides: str) -> None:
+    """UsageError if the relation is asked of a library whose models score entities alone."""
+    if sides == "relation":
+        raise UsageError(
+            "sides='relation': this library's models score entities only; rank scores of your own "
+            "with graph.questions(sides='relation')"
+        )
+
+
 def evaluate_model(
     score: Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor],
     model: torch.nn.Module,
@@ -51,16 +61,18 @@ def evaluate_model(
     batch_size: int,
     **options: Any,
 ) -> Result:
-    """Rank ``score(entity, relation, asked side)``, on the model's device, batch by batch."""
+    """Rank ``score(entity, relation, asked side)``, on the model's device, batch by batch.
+
+    Where the relation is asked, ``score(head, tail, "relation")``.
+    """
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
 
     def scores(batch: Batch) -> torch.Tensor:
-        entity, relation = (
-            torch.from_numpy(ids).to(device) for ids in (batch.entity, batch.relation)
-        )
-        return score(entity, relation, ("head", "tail")[int(batch.side[0])])
+        second = batch.relation if batch.tail is None else batch.tail
+        first, other = (torch.from_numpy(ids).to(device) for ids in (batch.entity, second))
+        return score(first, other, NAMES[int(batch.side[0])])
 
     ranker = Ranker(questions)  # for its batches alone
     try:

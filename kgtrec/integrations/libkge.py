@@ -2,6 +2,9 @@
 
 The library is on no package index, so this is tested against a stand-in with its interface alone:
 ``model.score_sp``, ``model.score_po``, ``dataset.split``, ``num_entities``, ``num_relations``.
+Defaults, the rule for ties and what a job leaves in the trace are those of its sources
+(https://github.com/uma-pi1/kge: ``kge/config-default.yaml``, ``kge/job/eval_entity_ranking.py`` and
+``eval.py``, as of 2021 and later).
 
 In a configuration of LibKGE::
 
@@ -15,6 +18,7 @@ Examples
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,15 +27,15 @@ import torch
 from kge.job import EvaluationJob
 
 from kgtrec.errors import UsageError
-from kgtrec.integrations._models import evaluate_model, questions_of
+from kgtrec.integrations._models import evaluate_model, questions_of, require_entity_sides
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
 __all__ = ["KgtrecJob", "evaluate"]
 
 _TIES = "entity_ranking.tie_handling"
-_ATOL, _RTOL = 1e-5, 1e-4  # LibKGE's defaults
-_HITS = (1, 3, 10)
+_ATOL, _RTOL = 1e-5, 1e-4  # entity_ranking.tie_handling of LibKGE's config-default.yaml
+_HITS = (1, 3, 10, 50, 100, 200, 300, 400, 500, 1000)  # its hits_at_k_s
 
 
 def evaluate(
@@ -62,6 +66,7 @@ def evaluate(
     **options
         As for `kgtrec.evaluate`.
     """
+    require_entity_sides(sides)
     questions = questions_of(
         _triples(dataset, split),
         None if known is None else [_triples(dataset, name) for name in known],
@@ -85,10 +90,12 @@ def _triples(dataset: Any, split: str) -> Any:
 class KgtrecJob(EvaluationJob):
     """LibKGE's entity ranking with the ranks of kgtrec, by its rule for ties.
 
-    The trace has ``mean_rank``, ``mean_reciprocal_rank`` and ``hits_at_1``, 3 and 10 (or those of
-    ``entity_ranking.hits_at_k_s``), raw, ``_filtered`` and, on the validation split,
+    The trace has ``mean_rank``, ``mean_reciprocal_rank`` and the ``hits_at_k`` of
+    ``entity_ranking.hits_at_k_s`` up to the number of entities, raw, ``_filtered`` and, where test
+    is not filtered yet and ``entity_ranking.filter_with_test`` is not off,
     ``_filtered_with_test``: the numbers of its own job, with the tolerances and the rank type of
-    ``entity_ranking.tie_handling`` (by default 1e-5, 1e-4 and ``rounded_mean_rank``).
+    ``entity_ranking.tie_handling`` (by default 1e-5, 1e-4 and ``rounded_mean_rank``). What its job
+    traces of parts (``entity_ranking.metrics_per``) is in `results`, by slices.
 
     Attributes
     ----------
@@ -99,14 +106,14 @@ class KgtrecJob(EvaluationJob):
 
     results: dict[str, Result]
 
-    def _prepare(self) -> None:
-        """Nothing to index: known triples are sorted when they are asked."""
-        super()._prepare()
-
     def _evaluate(self) -> None:
-        splits = [*self.config.get("entity_ranking.filter_splits"), self.eval_split]
+        started = time.monotonic()
+        splits = list(self.config.get("entity_ranking.filter_splits"))
+        splits += [self.eval_split] * (self.eval_split not in splits)
+        self._begin_trace(splits)
         known: dict[str, list[str] | None] = {"": None, "_filtered": splits}
-        if "test" not in splits:
+        with_test = _option(self.config, "entity_ranking.filter_with_test", True)
+        if with_test and "test" not in splits:
             known["_filtered_with_test"] = [*splits, "test"]
         kind, atol, rtol = _tie_handling(self.config)
         self.results = {
@@ -116,12 +123,24 @@ class KgtrecJob(EvaluationJob):
             )
             for ending, chosen in known.items()
         }  # fmt: skip
-        hits = _option(self.config, "entity_ranking.hits_at_k_s", _HITS)
+        largest = self.dataset.num_entities()
+        ks = _option(self.config, "entity_ranking.hits_at_k_s", _HITS)
+        trace = self.current_trace["epoch"]
         for ending, result in self.results.items():
-            self.current_trace["epoch"].update(
-                (name + ending, value)
-                for name, value in _traced(_ranks(result.ranks, kind), hits).items()
-            )
+            values = _traced(_ranks(result.ranks, kind), [k for k in ks if k <= largest])
+            trace.update((name + ending, value) for name, value in values.items())
+        trace.update(epoch_time=time.monotonic() - started, event="eval_completed")
+
+    def _begin_trace(self, splits: list[str]) -> None:
+        """The epoch's entry, which LibKGE leaves to its jobs, and the hooks that may change it."""
+        size = len(self.dataset.split(self.eval_split))
+        self.current_trace["epoch"] = {
+            "type": "entity_ranking", "scope": "epoch", "split": self.eval_split,
+            "filter_splits": splits, "epoch": self.epoch, "size": size,
+            "batches": -(-size // self.batch_size),
+        }  # fmt: skip
+        for hook in self.pre_epoch_hooks:
+            hook(self)
 
 
 def _option(config: Any, key: str, default: Any) -> Any:

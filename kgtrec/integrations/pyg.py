@@ -12,13 +12,19 @@ from typing import Any
 
 import torch
 
-from kgtrec.integrations._models import as_triples, evaluate_model, questions_of
+from kgtrec.integrations._models import (
+    as_triples,
+    evaluate_model,
+    questions_of,
+    require_entity_sides,
+)
 from kgtrec.results.result import Result
 
 __all__ = ["evaluate"]
 
-# Of the candidates' embeddings in one call of a model, which holds several arrays of that size.
-_SCORED_BYTES = 16 << 20
+# Of the candidates' embeddings in one call of a model, which holds several arrays of that size:
+# larger ones are given back to the system by each call, and cost more than the calls.
+_SCORED_BYTES = 4 << 20
 
 
 def evaluate(
@@ -44,10 +50,11 @@ def evaluate(
         Further triples that are filtered out, of the other splits. None: nothing is filtered.
     sides : {"both", "head", "tail"}
     batch_size : int, optional
-        Questions scored at a time; by default as many as fit in 16 MiB of embeddings.
+        Questions scored at a time; by default as many as fit in 4 MiB of embeddings.
     **options
         As for `kgtrec.evaluate`.
     """
+    require_entity_sides(sides)
     questions = questions_of(
         _triples(data),
         None if known is None else [_triples(each) for each in known],

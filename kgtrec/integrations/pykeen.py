@@ -17,6 +17,7 @@ import torch
 from pykeen.evaluation import RankBasedEvaluator
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.integrations._models import require_entity_sides
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.ranks import Ranks
@@ -88,6 +89,8 @@ class KgtrecEvaluator(RankBasedEvaluator):
         **kwargs: Any,
     ) -> Any:
         """As PyKEEN's; restrictions are those of kgtrec's questions."""
+        for target in targets:
+            require_entity_sides(target)
         triples = _numpy(mapped_triples)
         self._questions = _restricted_questions(
             triples,
@@ -184,6 +187,7 @@ def evaluate(
     **options
         As for `kgtrec.evaluate`.
     """
+    require_entity_sides(sides)
     questions = graph_of(dataset).questions(split, sides, filter=filter)
     if model.num_entities != questions.n_entities:
         raise InputError(

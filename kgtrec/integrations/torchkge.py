@@ -29,7 +29,7 @@ def evaluate(
 ) -> Result:
     """Rank a model on the facts of a graph, with every number of kgtrec.
 
-    TorchKGE's own evaluator gives pessimistic ranks.
+    TorchKGE's own evaluators give pessimistic ranks; that of relations is ``sides="relation"``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def evaluate(
         Facts to evaluate.
     known : sequence of KnowledgeGraph, or None
         Further facts that are filtered out, of the other splits. None: nothing is filtered.
-    sides : {"both", "head", "tail"}
+    sides : {"both", "head", "tail", "relation"}
     batch_size : int
         Questions scored at a time.
     **options
@@ -53,6 +53,11 @@ def evaluate(
     )
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
+        if side == "relation":
+            head, tail, _, candidates = model.inference_prepare_candidates(
+                entity, relation, torch.zeros_like(entity), entities=False
+            )
+            return model.inference_scoring_function(head, tail, candidates)
         # The entity that is asked is looked up too, and not used.
         heads, tails, relations, candidates = model.inference_prepare_candidates(
             entity, entity, relation, entities=True

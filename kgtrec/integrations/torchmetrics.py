@@ -184,7 +184,7 @@ def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
         return None
     name, questions = _DTYPES[int(dtype[0])], ranker.questions
     part = PartialRanks(
-        Task(0, len(row_ids), 0, questions.n_entities),
+        Task(0, len(row_ids), 0, questions.n_labels),
         counts.reshape(6, -1),
         answer_nan.astype(bool),
         lengths.astype(np.int32),

@@ -20,7 +20,7 @@ help               the table for people: a list, and one measure explained
 ================== =====================================================================
 """
 
-from kgtrec.measures.measure import Measure, parse_all
+from kgtrec.measures.measure import Measure, headings, parse_all
 from kgtrec.measures.random_scorer import random_scorer
 from kgtrec.measures.registry import AVERAGINGS, METRICS, Metric
 from kgtrec.measures.stratified import stratified_grid
@@ -33,6 +33,7 @@ __all__ = [
     "RANK_TYPES",
     "Measure",
     "Metric",
+    "headings",
     "parse_all",
     "random_scorer",
     "required_depth",

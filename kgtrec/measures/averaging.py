@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.tied_ranks import PairedTies, Ranked, Ties, Values
+from kgtrec.questions.sides import NAMES, SIDES
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -40,9 +41,6 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 
-SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
-"""Codes of the sides that a side name covers."""
-
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
     """Side names that the ranks can answer for.
@@ -54,7 +52,7 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
     """
     if not len(ranks.side):
         raise InputError("there are no ranks to average: not one instance was evaluated")
-    present = {code for code in SIDES["both"] if (ranks.side == code).any()}
+    present = set(np.unique(ranks.side).tolist())
     return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
 
 
@@ -73,7 +71,7 @@ class Cells:
     Parameters
     ----------
     relation, side : int64 array (n,)
-        Relation id and side code (0 head, 1 tail) of every item.
+        Relation id and side code (0 head, 1 tail, 2 relation) of every item.
 
     Attributes
     ----------
@@ -82,12 +80,12 @@ class Cells:
     """
 
     def __init__(self, relation: Ints, side: Ints) -> None:
-        code = 2 * np.asarray(relation, np.int64) + side
+        code = len(NAMES) * np.asarray(relation, np.int64) + side
         self._order = np.argsort(code, kind="stable")
         cell, self._starts, self.count = np.unique(
             code[self._order], return_index=True, return_counts=True
         )
-        self.relation, self.side = cell // 2, cell % 2
+        self.relation, self.side = np.divmod(cell, len(NAMES))
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum of `values` (n,) per cell; int64 sums are exact, float64 sums pairwise."""

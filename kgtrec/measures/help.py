@@ -23,6 +23,7 @@ SIDE_TEXTS = {
     "head": "the head is predicted: (?, r, t)",
     "tail": "the tail is predicted: (h, r, ?)",
     "both": "all instances of both",
+    "relation": "the relation is predicted: (h, ?, t)",
 }
 _SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kgtrec.errors import UsageError
 from kgtrec.measures.keys import FORM, Parts, number, problem_of, split_key
 from kgtrec.measures.registry import Metric, find_metric
 
-__all__ = ["Measure", "parse_all"]
+__all__ = ["Measure", "headings", "parse_all"]
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,29 @@ class Measure:
     def digits(self) -> int:
         """Decimals that tables print."""
         return 4 if self.is_trec else self.row[0].digits
+
+
+def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
+    """Titles of columns that stand side by side, with the average where there are several.
+
+    So that "MRR" is never micro in one column and macro in the next: "micro MRR", "macro Hits@10".
+    Where titles are still alike, keys take their place, with their sides if `sides`.
+    """
+    averages = {measure.averaging for measure in measures} - {"stratified"}
+    titles = [
+        measure.title
+        if len(averages) < 2 or measure.averaging == "stratified"
+        else f"{measure.averaging} {measure.title}"
+        for measure in measures
+    ]
+    return [
+        title
+        if titles.count(title) == 1
+        else measure.key
+        if sides
+        else measure.key.split(".", 1)[1]
+        for title, measure in zip(titles, measures, strict=True)
+    ]
 
 
 def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:

@@ -1,4 +1,9 @@
-"""Rankings of AnyBURL and PyClause: a triple, then the candidates of its head and of its tail."""
+"""Rankings of AnyBURL and PyClause: a triple, then the candidates of its head and of its tail.
+
+The format is that of PyClause's sources (https://github.com/symbolic-kg/PyClause): written by
+``src/c_clause/features/Application.cpp``, "the same as the AnyBURL ranking files" by its
+documentation, and read by ``clause/eval/evaluation.py``, which takes either line first.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,8 @@ _STARTS = (b"Heads:", b"Tails:")
 def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
     """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
 
-    Heads stand before tails or behind them, as PyClause's own evaluation reads them.
+    Heads stand before tails or behind them, as PyClause's own evaluation reads them. It writes
+    scores with six digits: candidates that it told apart may tie here.
 
     Each list was made for one triple: programs that filter leave the other answers of its question
     out of it.

@@ -9,14 +9,16 @@ from typing import Any
 
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.triples import COLUMNS
 from kgtrec.predictions.lists import ListsBuilder, PredictedLists, checked_score
 from kgtrec.questions.questions import QuestionData
+from kgtrec.questions.sides import GIVEN
 
 __all__ = ["lists_of_records", "read_jsonl"]
 
 _LINE = (
     'a line is {"head": ..., "relation": ..., "predictions": [...]}, or with "tail" in place of '
-    '"head"; predictions are labels, or pairs [label, score]'
+    '"head", or of "relation"; predictions are labels, or pairs [label, score]'
 )
 
 
@@ -55,15 +57,23 @@ def _collected(
     for line, record in records:
         if not isinstance(record, Mapping):
             raise FileError(path, line, found=f"{_shown(record)}, not an object", hint=_LINE)
-        ends = [name for name in ("head", "tail") if record.get(name) is not None]
-        if len(ends) != 1:
-            what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
-            hint = "give the known one of head and tail alone; the other one is predicted"
-            raise FileError(path, line, found=what, hint=hint)
-        entity, relation = (_label(path, line, record, name) for name in (ends[0], "relation"))
+        side = _side(path, line, record, questions.kind)
+        given = [_label(path, line, record, COLUMNS[column]) for column in GIVEN[side]]
         labels, scores = _predictions(path, line, record.get("predictions"))
-        builder.add(line, int(ends[0] == "head"), entity, relation, labels, scores)
+        builder.add(line, side, given[0], given[1], labels, scores)
     return builder.build()
+
+
+def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
+    """Code of the side that a record leaves out; the relation only where relations are asked."""
+    known = [name for name in COLUMNS if record.get(name) is not None]
+    for side, columns in enumerate(GIVEN if kind == "relation" else GIVEN[:2]):
+        if known == [COLUMNS[column] for column in sorted(columns)]:
+            return side
+    ends = [name for name in known if name != "relation"]
+    what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
+    hint = "give the known one of head and tail alone; the other one is predicted"
+    raise FileError(path, line, found=what, hint=hint)
 
 
 def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:

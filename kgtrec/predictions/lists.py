@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError
+from kgtrec.questions.sides import NAMES
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -36,16 +37,18 @@ class PredictedLists:
     path : str
         Of the file; "predictions" if there is none.
     side : ndarray of int64, shape (n_lists,)
-        0: the head is predicted, 1: the tail.
-    entity, relation : ndarray of int64, shape (n_lists,)
-        Ids of the question's entity and relation; below -1: the graph lacks it.
+        0: the head is predicted, 1: the tail, 2: the relation.
+    entity, second : ndarray of int64, shape (n_lists,)
+        Ids of the question's entity and relation, or of its head and tail, if the relation is
+        predicted; below -1: the graph lacks it.
     answer : ndarray of int64, shape (n_lists,)
         The answer that the list was made for; `ANY`: every answer of the question.
     line : ndarray of int64, shape (n_lists,)
         Where the list stands in its file, from 1.
     offsets : ndarray of int64, shape (n_lists + 1,)
     entities : ndarray of int64, shape (n,)
-        Best first. Below -1: a label that names no entity, a number for each such label.
+        Best first (relations, if these are predicted). Below -1: a label that names none, a number
+        for each such label.
     scores : ndarray of float64, shape (n,), or None
         Higher is better, and equal ones tie; None: the order decides.
     """
@@ -54,7 +57,7 @@ class PredictedLists:
     path: str
     side: Int64
     entity: Int64
-    relation: Int64
+    second: Int64
     answer: Int64
     line: Int64
     offsets: Int64
@@ -89,10 +92,10 @@ class ListsBuilder:
     def __init__(
         self, questions: QuestionData, name: str, path: str | PathLike[str] = "predictions"
     ) -> None:
-        self._graph = questions.graph
+        self._graph, self._candidates = questions.graph, questions.candidate_labels
         self._name, self._path = name, fspath(path)
-        self._entities, self._relations = _Codes(), _Codes()
-        # side, entity, relation, answer (ANY or a code), line
+        self._labels = _Codes()
+        # side, entity, relation or tail, answer (ANY or a code), line
         self._heads = tuple(array("q") for _ in range(5))
         self._codes, self._scores, self._lengths = array("q"), array("d"), array("q")
         self._scored: bool | None = None
@@ -102,7 +105,7 @@ class ListsBuilder:
         line: int,
         side: int,
         entity: bytes,
-        relation: bytes,
+        second: bytes,
         labels: Sequence[bytes],
         scores: Sequence[float] | None = None,
         answer: bytes | None = None,
@@ -119,13 +122,13 @@ class ListsBuilder:
                     f"lists with{'out' if self._scored is False else ''} them",
                     hint="give scores to all lists or to none",
                 )
-            self._codes.extend(map(self._entities.__getitem__, labels))
+            self._codes.extend(map(self._labels.__getitem__, labels))
             self._scores.extend(scores or ())
         values = (
             side,
-            self._entities[entity],
-            self._relations[relation],
-            ANY if answer is None else self._entities[answer],
+            self._labels[entity],
+            self._labels[second],
+            ANY if answer is None else self._labels[answer],
             line,
         )
         for column, value in zip(self._heads, values, strict=True):
@@ -138,20 +141,23 @@ class ListsBuilder:
             raise FileError(
                 self._path, found="no lists: there is nothing in it", hint="name another file"
             )
-        entity = ids_of(self._graph.entities, list(self._entities))
-        relation = ids_of(self._graph.relations, list(self._relations))
-        side, entities, relations, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
+        names = list(self._labels)
+        entity, relation = (
+            ids_of(labels, names) for labels in (self._graph.entities, self._graph.relations)
+        )
+        predicted = relation if self._candidates is self._graph.relations else entity
+        side, first, second, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
         offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
         return PredictedLists(
             self._name,
             self._path,
             side,
-            entity[entities],
-            relation[relations],
-            np.where(answer == ANY, ANY, entity[answer]),
+            entity[first],
+            np.where(side == NAMES.index("relation"), entity[second], relation[second]),
+            np.where(answer == ANY, ANY, predicted[answer]),
             line,
             offsets,
-            entity[np.array(self._codes, dtype=np.int64)],
+            predicted[np.array(self._codes, dtype=np.int64)],
             np.array(self._scores, dtype=np.float64) if self._scored else None,
         )
 

@@ -16,6 +16,7 @@ from kgtrec.errors import FileError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.predictions.lists import ANY, PredictedLists, checked_score, ids_of
 from kgtrec.questions.questions import QuestionData
+from kgtrec.questions.sides import ASKED, GIVEN, SIDES
 
 __all__ = ["lists_of_triples", "read_pykeen"]
 
@@ -67,17 +68,14 @@ def lists_of_triples(
     entity, relation = (
         ids_of(kind, names) for kind in (questions.graph.entities, questions.graph.relations)
     )
+    ids = (entity, relation, entity)
     triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
-    sides = {"head": (0,), "tail": (1,), "both": (0, 1)}[questions.sides]
-    # side, entity, relation, predicted entity, score, line: a row for each entry of a list
+    # side, the given pair, what is predicted, score, line: a row for each entry of a list
     columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
-    for side in sides:
-        entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
+    for side in SIDES[questions.sides]:
         parts = (
             np.full(len(triples), side),
-            entity[triples[:, entity_column]],
-            relation[triples[:, 1]],
-            entity[triples[:, answer_column]],
+            *(ids[column][triples[:, column]] for column in (*GIVEN[side], ASKED[side])),
             np.array(scores),
             np.array(line, dtype=np.int64),
         )
@@ -87,19 +85,19 @@ def lists_of_triples(
 
 
 def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
-    """Entries as lists, one for each (side, entity, relation), best first."""
-    side, entity, relation, predicted, score, line = columns
-    order = np.lexsort((line, -score, relation, entity, side))
-    side, entity, relation, predicted, score, line = (column[order] for column in columns)
+    """Entries as lists, one for each side and given pair, best first."""
+    side, entity, second, predicted, score, line = columns
+    order = np.lexsort((line, -score, second, entity, side))
+    side, entity, second, predicted, score, line = (column[order] for column in columns)
     new = np.ones(len(side), dtype=bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, relation)], axis=0)
+    new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, second)], axis=0)
     first = np.flatnonzero(new)
     return PredictedLists(
         "pykeen",
         fspath(path),
         side[first],
         entity[first],
-        relation[first],
+        second[first],
         np.full(len(first), ANY),
         line[first],
         np.append(first, len(order)).astype(np.int64),

@@ -30,17 +30,17 @@ def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> Predict
 
     columns = read_run_columns(path)
     encoded = columns.documents.dictionary_encode()
-    ids = ids_of(questions.graph.entities.docnos, encoded.dictionary)
+    ids = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
     entities = ids[encoded.indices.to_numpy()]
     return _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores)
 
 
 def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
     """Lists of a `Run` of the same graph."""
-    if run.docnos != questions.graph.entities.docnos:
+    if run.docnos != questions.candidate_labels.docnos:
         raise InputError(
-            f"the run is of {len(run.docnos):,} other entities than the graph's "
-            f"{questions.n_entities:,}; give the questions that it was made for"
+            f"the run is of {len(run.docnos):,} other candidates than the graph's "
+            f"{questions.n_labels:,}; give the questions that it was made for"
         )
     entities, scores = run.documents.astype(np.int64), run.scores.astype(np.float64)
     return _lists("predictions", questions, run.query_ids, run.offsets, entities, scores)
@@ -68,8 +68,8 @@ def _lists(
         "trec",
         fspath(path),
         np.where(known, questions.side[positions], 0),
-        np.where(known, questions.entity[positions], -2),
-        np.where(known, questions.relation[positions], -2),
+        np.where(known, questions.given[0][positions], -2),
+        np.where(known, questions.given[1][positions], -2),
         np.full(len(positions), ANY),
         np.arange(1, len(positions) + 1),
         offsets,

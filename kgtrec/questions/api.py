@@ -108,8 +108,8 @@ class Graph(GraphData):
         ----------
         split : str
             The evaluated split: "train", "valid" or "test".
-        sides : {"both", "head", "tail"}
-            Which entity is asked for.
+        sides : {"both", "head", "tail", "relation"}
+            Which entity is asked for, or "relation": (h, ?, t), ranked among the relations.
         filter_splits : iterable of str, optional
             Splits whose triples count as known, one by one: the long form of `filter`, which
             knows no protocols (here "valid" is that split alone). An empty tuple gives raw
@@ -128,11 +128,13 @@ class Graph(GraphData):
             counted.
         entities, relations : sequence of int, optional
             Evaluate only triples with head and tail among these entities, and a relation among
-            these; the entities are also the candidates (PyKEEN's restriction).
+            these; the entities are also the candidates (PyKEEN's restriction), of questions for
+            the relation the relations.
         columns : sequence of str or of int, or mapping of str to int, optional
             The model's own numbering: the label or id of the entity of each score column, or the
             column of each label (`entity_to_id`). By default columns go by id. What is given is
-            then ``questions.column`` in the model's numbers. Every entity has one column.
+            then ``questions.column`` in the model's numbers. Every entity has one column. Of
+            questions for the relation, the same of relations.
 
         Raises
         ------
@@ -199,33 +201,41 @@ class Questions(QuestionData):
     """Aggregated questions of one split. Made by `Graph.questions`.
 
     Q questions: the head side first, then the tail side, each in order of first appearance in
-    the split. An instance is one answer of one question; instances stand in the order of
-    ``answers.ids`` ("instance order").
+    the split; or those for the relation alone. A question gives a pair, and asks for what completes
+    it to a triple: an entity, or a relation. An instance is one answer of one question; instances
+    stand in the order of ``answers.ids`` ("instance order").
 
     Attributes
     ----------
     graph : Graph
     split : str
         The evaluated split.
-    sides : {"head", "tail", "both"}
+    sides : {"head", "tail", "both", "relation"}
     filter_splits : tuple of str
         Splits whose triples count as known.
     n_extra_known : int
         Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int64, shape (Q,)
-        0: the head is asked, the tail is given. 1: the tail is asked, the head is given.
-    entity, relation : ndarray of int64, shape (Q,)
-        The given entity and the relation.
+    side : ndarray of int8, shape (Q,)
+        0: the head is asked, the tail is given. 1: the tail is asked, the head is given. 2: the
+        relation is asked, head and tail are given.
+    given : pair of ndarray of int32, shape (Q,)
+        The given pair: entity and relation, or head and tail; int64 before products such as keys
+        of pairs.
+    entity, relation, tail : ndarray of int32, shape (Q,)
+        The same by name; questions for the relation have no `relation`, others no `tail`.
+    kind : {"entity", "relation"}
+        What candidates are; `candidate_labels` has their labels, and `n_labels` says how many.
     answers : Csr
-        Entities that answer the question in the evaluated split.
+        Entities (or relations) that answer the question in the evaluated split.
     known : Csr
-        Entities that answer it in any filter split or further known triple (micro filtering).
+        Those that answer it in any filter split or further known triple (micro filtering).
     removed : Csr
-        Entities that answer it in a filter split other than the evaluated one, or in a further
+        Those that answer it in a filter split other than the evaluated one, or in a further
         known triple, but not in the evaluated split (macro filtering).
-    instance_question, instance_triple : ndarray of int64, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``.
-    triple_rows : ndarray of int64, shape (n_instances,)
+    instance_question, instance_triple : ndarray of int32, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]``; int64 from 2^31
+        instances on.
+    triple_rows : ndarray of int32, shape (n_instances,)
         Instance of each (side, triple): all kept triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).
     kept : ndarray of int64, shape (n,), or None
@@ -239,8 +249,8 @@ class Questions(QuestionData):
         among, its answer included; None if it was not.
     details : dict
         What else there is to tell of filter and restriction, in plain JSON types.
-    column_of : ndarray of int64, shape (n_entities,), or None
-        The column of each entity in rows of scores; None: columns go by id.
+    column_of : ndarray of int64, shape (n_labels,), or None
+        The column of each entity (or relation) in rows of scores; None: columns go by id.
     """
 
     graph: Graph
@@ -258,6 +268,7 @@ class Questions(QuestionData):
         self,
         *,
         entities: npt.ArrayLike | None = None,
+        relations: npt.ArrayLike | None = None,
         heads: Mapping[int, npt.ArrayLike] | None = None,
         tails: Mapping[int, npt.ArrayLike] | None = None,
         type_constraints: str | PathLike[str] | None = None,
@@ -276,6 +287,8 @@ class Questions(QuestionData):
         entities : sequence of int, optional
             Entities that are candidates of every question. (To leave out triples with other
             entities as well, give `entities` to `Graph.questions`.)
+        relations : sequence of int, optional
+            Relations that are candidates of every question for the relation.
         heads, tails : mapping of int to sequence of int, optional
             Candidates by relation where the head, and where the tail is asked, such as type
             constraints. Relations without a list keep every entity.
@@ -313,6 +326,7 @@ class Questions(QuestionData):
             self,
             {
                 "entities": entities,
+                "relations": relations,
                 "heads": heads,
                 "tails": tails,
                 "type_constraints": type_constraints,

@@ -1,8 +1,8 @@
-"""Restricted candidates: which entities a question's answer is ranked among.
+"""Restricted candidates: which labels a question's answer is ranked among.
 
-Three protocols: one list of entities for all questions; a list per relation and side (type
-constraints); a list per question (sampled negatives). An answer outside its list is an error, or
-counts at the worst rank and is reported.
+Three protocols: one list of entities (or relations) for all questions; a list per relation and side
+(type constraints); a list per question (sampled negatives). An answer outside its list is an error,
+or counts at the worst rank and is reported.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from kgtrec.graph.openke import read_type_constraints
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["CandidateLists", "entity_ids", "restrict", "separate"]
+__all__ = ["CandidateLists", "apply_lists", "label_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
 QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
+
+_PLURAL = {"entity": "entities", "relation": "relations"}
+_ONE_LIST = ("entities", "relation list")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +38,12 @@ class CandidateLists:
 
     Attributes
     ----------
-    kind : {"entities", "relations", "candidates"}
-        What a list belongs to.
+    kind : {"entities", "relation list", "relations", "candidates"}
+        One list of entities, or of relations, for all questions; a list a relation; or a question.
     lists : Csr
-        Ascending entity ids, list after list.
+        Ascending ids, list after list.
     of : ndarray of int64, shape (Q,)
-        The list of each question; -1: every entity.
+        The list of each question; -1: every label.
     columns : ndarray of int32, shape (len(lists.ids),), or None
         Score column of each id, where score rows hold the candidates alone; None: columns go by id.
     width : int
@@ -58,9 +61,9 @@ class CandidateLists:
         """Ranks among a list per question can't be compared with full ones."""
         return self.kind == "candidates"
 
-    def sizes(self, n_entities: int) -> Int64:
-        """Entities in each question's list, shape (Q,)."""
-        lengths = np.append(self.lists.lengths, n_entities)
+    def sizes(self, n_labels: int) -> Int64:
+        """Labels in each question's list, shape (Q,)."""
+        lengths = np.append(self.lists.lengths, n_labels)
         return lengths[self.of]
 
     def selected(self, questions: Int64) -> CandidateLists:
@@ -77,11 +80,11 @@ class CandidateLists:
             columns=columns,
         )
 
-    def holds(self, question: Int64, entity: npt.NDArray[Any], n_entities: int) -> Any:
-        """Whether each entity is in its question's list: bool, shape of the arrays."""
-        keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_entities
+    def holds(self, question: Int64, ids: npt.NDArray[Any], n_labels: int) -> Any:
+        """Whether each id is in its question's list: bool, shape of the arrays."""
+        keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_labels
         keys = keys + self.lists.ids
-        pairs = self.of[question] * n_entities + entity
+        pairs = self.of[question] * n_labels + ids
         at = np.minimum(np.searchsorted(keys, pairs), max(len(keys) - 1, 0))
         inside = keys[at] == pairs if len(keys) else np.zeros(len(pairs), dtype=bool)
         return inside | (self.of[question] < 0)
@@ -101,8 +104,8 @@ def restrict(
     by_relation = {"heads", "tails"} & set(restrictions)
     if len(restrictions) - (len(by_relation) == 2) != 1:
         raise UsageError(
-            "restrict by entities, by heads and tails, by type_constraints, or by candidates: "
-            "one of them"
+            "restrict by entities, by relations, by heads and tails, by type_constraints, or by "
+            "candidates: one of them"
         )
     if columns == "candidates" and questions.column_of is not None:
         raise UsageError(
@@ -111,16 +114,18 @@ def restrict(
         )
     if columns == "candidates" and "candidates" not in restrictions:
         raise UsageError("columns='candidates' needs candidates: one list per question")
-    if questions.candidate_lists is not None and questions.candidate_lists.kind != "entities":
+    if questions.candidate_lists is not None and questions.candidate_lists.kind not in _ONE_LIST:
         raise UsageError(
             f"these questions are restricted by {questions.candidate_lists.kind} already; "
-            "only a list of entities, given first, can meet other lists"
+            f"only a list of {_PLURAL[questions.kind]}, given first, can meet other lists"
         )
+    _check_kind(questions, restrictions)
     details: dict[str, Any] = {}
-    if "entities" in restrictions:
-        lists = [entity_ids("entities", restrictions["entities"], questions.n_entities)]
+    if (name := _PLURAL[questions.kind]) in restrictions:
+        lists = [label_ids(name, restrictions[name], questions.n_labels)]
+        kind = "relation list" if questions.kind == "relation" else "entities"
         candidate_lists = _candidate_lists(
-            questions, "entities", lists, np.zeros(len(questions), dtype=np.int64)
+            questions, kind, lists, np.zeros(len(questions), dtype=np.int64)
         )
     elif "candidates" in restrictions:
         questions, candidate_lists = _by_question(
@@ -136,14 +141,28 @@ def restrict(
             details |= file_details
         candidate_lists = _by_relation(questions, heads, tails)
         details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
-    return _apply(questions, candidate_lists, outside, details)
+    return apply_lists(questions, candidate_lists, outside, details)
+
+
+def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> None:
+    """UsageError if a restriction is of other candidates than these questions have."""
+    asks_relation = questions.kind == "relation"
+    of_others = (
+        ("entities", "heads", "tails", "type_constraints") if asks_relation else ("relations",)
+    )
+    wrong = [name for name in of_others if name in restrictions]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: the candidates of these questions are "
+            f"{_PLURAL[questions.kind]}; restrict by {_PLURAL[questions.kind]}, or by candidates"
+        )
 
 
 def separate(questions: QuestionsT) -> QuestionsT:
     """See `Questions.separate`."""
     instance = questions.triple_rows
-    question = questions.instance_question[instance]
-    every, n = np.arange(len(instance)), questions.n_entities
+    question = questions.instance_question[instance].astype(np.int64)
+    every, n = np.arange(len(instance)), questions.n_labels
     answers = questions.answers.ids[instance]
     known = take(questions.known, question)
     keys = to_keys(known, n)
@@ -156,8 +175,7 @@ def separate(questions: QuestionsT) -> QuestionsT:
     return replace(
         questions,
         side=questions.side[question],
-        entity=questions.entity[question],
-        relation=questions.relation[question],
+        given=(questions.given[0][question], questions.given[1][question]),
         answers=Csr(np.arange(len(instance) + 1), answers),
         known=known,
         removed=to_csr(others, len(instance), n),
@@ -177,7 +195,7 @@ def _by_relation(
     questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> CandidateLists:
     """Relations without a list keep every entity."""
-    n_relations, n = questions.graph.n_relations, questions.n_entities
+    n_relations, n = questions.graph.n_relations, questions.n_labels
     lists: list[npt.NDArray[np.int32]] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
     for side, (name, by_relation) in enumerate((("heads", heads), ("tails", tails))):
@@ -193,7 +211,7 @@ def _by_relation(
                     "graph.relations.ids([...]) gives the ids of labels"
                 )
             number[2 * relation + side] = len(lists)
-            lists.append(entity_ids(f"{name}[{relation}]", ids, n))
+            lists.append(label_ids(f"{name}[{relation}]", ids, n))
     return _candidate_lists(
         questions, "relations", lists, number[2 * questions.relation + questions.side]
     )
@@ -209,7 +227,7 @@ def _by_question(
         if str(path).endswith(".npz"):
             candidates = id_files.read_negatives(path)
         else:
-            labels = questions.graph.entities
+            labels = questions.candidate_labels
             candidates, file_details = id_files.read_candidates(
                 path, questions.ids, labels, unknown
             )
@@ -228,6 +246,11 @@ def _by_question(
 
 def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
+    if questions.kind == "relation":
+        raise InputError(
+            "arrays of negatives (head_neg, tail_neg) are of entities, and these questions ask for "
+            "the relation; give a list of relations for each question"
+        )
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]
     names = [id_files.NEGATIVES[side] for side in sides]
@@ -268,7 +291,7 @@ def _listed(
         )
     arrays = [np.asarray(ids) for ids in candidates]
     name = "negatives" if negatives else "candidates"
-    lists = [entity_ids(f"{name}[{i}]", ids, questions.n_entities) for i, ids in enumerate(arrays)]
+    lists = [label_ids(f"{name}[{i}]", ids, questions.n_labels) for i, ids in enumerate(arrays)]
     repeats = sum(map(len, arrays)) - sum(map(len, lists))
     details["repeats"] = repeats
     candidate_lists = _candidate_lists(questions, "candidates", lists, np.arange(len(questions)))
@@ -293,16 +316,17 @@ def _candidate_lists(
     offsets = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum([len(ids) for ids in lists], out=offsets[1:])
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
-    return CandidateLists(kind, Csr(offsets, ids), of, None, questions.n_entities)
+    return CandidateLists(kind, Csr(offsets, ids), of, None, questions.n_labels)
 
 
-def entity_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
+def label_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
     """Distinct ids below `size`, ascending; InputError, with `name`, if they are something else."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
         raise InputError(
             f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of ids "
-            "(graph.entities.ids([...]) gives those of labels, numpy.flatnonzero those of a mask)"
+            "(graph.entities.ids([...]), graph.relations.ids([...]) give those of labels, "
+            "numpy.flatnonzero those of a mask)"
         )
     wrong = ids[(ids < 0) | (ids >= size)]
     if len(wrong):
@@ -311,9 +335,9 @@ def entity_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.in
     return distinct
 
 
-def _met(outer: CandidateLists, inner: CandidateLists, n_entities: int) -> CandidateLists:
+def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> CandidateLists:
     """What stands in the one list of `outer` and in a question's list of `inner`."""
-    member = np.zeros(n_entities, dtype=bool)
+    member = np.zeros(n_labels, dtype=bool)
     member[outer.lists.ids] = True
     in_both = member[inner.lists.ids]
     offsets = np.append(0, np.cumsum(in_both))[inner.lists.offsets]
@@ -328,20 +352,21 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_entities: int) -> Candi
     return replace(inner, lists=lists, of=of, columns=columns)
 
 
-def _apply(
+def apply_lists(
     questions: QuestionsT, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
 ) -> QuestionsT:
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
-        candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_entities)
-    question, answers = questions.instance_question, questions.answers.ids
-    out = ~candidate_lists.holds(question, answers, questions.n_entities)
+        candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_labels)
+    question = questions.instance_question.astype(np.int64)
+    answers = questions.answers.ids
+    out = ~candidate_lists.holds(question, answers, questions.n_labels)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])
         place = f"{details['file']}: " if "file" in details else ""
         raise InputError(
             f"{place}{int(out.sum())} of {len(out)} answers are not among their candidates, "
-            f"the first is {questions.graph.entities[int(answers[first])]!r} for question "
+            f"the first is {questions.candidate_labels[int(answers[first])]!r} for question "
             f"{questions.ids[int(question[first])]}; add it to its list, or count such answers at "
             "the worst rank with outside='worst' (--outside worst)"
         )

@@ -4,33 +4,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, distinct, inverse, stack, to_csr
+from kgtrec._internal.csr import Csr, contains, distinct, inverse, position_type, stack, to_csr
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.candidates import entity_ids, restrict
-from kgtrec.questions.columns import column_of_entity
+from kgtrec.questions.candidates import label_ids, restrict
+from kgtrec.questions.columns import column_of_label
 from kgtrec.questions.questions import QuestionData
+from kgtrec.questions.sides import (
+    ASKED,
+    GIVEN,
+    SIDES,
+    given_keys,
+    given_pair,
+    label_counts,
+)
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
 __all__ = ["PROTOCOLS", "Filter", "build_questions"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 Path = str | PathLike[str]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
 _CHUNK = 1 << 18
 """Triples of other splits that are looked up at a time."""
-_SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 PROTOCOLS: dict[str, tuple[str, ...] | None] = {
     "all": None,
@@ -76,9 +85,9 @@ def build_questions(
     columns: Any = None,
 ) -> QuestionsT:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
-    if not isinstance(sides, str) or sides not in _SIDES:
+    if not isinstance(sides, str) or sides not in SIDES:
         raise UsageError(
-            f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, _SIDES))}"
+            f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, SIDES))}"
         )
     if not len(graph.split(split)):
         raise UsageError(
@@ -88,8 +97,8 @@ def build_questions(
     extra, n_extra = _further(graph, known, details)
     others = [*(graph.splits[name] for name in filters if name != split), *extra]
     rows = _evaluated_rows(graph, split, entities, relations, details)
-    parts = [_ask(graph, split, rows, side, others, split in filters) for side in _SIDES[sides]]
-    sizes = [len(part.entity) for part in parts]
+    parts = [_ask(graph, split, rows, side, others, split in filters) for side in SIDES[sides]]
+    sizes = [len(part.answers) for part in parts]
     fields = _joined(parts)
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]
@@ -99,15 +108,19 @@ def build_questions(
         sides=sides,
         filter_splits=filters,
         n_extra_known=n_extra,
-        side=np.repeat(np.array(_SIDES[sides]), sizes),
+        side=np.repeat(np.array(SIDES[sides], np.int8), sizes),
         **fields,
         kept=rows,
         details=details,
-        column_of=None if columns is None else column_of_entity(columns, graph.entities),
     )
-    if entities is None:
+    if columns is not None:
+        order = column_of_label(columns, questions.candidate_labels, questions.kind)
+        questions = replace(questions, column_of=order)
+    name = "relations" if questions.kind == "relation" else "entities"
+    subset = relations if name == "relations" else entities
+    if subset is None:
         return questions
-    return restrict(questions, {"entities": entities}, "entities", "error", "error")
+    return restrict(questions, {name: subset}, "entities", "error", "error")
 
 
 def _filter_splits(
@@ -211,7 +224,7 @@ def _evaluated_rows(
     ):
         sizes.append(None)
         if values is not None:
-            ids = entity_ids(name, values, size)
+            ids = label_ids(name, values, size)
             member = np.zeros(size, dtype=bool)
             member[ids] = True
             mask &= member[triples[:, columns]].all(axis=1)
@@ -235,12 +248,11 @@ def _evaluated_rows(
 class _Part:
     """Questions of one side; instances and triples numbered within it."""
 
-    entity: Int64
-    relation: Int64
+    given: tuple[Int32, Int32]
     answers: Csr
     known: Csr
     removed: Csr
-    instance_triple: Int64
+    instance_triple: Integers
 
 
 def _ask(
@@ -252,9 +264,8 @@ def _ask(
     evaluated_is_known: bool,
 ) -> _Part:
     """Questions of one side, with what the other triples say about them."""
-    entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
-    n_entities, triples = graph.n_entities, graph.splits[split]
-    every = triples[:, entity_column].astype(np.int64) * graph.n_relations + triples[:, 1]
+    n_labels, triples = label_counts(graph)[ASKED[side]], graph.splits[split]
+    every = given_keys(graph, triples, side)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
     if rows is not None:  # in the order in which all questions stand, with gaps
@@ -263,43 +274,46 @@ def _ask(
     appearance = np.argsort(first)
     rank = inverse(appearance)
     # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_entities + triples[:, answer_column]
+    keys = rank[number] * n_labels + triples[:, ASKED[side]]
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
     del keys
+    order = order.astype(position_type(len(order)))
     elsewhere = distinct(
-        [keys for other in others for keys in _look_up(pairs, rank, other, entity_column, graph)]
+        [keys for other in others for keys in _look_up(pairs, rank, other, side, graph)]
     )
+    asked = pairs[appearance]
+    del pairs, rank, appearance
+    given, n_questions = given_pair(graph, asked, side), len(asked)
+    del asked
+    # Keys are let go as soon as they are lists.
+    removed = to_csr(elsewhere[~contains(answers, elsewhere)], n_questions, n_labels)
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
-    removed = elsewhere[~contains(answers, elsewhere)]
-    entity, relation = np.divmod(pairs[appearance], graph.n_relations)
-    return _Part(
-        entity,
-        relation,
-        answers=to_csr(answers, len(pairs), n_entities),
-        known=to_csr(known, len(pairs), n_entities),
-        removed=to_csr(removed, len(pairs), n_entities),
-        instance_triple=order.astype(np.int64, copy=False),
-    )
+    del elsewhere
+    known_lists = to_csr(known, n_questions, n_labels)
+    del known
+    answer_lists = to_csr(answers, n_questions, n_labels)
+    return _Part(given, answer_lists, known_lists, removed, order)
 
 
 def _look_up(
-    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], entity_column: int, graph: GraphData
+    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], side: int, graph: GraphData
 ) -> Iterator[Int64]:
-    """Keys (question, entity) of the triples whose pair is asked, unsorted, with repeats."""
+    """Keys (question, answer) of the triples whose pair is asked, unsorted, with repeats."""
+    asked, entity_column, n_labels = ASKED[side], GIVEN[side][0], label_counts(graph)[ASKED[side]]
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
     touched = np.zeros(graph.n_entities, dtype=bool)
-    touched[pairs // graph.n_relations] = True
+    touched[pairs // label_counts(graph)[GIVEN[side][1]]] = True
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
         rows = rows[touched[rows[:, entity_column]]]
-        row_pairs = rows[:, entity_column].astype(np.int64) * graph.n_relations + rows[:, 1]
+        row_pairs = given_keys(graph, rows, side)
         at = np.searchsorted(pairs, row_pairs)
         at[at == len(pairs)] = 0
         hit = pairs[at] == row_pairs
-        yield rank[at[hit]] * graph.n_entities + rows[hit, 2 - entity_column]
+        yield rank[at[hit]] * n_labels + rows[hit, asked]
 
 
 def _joined(parts: list[_Part]) -> dict[str, Any]:
@@ -308,17 +322,23 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name in ("answers", "known", "removed"):
         fields[name] = stack(_taken(parts, name))
-    for name in ("entity", "relation"):
-        fields[name] = np.concatenate(_taken(parts, name))
-    instance_triple = _taken(parts, "instance_triple")
-    fields["triple_rows"] = np.concatenate(
-        [inverse(triple) + n_triples * i for i, triple in enumerate(instance_triple)]
-    )
-    fields["instance_triple"] = np.concatenate(instance_triple)
-    del instance_triple
+    fields["given"] = tuple(map(np.concatenate, zip(*_taken(parts, "given"), strict=True)))
+    fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
     lengths = fields["answers"].lengths
-    fields["instance_question"] = np.repeat(np.arange(len(lengths)), lengths)
+    numbers = np.arange(len(lengths), dtype=position_type(len(lengths)))
+    fields["instance_question"] = np.repeat(numbers, lengths)
+    del lengths, numbers
+    fields["triple_rows"] = _triple_rows(fields["instance_triple"], n_triples)
     return fields
+
+
+def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
+    """The instance of each triple, side by side."""
+    rows = np.empty(len(instance_triple), position_type(len(instance_triple)))
+    for start in range(0, len(rows), n_triples):
+        own = instance_triple[start : start + n_triples]
+        rows[start : start + n_triples][own] = np.arange(start, start + n_triples, dtype=rows.dtype)
+    return rows
 
 
 def _taken(parts: list[_Part], name: str) -> list[Any]:

@@ -13,16 +13,20 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, contains, inverse, to_keys
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec.errors import InputError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids, hash_array
+from kgtrec.questions.sides import GIVEN, NAMES, SIDES, given_keys, label_counts
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
+    from kgtrec.graph.labels import Labels
     from kgtrec.questions.candidates import CandidateLists
 
 __all__ = ["Csr", "QuestionData", "describe_question", "places_of"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,15 +41,14 @@ class QuestionData:
     sides: str
     filter_splits: tuple[str, ...]
     n_extra_known: int
-    side: Int64
-    entity: Int64
-    relation: Int64
+    side: npt.NDArray[np.int8]
+    given: tuple[Int32, Int32]
     answers: Csr
     known: Csr
     removed: Csr
-    instance_question: Int64
-    instance_triple: Int64
-    triple_rows: Int64
+    instance_question: Integers
+    instance_triple: Integers
+    triple_rows: Integers
     kept: Int64 | None = None
     candidate_lists: CandidateLists | None = None
     outside: npt.NDArray[np.bool_] | None = None
@@ -60,7 +63,7 @@ class QuestionData:
         filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
         name = f" of {self.graph.name}" if self.graph.name else ""
         sides = "both sides" if self.sides == "both" else f"{self.sides} side"
-        among = "restricted" if self.candidate_lists is not None else f"{self.n_entities:,}"
+        among = "restricted" if self.candidate_lists is not None else f"{self.n_labels:,}"
         return (
             f"Questions{name}, split {self.split}\n"
             f"  {len(self):,} questions, {self.n_instances:,} instances, {sides}\n"
@@ -71,14 +74,53 @@ class QuestionData:
         return lines_as_html(repr(self))
 
     @property
+    def kind(self) -> str:
+        """What candidates are: "entity", or "relation" if the relation is asked."""
+        return "relation" if self.sides == "relation" else "entity"
+
+    @property
+    def candidate_labels(self) -> Labels:
+        """Labels of what may be a candidate, by id: the graph's entities, or its relations."""
+        return self.graph.relations if self.kind == "relation" else self.graph.entities
+
+    @property
     def n_entities(self) -> int:
-        """Number of entities of the graph, which is the width of a score row."""
+        """Number of entities of the graph."""
         return self.graph.n_entities
 
     @property
-    def column(self) -> Int64:
-        """The given entity as the model numbers it, which is its column: int64, shape (Q,)."""
-        return self.entity if self.column_of is None else self.column_of[self.entity]
+    def n_labels(self) -> int:
+        """Number of these labels: the width of a score row, unless it holds listed candidates."""
+        return len(self.candidate_labels)
+
+    @property
+    def entity(self) -> Int32:
+        """The given entity; the head, if the relation is asked: int32, shape (Q,)."""
+        return self.given[0]
+
+    @property
+    def relation(self) -> Int32:
+        """The given relation: int32, shape (Q,); UsageError if it is what is asked."""
+        if self.kind == "relation":
+            raise UsageError(
+                "these questions ask for the relation (sides='relation'): they give a head and a "
+                "tail; this needs questions that give the relation"
+            )
+        return self.given[1]
+
+    @property
+    def tail(self) -> Int32:
+        """The given tail of questions for the relation: int32, shape (Q,); UsageError of others."""
+        if self.kind != "relation":
+            raise UsageError("only questions for the relation give a head and a tail; see .entity")
+        return self.given[1]
+
+    @property
+    def column(self) -> Integers:
+        """The given entity as the model numbers it, which is its column: int32 or int64, (Q,)."""
+        if self.column_of is None or self.kind == "relation":
+            return self.entity
+        return self.column_of[self.entity]
 
     @property
     def n_instances(self) -> int:
@@ -94,9 +136,12 @@ class QuestionData:
     @cached_property
     def ids(self) -> list[str]:
         """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ..."""
-        heads = int(np.count_nonzero(self.side == 0))
-        names = [f"head{number}" for number in range(heads)]
-        return names + [f"tail{number}" for number in range(len(self) - heads)]
+        counts = np.bincount(self.side, minlength=len(NAMES)).tolist()
+        return [
+            f"{name}{number}"
+            for name, count in zip(NAMES, counts, strict=True)
+            for number in range(count)
+        ]
 
     @cached_property
     def candidates(self) -> Int64:
@@ -104,7 +149,7 @@ class QuestionData:
         others = self._sizes_without(self.known)[self.instance_question]
         if self.split in self.filter_splits:
             return others + 1  # every answer is among the known, and is kept by id
-        answers, known = (to_keys(csr, self.n_entities) for csr in (self.answers, self.known))
+        answers, known = (to_keys(csr, self.n_labels) for csr in (self.answers, self.known))
         is_known = contains(known, answers)
         return others + (is_known if self.outside is None else is_known | self.outside)
 
@@ -117,11 +162,11 @@ class QuestionData:
     def _sizes_without(self, filtered: Csr) -> Int64:
         """Candidates of each question less those of a filter: int64, shape (Q,)."""
         if self.candidate_lists is None:
-            return self.n_entities - filtered.lengths
+            return self.n_labels - filtered.lengths
         question = np.repeat(np.arange(len(self)), filtered.lengths)
-        inside = self.candidate_lists.holds(question, filtered.ids, self.n_entities)
+        inside = self.candidate_lists.holds(question, filtered.ids, self.n_labels)
         taken = np.bincount(question[inside], minlength=len(self))
-        return self.candidate_lists.sizes(self.n_entities) - taken
+        return self.candidate_lists.sizes(self.n_labels) - taken
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
         """Where the rows of scores of these questions stand among those of the whole split.
@@ -139,18 +184,17 @@ class QuestionData:
             Rows that the split has with every triple evaluated.
         """
         triples = self.graph.splits[self.split]
-        sides = {"head": (0,), "tail": (1,), "both": (0, 1)}[self.sides]
+        sides = SIDES[self.sides]
         if rows == "instances":
             evaluated = np.arange(len(triples)) if self.kept is None else self.kept
             parts = [evaluated + len(triples) * number for number in range(len(sides))]
             return np.concatenate(parts), len(triples) * len(sides)
         parts, total = [], 0
         for side in sides:
-            entities = triples[:, 2 - 2 * side].astype(np.int64)
-            pairs = entities * self.graph.n_relations + triples[:, 1]
-            pairs, first = np.unique(pairs, return_index=True)
+            pairs, first = np.unique(given_keys(self.graph, triples, side), return_index=True)
             own = self.side == side
-            own_pairs = self.entity[own] * self.graph.n_relations + self.relation[own]
+            one, other = (ids[own].astype(np.int64) for ids in self.given)
+            own_pairs = one * label_counts(self.graph)[GIVEN[side][1]] + other
             place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
             parts.append(place + total)
             total += len(pairs)
@@ -160,25 +204,25 @@ class QuestionData:
     def triple_keys(self) -> tuple[Int64, Int64, Int64]:
         """Keys of the (head, relation) pairs that are evaluated, keys of the triples by the number
         of their pair, both ascending, and the place of each of these triples."""
-        pairs, number = np.unique(
-            _pair_keys(self.triples, self.graph.n_relations), return_inverse=True
-        )
-        keys = number.reshape(-1) * self.n_entities + self.triples[:, 2]
+        pairs, number = np.unique(_pair_keys(self.graph, self.triples), return_inverse=True)
+        keys = number.reshape(-1) * self.graph.n_entities + self.triples[:, 2]
         order = np.argsort(keys)
         return pairs, keys[order], order
 
     @property
     def n_columns(self) -> int:
-        """Columns of a score row: the entities, or the candidates that it holds alone."""
-        return self.n_entities if self.candidate_lists is None else self.candidate_lists.width
+        """Columns of a score row: entities, relations, or the candidates that it holds alone."""
+        return self.n_labels if self.candidate_lists is None else self.candidate_lists.width
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash (32 hexadecimal digits) of the graph, the questions and both filters."""
         hasher = hashlib.blake2b(digest_size=16)
         hasher.update(f"{self.graph.fingerprint} {self.split} {self.sides}".encode())
-        for name in ("side", "entity", "relation"):
-            hash_array(hasher, name, getattr(self, name))
+        second = "tail" if self.kind == "relation" else "relation"
+        hash_array(hasher, "side", self.side)
+        for name, ids in zip(("entity", second), self.given, strict=True):
+            hash_array(hasher, name, ids)
         for name in ("answers", "known", "removed"):
             csr: Csr = getattr(self, name)
             hash_array(hasher, f"{name} offsets", csr.offsets)
@@ -215,15 +259,11 @@ class QuestionData:
 
 def describe_question(questions: QuestionData, question: int) -> str:
     """A question as people read it: ``question head12 (?, born_in, Rome)``."""
-    graph = questions.graph
-    entity = graph.entities[int(questions.entity[question])]
-    relation = graph.relations[int(questions.relation[question])]
-    triple = (
-        f"(?, {relation}, {entity})"
-        if questions.side[question] == 0
-        else f"({entity}, {relation}, ?)"
-    )
-    return f"question {questions.ids[question]} {triple}"
+    labels = (questions.graph.entities, questions.graph.relations, questions.graph.entities)
+    terms = ["?", "?", "?"]
+    for column, ids in zip(GIVEN[int(questions.side[question])], questions.given, strict=True):
+        terms[column] = labels[column][int(ids[question])]
+    return f"question {questions.ids[question]} ({', '.join(terms)})"
 
 
 def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
@@ -233,7 +273,7 @@ def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
         "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations
     )
     pairs, ordered, order = questions.triple_keys
-    keys = _pair_keys(rows, graph.n_relations)
+    keys = _pair_keys(graph, rows)
     number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
     keys = np.where(pairs[number] == keys, number * graph.n_entities + rows[:, 2], -1)
     at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
@@ -248,7 +288,6 @@ def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
     return order[at]
 
 
-def _pair_keys(triples: npt.NDArray[np.int32], n_relations: int) -> Int64:
-    """One key per head and relation."""
-    keys: Int64 = triples[:, 0].astype(np.int64) * n_relations + triples[:, 1]
-    return keys
+def _pair_keys(graph: GraphData, triples: npt.NDArray[np.int32]) -> Int64:
+    """One key per head and relation: what they give a question for the tail."""
+    return given_keys(graph, triples, NAMES.index("tail"))

@@ -40,7 +40,7 @@ def nan_error(
     """The error of a NaN in scores of ``place``."""
     return InputError(
         f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
-        f"{questions.graph.entities[entity]!r} (id {entity})"
+        f"{questions.candidate_labels[entity]!r} (id {entity})"
         + (f" and {more} more of its candidates" if more else "")
         + "; fix the model, or count NaN as the worst score: nan='worst' (--nan worst)"
     )

@@ -66,7 +66,7 @@ class NativeRanking:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int, int]] = []
-        depth = min(depth, lists.n_entities)
+        depth = min(depth, lists.n_labels)
         score_type = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
         self.best_ids = np.zeros((len(lists), depth), dtype=np.int32)
@@ -86,7 +86,7 @@ class NativeRanking:
             lists.removed.ids,
             position,
             lists.by_name,
-            lists.n_entities,
+            lists.n_labels,
             None if candidate_lists is None else candidate_lists.of[plan.question],
             None if candidate_lists is None else candidate_lists.lists.offsets,
             None if candidate_lists is None else candidate_lists.lists.ids,

@@ -102,7 +102,7 @@ class ListPlaces:
         first = np.flatnonzero(np.append(True, tie[1:] != tie[:-1])) if len(tie) else tie
         self._tie = tie
         self._tie_starts = np.append(first, len(tie))
-        self._keys = entries.owner * questions.n_entities + np.maximum(entries.entity, 0)
+        self._keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
         linked = np.flatnonzero(entries.entity >= 0)
         self._by_key = linked[np.argsort(self._keys[linked])]
 
@@ -133,7 +133,7 @@ class ListPlaces:
         if not len(self._by_key):
             return np.full(len(owner), -1)
         keys = self._keys[self._by_key]
-        answer_keys = owner * self._questions.n_entities + answer
+        answer_keys = owner * self._questions.n_labels + answer
         at = np.minimum(np.searchsorted(keys, answer_keys), len(keys) - 1)
         return np.where((keys[at] == answer_keys) & (owner >= 0), self._by_key[at], -1)
 
@@ -151,12 +151,11 @@ class ListPlaces:
         scores = entries.scores
         if scores is None:  # falling, as readers of runs sort by score
             scores = (offsets[1:][entries.owner] - np.arange(len(entries.owner))).astype(np.float64)
-        graph = self._questions.graph
         return Run(
             self._questions.ids,
             offsets,
             entries.entity.astype(np.int32),
             scores,
-            graph.entities.docnos,
+            self._questions.candidate_labels.docnos,
             int(lengths.max(initial=0)),
         )

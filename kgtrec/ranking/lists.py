@@ -19,6 +19,7 @@ from kgtrec._internal.csr import Csr, contains, to_keys
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.formats import PREDICTIONS
 from kgtrec.predictions.lists import ANY, PredictedLists
+from kgtrec.questions.sides import label_counts
 from kgtrec.ranking.list_places import Entries, ListPlaces, without_repeats
 from kgtrec.ranking.ranks import assemble_ranks
 from kgtrec.trec.files.run import Run
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["rank_lists", "ranked_lists"]
 
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 UNLINKABLE = ("place", "drop")
 
@@ -43,8 +45,8 @@ def rank_lists(
     ----------
     predictions : path, `Run`, or iterable of mappings
         A file in one of the formats that ``kgtrec formats`` prints; a run; or records
-        ``{"head": label, "relation": label, "predictions": [label, ...]}`` (or "tail" in place of
-        "head"), whose predictions may be pairs (label, score).
+        ``{"head": label, "relation": label, "predictions": [label, ...]}``, with the two that are
+        known of head, relation and tail; predictions may be pairs (label, score).
     questions : Questions
         What is asked and what is known. Lists of other questions are passed over and counted.
     format : str, optional
@@ -98,7 +100,7 @@ def ranked_lists(
     answer = questions.answers.ids.astype(np.int64)
     counts[:3], unlisted = micro.counts(matched.own, answer, questions.candidates)
     counts[3:], macro_unlisted = macro.counts(
-        questions.instance_question, answer, questions.macro_candidates
+        questions.instance_question.astype(np.int64), answer, questions.macro_candidates
     )
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
@@ -209,28 +211,28 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
 
 def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     """Number of the question that a list is of; -1: not asked."""
-    graph = questions.graph
+    n_entities, n_second = questions.n_entities, max(label_counts(questions.graph))
 
-    def keys(side: Int64, entity: Int64, relation: Int64) -> Int64:
-        return (side * graph.n_entities + entity) * graph.n_relations + relation
+    def keys(side: Integers, entity: Integers, second: Integers) -> Int64:
+        return (side.astype(np.int64) * n_entities + entity) * n_second + second
 
-    question_keys = keys(questions.side, questions.entity, questions.relation)
+    question_keys = keys(questions.side, *questions.given)
     order = np.argsort(question_keys)
     if questions.details.get("separate"):
         raise UsageError(
             "separate questions, as negatives make them, have no lists; restrict by entities or "
             "by relation"
         )
-    list_keys = keys(lists.side, lists.entity, lists.relation)
+    list_keys = keys(lists.side, lists.entity, lists.second)
     at = np.minimum(np.searchsorted(question_keys[order], list_keys), len(order) - 1)
-    hit = (question_keys[order][at] == list_keys) & (lists.entity >= 0) & (lists.relation >= 0)
+    hit = (question_keys[order][at] == list_keys) & (lists.entity >= 0) & (lists.second >= 0)
     return np.where(hit, order[at], -1)
 
 
 def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
     """Number of the instance that a list was made for; -1: none."""
-    answers = to_keys(questions.answers, questions.n_entities)
-    list_keys = question * questions.n_entities + lists.answer
+    answers = to_keys(questions.answers, questions.n_labels)
+    list_keys = question * questions.n_labels + lists.answer
     at = np.minimum(np.searchsorted(answers, list_keys), len(answers) - 1)
     hit = (answers[at] == list_keys) & (question >= 0) & (lists.answer >= 0)
     return np.where(hit, at, -1)
@@ -266,18 +268,18 @@ def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
 def _places(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListPlaces:
     """Places among the entries that the filter leaves; unlinkable labels take theirs."""
     entity = np.maximum(entries.entity, 0)
-    keys = question * questions.n_entities + entity
-    out = contains(to_keys(filtered, questions.n_entities), keys)
+    keys = question * questions.n_labels + entity
+    out = contains(to_keys(filtered, questions.n_labels), keys)
     if questions.candidate_lists is not None:
-        out |= ~questions.candidate_lists.holds(question, entity, questions.n_entities)
+        out |= ~questions.candidate_lists.holds(question, entity, questions.n_labels)
     return ListPlaces(entries, questions, ~out | (entries.entity < 0))
 
 
 def _tie_order(questions: Questions) -> Int64:
     """Place of every entity among those that tie: by name, descending in byte order."""
-    position = questions.graph.entities.trec_order
-    ascending = np.arange(questions.n_entities) if position is None else position.astype(np.int64)
-    return questions.n_entities - 1 - ascending
+    position = questions.candidate_labels.trec_order
+    ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
+    return questions.n_labels - 1 - ascending
 
 
 def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple[Entries, int]:

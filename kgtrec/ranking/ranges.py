@@ -175,7 +175,7 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     """
     questions = answers.questions
     ordered = sorted(parts, key=lambda part: part.task.first_entity)
-    _check_ranges(ordered, questions.n_entities)
+    _check_ranges(ordered, questions.n_labels)
     position = answers.lists.trec_order
     whole = merge(ordered, None if position is None else position.__getitem__)
     return assemble(
@@ -198,10 +198,10 @@ def _width(scores: Any, questions: Questions, first_entity: int) -> int:
         raise InputError(
             f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
         )
-    if first_entity < 0 or first_entity + shape[1] > questions.n_entities:
+    if first_entity < 0 or first_entity + shape[1] > questions.n_labels:
         raise InputError(
             f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
-            f"{questions.n_entities} entities; correct first_entity or the number of columns"
+            f"{questions.n_labels} entities; correct first_entity or the number of columns"
         )
     return shape[1]
 

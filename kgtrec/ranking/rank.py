@@ -156,8 +156,12 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     (name, first), *others = questions.items()
     for other, second in others:
         same = all(
-            np.array_equal(getattr(first, field), getattr(second, field))
-            for field in ("side", "entity", "relation", "triple_rows")
+            np.array_equal(*arrays)
+            for arrays in zip(
+                (first.side, *first.given, first.triple_rows),
+                (second.side, *second.given, second.triple_rows),
+                strict=True,
+            )
         )
         columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, second)]
         if (
@@ -195,7 +199,7 @@ def rows_to_rank(
     chosen, total = questions.rows_among("instances" if separate else rows)
     if n_scored == total:
         return chosen
-    if separate and (by_entity or questions.n_columns == questions.n_entities):
+    if separate and (by_entity or questions.n_columns == questions.n_labels):
         chosen, total = questions.rows_among("questions")
         if n_scored == total:
             return chosen
@@ -239,10 +243,10 @@ def check_shape(
     questions: Questions, rows: str, n_rows: int, shape: tuple[int, int], factors: bool
 ) -> None:
     """InputError if scores, or queries and entities of `Factors`, are not what is ranked."""
-    columns = questions.n_entities if factors else questions.n_columns
+    columns = questions.n_labels if factors else questions.n_columns
     if factors and shape != (n_rows, columns):
         raise InputError(
-            f"Factors hold {shape[0]} queries, {shape[1]} entities; "
+            f"Factors hold {shape[0]} queries, {shape[1]} candidates; "
             f"expected {n_rows} (one per row of rows={rows!r}) and {columns}"
         )
     if shape[0] != n_rows:
@@ -254,6 +258,7 @@ def check_shape(
 def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, more: str = "") -> str:
     kind = "question" if rows == "questions" else "(triple, side)"
     sides = "both sides" if questions.sides == "both" else f"{questions.sides} side"
+    given = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
     text = (
         f"scores have {more}{n_rows} rows; expected {expected}, one per {kind} "
         f"of split {questions.split!r}, {sides}"
@@ -266,12 +271,13 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
             f"{text}; {n_rows} is the number of {choice}: if they are that, pass rows={choice!r} "
             f"(--rows {choice})"
         )
-    if n_rows == questions.n_entities and not more:
-        return f"{text}; {n_rows} is the number of entities: pass scores.T if they are transposed"
+    if n_rows == questions.n_labels and not more:
+        what = "relations" if questions.kind == "relation" else "entities"
+        return f"{text}; {n_rows} is the number of {what}: pass scores.T if they are transposed"
     if dropped and n_rows - expected in (dropped, 2 * dropped):
         return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
     return (
-        f"{text}; score every question of questions.entity, .relation, .side in that order "
+        f"{text}; score every question of questions{given}, .side in that order "
         "(kgtrec convert --questions lists them)"
     )
 
@@ -279,11 +285,12 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
 def _wrong_columns(questions: Questions, block: Array) -> str:
     text = (
         f"scores have shape {tuple(block.shape)}; expected {questions.n_columns} columns, one per "
-        f"{'entity' if questions.n_columns == questions.n_entities else 'listed candidate'}"
+        f"{questions.kind if questions.n_columns == questions.n_labels else 'listed candidate'}"
     )
     if block.ndim != 2:
         shape = f"(rows, {questions.n_columns})"
         return f"a chunk of scores has shape {tuple(block.shape)}; each must be {shape}"
-    if len(block) == questions.n_entities:
+    if len(block) == questions.n_labels:
         return f"{text}; they look transposed: pass scores.T"
-    return f"{text}; columns go by entity id (graph.entities)"
+    where = "graph.relations" if questions.kind == "relation" else "graph.entities"
+    return f"{text}; columns go by {questions.kind} id ({where})"

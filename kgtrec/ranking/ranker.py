@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.columns import column_of_entity
+from kgtrec.questions.columns import column_of_label
 from kgtrec.questions.questions import describe_question, places_of
+from kgtrec.questions.sides import NAMES, SIDES
 from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
 from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
 from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
@@ -48,7 +49,9 @@ class Batch:
         The rows of the ranking that this batch covers.
     entity, relation, side : ndarray of int64, shape (stop - start,)
         The given entity, the relation, and which side is asked: 0 = head (?, r, entity),
-        1 = tail (entity, r, ?).
+        1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1.
+    tail : ndarray of int64, or None
+        The given tail, where the relation is asked.
     question : ndarray of int64
         Index of each row's question.
     column : ndarray of int64
@@ -63,6 +66,7 @@ class Batch:
     side: Int64
     question: Int64
     column: Int64
+    tail: Int64 | None
     owner: Ranker = field(repr=False)
 
     def __len__(self) -> int:
@@ -178,15 +182,19 @@ class Ranker:
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
         questions, question = self.questions, self._plan.question[start:stop]
-        entity = questions.entity[question]
+        entity, second, side = (
+            column[question].astype(np.int64) for column in (*questions.given, questions.side)
+        )
+        asks_relation = questions.kind == "relation"
         return Batch(
             start,
             stop,
             entity=entity,
-            relation=questions.relation[question],
-            side=questions.side[question],
+            relation=np.full(stop - start, -1) if asks_relation else second,
+            side=side,
             question=question,
-            column=entity if self._column_of is None else self._column_of[entity],
+            column=entity if self._column_of is None or asks_relation else self._column_of[entity],
+            tail=second if asks_relation else None,
             owner=self,
         )
 
@@ -197,8 +205,8 @@ class Ranker:
         ----------
         triples : array-like of int, shape (n, 3)
             Head, relation, tail, each of the evaluated split; in any order.
-        side : {"head", "tail"}
-            Which of their entities is asked.
+        side : {"head", "tail", "relation"}
+            What is asked of them.
 
         Returns
         -------
@@ -212,16 +220,17 @@ class Ranker:
         UsageError
             A side that these questions do not ask.
         """
-        if side not in ("head", "tail") or self.questions.sides not in (side, "both"):
+        codes = [NAMES[code] for code in SIDES[self.questions.sides]]
+        if side not in codes:
             raise UsageError(
                 f"side={side!r} is not asked; these questions ask {self.questions.sides!r}"
             )
         place = places_of(self.questions, as_array(to_host(triples), "triples"))
-        if side == "tail" and self.questions.sides == "both":
-            place = place + len(self.questions.triples)
+        place = place + codes.index(side) * len(self.questions.triples)
         if self.rows == "instances":
-            return place
-        return self.questions.instance_question[self.questions.triple_rows[place]]
+            return place.astype(np.int64)
+        question = self.questions.instance_question[self.questions.triple_rows[place]]
+        return question.astype(np.int64)
 
     def update(self, rows: Batch | npt.ArrayLike, scores: Any) -> None:
         """Rank one batch.
@@ -231,7 +240,8 @@ class Ranker:
         rows : Batch, or array-like of int, shape (n,)
             From `batches` of this ranker; or the ids of any rows, in any order (`rows_of`).
         scores : array, shape (len(rows), n_entities)
-            Rows as in `rows`, columns in entity-id order; float16, bfloat16, float32 or float64,
+            Rows as in `rows`, columns in entity-id order (in relation-id order, if the relation is
+            asked); float16, bfloat16, float32 or float64,
             any strides, numpy or anything with DLPack or ``__array__``. A torch tensor on a device
             is copied piece by piece while the piece before is ranked; others are read where they
             stand: what is written to them before the call returns may or may not be ranked.
@@ -256,7 +266,8 @@ class Ranker:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
             raise InputError(
                 f"scores have shape {tuple(block.shape)} for {named}; expected {expected}: "
-                "a row per row of the batch, a column per entity (or per listed candidate)"
+                f"a row per row of the batch, a column per {self.questions.kind} (or per listed "
+                "candidate)"
             )
         dtype, claim = block_dtype(block), object()
         try:
@@ -324,10 +335,10 @@ class Ranker:
                 "Factors score higher-is-better (metric='l2' is minus the squared distance); "
                 "leave higher_is_better as it is (no --lower-is-better)"
             )
-        expected = (self.n_rows, self.questions.n_entities)
+        expected = (self.n_rows, self.questions.n_labels)
         if (len(factors.queries), len(factors.entities)) != expected:
             raise InputError(
-                f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} entities; "
+                f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} candidates; "
                 f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
             )
         if self._column_of is not None:
@@ -370,7 +381,7 @@ class Ranker:
         hash_ = self.questions.fingerprint
         declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
         return RankedRows.take(
-            state, rows, self.questions.n_entities, self.nan, hash_, self.tolerance, **declared
+            state, rows, self.questions.n_labels, self.nan, hash_, self.tolerance, **declared
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -434,7 +445,7 @@ class Ranker:
         self._claims.close()
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
-        questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_entities)
+        questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_labels)
         part = take_partial(
             state, everything, self.run_depth, self.nan, questions.fingerprint,
             tolerance=self.tolerance,
@@ -460,16 +471,16 @@ def _check_questions(questions: Any) -> None:
 
 
 def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
-    """The score column of each entity, if it is declared by the questions or for this ranking."""
+    """The score column of each label, if it is declared by the questions or for this ranking."""
     if columns is None:
         return questions.column_of
     if questions.column_of is not None:
         raise UsageError("the questions declare columns= already; declare them once")
-    if questions.n_columns != questions.n_entities or (
+    if questions.n_columns != questions.n_labels or (
         questions.candidate_lists is not None and questions.candidate_lists.columns is not None
     ):
         raise UsageError(
             "rows of these questions hold their candidates alone (columns='candidates'); "
-            "columns= is the order of all entities"
+            f"columns= is the order of all {questions.kind} columns"
         )
-    return column_of_entity(columns, questions.graph.entities)
+    return column_of_label(columns, questions.candidate_labels, questions.kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,20 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES
+from kgtrec.ranking.instance_columns import (
+    COUNTS,
+    instance_columns,
+    popularities,
+    ranks_manifest,
+)
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks"]
+__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks", "typed_columns"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
-_COUNTS = ("greater", "equal", "tied_ahead")
 _INTEGERS = (
     "triple",
     "question",
@@ -33,16 +37,20 @@ _INTEGERS = (
     "relation",
     "given",
     "answer",
-    *_COUNTS,
+    *COUNTS,
     "candidates",
-    *(f"macro_{name}" for name in (*_COUNTS, "candidates")),
+    *(f"macro_{name}" for name in (*COUNTS, "candidates")),
     "answer_popularity",
     "relation_popularity",
 )
 _FLAGS = ("answer_nan", "macro_answer_nan")
 _COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
-_OPTIONAL: dict[str, type] = {"full_candidates": np.int64, **dict.fromkeys(_UNLISTED, bool)}
+_OPTIONAL: dict[str, type] = {
+    "given_tail": np.int64,
+    "full_candidates": np.int64,
+    **dict.fromkeys(_UNLISTED, bool),
+}
 
 
 class Ranks:
@@ -55,9 +63,11 @@ class Ranks:
     question : ndarray of int64
         Index of its question; `question_ids` names them.
     side : ndarray of int64
-        0: the head was asked, 1: the tail.
+        0: the head was asked, 1: the tail, 2: the relation.
     relation, given, answer : ndarray of int64
-        Ids of the relation, the given entity and the answer.
+        Ids of the relation, the given entity and the answer (a relation, if that was asked).
+    given_tail : ndarray of int64, or None
+        The given tail where the relation was asked, beside the head in `given`.
     greater, equal, tied_ahead, candidates : ndarray of int64
         Among the micro candidates: how many score higher than the answer, how many tie with it, how
         many of those stand ahead of it in trec order, and how many there are, the answer included.
@@ -67,7 +77,7 @@ class Ranks:
         The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and it
         stands in no run. The two differ only where a question has several rows of scores.
     answer_popularity, relation_popularity : ndarray of int64
-        Triples of all splits in which the answer stands; triples of the evaluated split with the
+        Times the answer stands in triples of all splits; triples of the evaluated split with the
         relation: the default popularities of the stratified metrics.
     full_candidates : ndarray of int64, or None
         Micro candidates of each instance without its list of sampled ones, the answer included;
@@ -100,6 +110,7 @@ class Ranks:
     relation_popularity: Int64
     answer_nan: npt.NDArray[np.bool_]
     macro_answer_nan: npt.NDArray[np.bool_]
+    given_tail: Int64 | None
     full_candidates: Int64 | None
     unlisted: npt.NDArray[np.bool_] | None
     macro_unlisted: npt.NDArray[np.bool_] | None
@@ -114,13 +125,7 @@ class Ranks:
         missing = [name for name in _COLUMNS if name not in columns]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
-        for name in _INTEGERS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
-        for name in _FLAGS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
-        for name, dtype in _OPTIONAL.items():
-            column = columns.get(name)
-            setattr(self, name, None if column is None else np.ascontiguousarray(column, dtype))
+        vars(self).update(dict.fromkeys(_OPTIONAL), **typed_columns(columns))
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
@@ -149,6 +154,11 @@ class Ranks:
     @property
     def _names(self) -> tuple[str, ...]:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
+
+    @property
+    def kind(self) -> str:
+        """What the answers are: "entity", or "relation"."""
+        return "entity" if self.given_tail is None else "relation"
 
     @property
     def sampled(self) -> bool:
@@ -209,11 +219,11 @@ class Ranks:
 
     @property
     def question_ids(self) -> list[str]:
-        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files."""
+        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
+        relation0, ..."""
         heads = int(self.manifest.get("questions", {}).get("n_head_questions", 0))
-        names = ("head", "tail")
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
-        return [f"{names[side]}{number - heads * side}" for side, number in pairs]
+        return [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
 
     def tie_report(self) -> dict[str, Any]:
         """How far ties matter, over all instances and micro candidates.
@@ -248,8 +258,8 @@ class Ranks:
         ----------
         path : path
         rank_type : {"optimistic", "realistic", "pessimistic", "ordinal"}, optional
-            Adds a column ``rank`` of this type, for SQL and frames; `load` passes it over. NaN
-            where the answer is beyond its predicted list.
+            Adds a column ``rank`` of this type, for SQL and frames, which `load` checks and leaves
+            out. NaN where the answer is beyond its predicted list.
 
         Raises
         ------
@@ -260,10 +270,13 @@ class Ranks:
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
-        rank = None if rank_type is None else self.rank(rank_type)
-        if rank is not None and self.unlisted is not None:
-            rank[self.unlisted] = np.nan
+        rank = None if rank_type is None else self._known_rank(rank_type)
         write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels, rank)
+
+    def _known_rank(self, kind: str) -> Float64:
+        """`rank`, NaN where the answer is beyond its predicted list."""
+        rank = self.rank(kind)
+        return rank if self.unlisted is None else np.where(self.unlisted, np.nan, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:
@@ -277,11 +290,12 @@ class Ranks:
         from kgtrec.ranking.parquet import not_ranks, read_ranks
 
         columns, header, entities = read_ranks(path)
+        rank = columns.pop("rank", None)
         try:
             ranks = cls(columns, header["manifest"], header["relation_labels"], entities)
         except InputError as error:
             raise not_ranks(path, str(error)) from None
-        if fault := _fault(ranks):
+        if fault := _fault(ranks) or _rank_fault(ranks, rank):
             raise not_ranks(path, f"ranks that cannot be: {fault}")
         return ranks
 
@@ -308,6 +322,16 @@ class Ranks:
         )
         _check_distinct(joined)
         return joined
+
+
+def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of `Ranks` in their order and types; optional ones where they are there."""
+    types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
+    return {
+        name: np.ascontiguousarray(columns[name], dtype)
+        for name, dtype in types.items()
+        if columns.get(name) is not None
+    }
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
@@ -365,6 +389,21 @@ def _fault(ranks: Ranks) -> str | None:
     return None
 
 
+def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
+    """Where a file's column ``rank`` follows from the counts in none of the ways to rank."""
+    if rank is None:
+        return None
+    rows = []
+    for kind in RANK_TYPES:
+        expected = ranks._known_rank(kind)
+        wrong = (rank != expected) & ~(np.isnan(rank) & np.isnan(expected))
+        if not wrong.any():
+            return None
+        rows.append(int(np.flatnonzero(wrong)[0]))
+    row = max(rows)
+    return f"in row {row}, rank {rank[row]:g} with {ranks.greater[row]} greater"
+
+
 # What must be the same for ranks to be comparable, and to be joined.
 _EVALUATION = (
     "graph_hash",
@@ -393,13 +432,13 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
 
 
 def _check_distinct(ranks: Ranks) -> None:
-    keys = ranks.triple * 2 + ranks.side
+    keys = ranks.triple * len(NAMES) + ranks.side
     values, counts = np.unique(keys, return_counts=True)
     if (counts > 1).any():
         key = int(values[counts > 1][0])
-        side = ("head", "tail")[key % 2]
+        triple, side = key // len(NAMES), NAMES[key % len(NAMES)]
         raise UsageError(
-            f"triple {key // 2} with its {side} asked stands in more than one part "
+            f"triple {triple} with its {side} asked stands in more than one part "
             f"({int((counts > 1).sum())} such instances); join disjoint parts"
         )
 
@@ -428,44 +467,11 @@ def assemble_ranks(
     scores: dict[str, Any],
     further: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Ranks:
-    """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
+    """Ranks of all instances of questions from the kernel's counts; see `instance_columns`.
 
-    ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
     ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
-    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    graph, relation = questions.graph, questions.relation[questions.instance_question]
-    names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
-    columns: dict[str, Any] = {**dict(zip(names, counts, strict=True)), **(further or {})}
-    columns["candidates"] = questions.candidates
-    columns["macro_candidates"] = questions.macro_candidates
-    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        # An answer without a score stands below every other candidate.
-        worst = columns[f"{prefix}candidates"] - 1
-        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
-        columns[f"{prefix}answer_nan"] = flags
-    columns |= {
-        "triple": questions.instance_triple,
-        "question": question,
-        "side": questions.side[question],
-        "relation": relation,
-        "given": questions.entity[question],
-        "answer": answer,
-        "answer_popularity": graph.entity_counts()[answer],
-        "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
-            relation
-        ],
-    }
-    if questions.full_candidates is not None:
-        columns["full_candidates"] = questions.full_candidates
-    heads = int(np.count_nonzero(questions.side == 0))
-    manifest = {
-        "questions": questions.describe() | {"n_head_questions": heads},
-        "scores": scores,
-        "versions": {
-            "kgtrec": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-    }
-    return Ranks(columns, manifest, list(graph.relations), graph.entities)
+    columns = instance_columns(questions, counts, unscored, popularities(questions))
+    manifest = ranks_manifest(questions, scores)
+    labels = questions.graph.relations, questions.graph.entities
+    return Ranks({**columns, **(further or {})}, manifest, list(labels[0]), labels[1])

@@ -25,20 +25,21 @@ class QuestionLists:
 
     Attributes
     ----------
-    n_entities : int
+    n_labels : int
+        Columns of a full row of scores: entities, or relations.
     known, removed : Csr
-        Entities that are no micro, and no macro candidates of each question.
+        Ids that are no micro, and no macro candidates of each question.
     candidate_lists : CandidateLists or None
         Restricted candidates.
-    trec_order : ndarray of int32, shape (n_entities,), or None
-        Place of an entity's name in byte order; None: ids are in that order.
-    by_name : ndarray of int32, shape (n_entities,), or None
-        The entities in that order; made from `trec_order` if it is not at hand.
-    column_of : ndarray of int64, shape (n_entities,), or None
-        The score column of each entity; None: columns go by id.
+    trec_order : ndarray of int32, shape (n_labels,), or None
+        Place of a label in byte order; None: ids are in that order.
+    by_name : ndarray of int32, shape (n_labels,), or None
+        The ids in that order; made from `trec_order` if it is not at hand.
+    column_of : ndarray of int64, shape (n_labels,), or None
+        The score column of each id; None: columns go by id.
     """
 
-    n_entities: int
+    n_labels: int
     known: Csr
     removed: Csr
     candidate_lists: CandidateLists | None = None
@@ -56,9 +57,9 @@ class QuestionLists:
     @classmethod
     def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
         """Those of all questions."""
-        order = questions.graph.entities.trec_order
+        order = questions.candidate_labels.trec_order
         return cls(
-            questions.n_entities,
+            questions.n_labels,
             questions.known,
             questions.removed,
             questions.candidate_lists,
@@ -89,7 +90,7 @@ class QuestionLists:
         span = slice(
             candidate_lists.lists.offsets[number], candidate_lists.lists.offsets[number + 1]
         )
-        spread = np.zeros(self.n_entities)
+        spread = np.zeros(self.n_labels)
         spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
         return spread
 
@@ -128,10 +129,10 @@ class Rows:
         return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
 
     def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
-        """Which entities are candidates in a row, of any of its answers: bool (n_entities,)."""
+        """Which ids are candidates in a row, of any of its answers: bool (n_labels,)."""
         question = self.question[row]
         outside = lists.removed if self.slot[row] >= 0 else lists.known
-        mask = np.ones(lists.n_entities, dtype=bool)
+        mask = np.ones(lists.n_labels, dtype=bool)
         candidate_lists = lists.candidate_lists
         if candidate_lists is not None and candidate_lists.of[question] >= 0:
             mask[:] = False
@@ -197,8 +198,8 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
 
 def _plan_instances(questions: Questions) -> RowPlan:
     """The first row of a question counts all its answers (for macro); later rows only their own."""
-    instance = questions.triple_rows
-    question = questions.instance_question[instance]
+    instance = questions.triple_rows.astype(np.int64)
+    question = questions.instance_question[instance].astype(np.int64)
     n_rows, lengths = len(instance), questions.answers.lengths
     first = np.zeros(n_rows, dtype=bool)
     first[np.unique(question, return_index=True)[1]] = True

@@ -147,10 +147,10 @@ def widen_ties(
         rank(part, limits)
         above.append(part.counts[0])
     # Above the lower end stands the answer, too, unless the filter takes it out, or the range.
-    n_entities, answers = part.lists.n_entities, part.plan.targets
+    n_labels, answers = part.lists.n_labels, part.plan.targets
     row = np.repeat(np.arange(stop - start), np.diff(part.plan.target_offsets))
-    itself = ~contains(to_keys(part.lists.known, n_entities), row * n_entities + answers)
-    first, behind = entities or (0, n_entities)
+    itself = ~contains(to_keys(part.lists.known, n_labels), row * n_labels + answers)
+    first, behind = entities or (0, n_labels)
     itself &= (answers >= first) & (answers < behind)
     exact, finite = state.counts[:3, targets], np.isfinite(own)
     greater = np.where(finite, above[0], exact[0])

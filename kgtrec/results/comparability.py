@@ -146,7 +146,7 @@ def check_graph(ranks: Ranks, graph: Graph) -> None:
         )
     for what, ids, size in (
         ("relation", ranks.relation, graph.n_relations),
-        ("entity", ranks.answer, graph.n_entities),
+        ("entity", ranks.answer if ranks.kind == "entity" else ranks.given, graph.n_entities),
     ):
         if len(ids) and not 0 <= ids.min() <= ids.max() < size:
             raise UsageError(

@@ -109,8 +109,9 @@ def _header(result: Result, filters: str | None = None) -> str:
     name = facts.get("graph_name") or facts.get("graph")
     first = ["kgtrec", str(name) if isinstance(name, str) else "", _split(facts), _sides(side)]
     second = [f"{questions:,} questions", f"{instances:,} instances"]
-    if "n_entities" in facts:
-        second.append(f"{facts['n_entities']:,} entities")
+    what = "relations" if side == "relation" else "entities"
+    if f"n_{what}" in facts:
+        second.append(f"{facts[f'n_{what}']:,} {what}")
     first.append(filters or _filter(facts))
     lines = [" · ".join(part for part in first if part), " · ".join(second)]
     sizes = result.ranks.candidates

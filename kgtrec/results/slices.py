@@ -13,7 +13,7 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
-from kgtrec.measures import Measure, parse_all
+from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION
@@ -87,7 +87,8 @@ def sliced(
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
     parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
-    if not WHOLE.issuperset(dimensions):
+    whole = WHOLE if calculator.ranks.kind == "entity" else WHOLE & {"side", "given-quartile"}
+    if not whole.issuperset(dimensions):
         _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
@@ -117,10 +118,8 @@ def _table(
     notes = tuple(f"{name} {end}" if several else end for name in noted for end in ("from", "to"))
     counts = (*notes, "questions", "instances")
     names = len(dimensions)
-    titles = [measure.title for measure in measures]
-    titles = [key if titles.count(t) > 1 else t for t, key in zip(titles, keys, strict=True)]
     return Table(
-        (*dimensions, *counts, *titles),
+        (*dimensions, *counts, *headings(measures, sides="side" not in dimensions)),
         (*dimensions, *counts, *keys),
         (*(0,) * (names + len(counts)), *(measure.digits for measure in measures)),
         rows,
@@ -231,9 +230,11 @@ def _by_category(
 def _by_quartile(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
-    """Equal numbers of entities: the quarter of all entities to which the answer belongs."""
+    """Equal numbers of entities (relations): the quarter of all to which the answer belongs."""
     graph = _needed(calculator, graph, "quartile")
-    return _quarters(entity_popularity(graph), calculator.ranks.answer)
+    of_entities = calculator.ranks.kind == "entity"
+    counts = entity_popularity(graph) if of_entities else relation_popularity(graph)
+    return _quarters(counts, calculator.ranks.answer)
 
 
 def _by_given_quartile(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgtrec._internal.table import Cell, Interval, Table, printed_cell
 from kgtrec.errors import UsageError
-from kgtrec.measures import RANK_TYPES, Measure, parse_all
+from kgtrec.measures import RANK_TYPES, Measure, headings, parse_all
 
 if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
@@ -72,12 +72,7 @@ def wide_table(result: Result) -> Table:
         ]
         return Table(("key", "value"), ("key", "value"), (0, 0), rows)
     macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
-    table = side_table(result, (*PUBLISHED, *macro))
-    titles = [
-        f"macro {title}" if ".realistic.macro." in key else title
-        for title, key in zip(table.titles, table.keys, strict=True)
-    ]
-    return Table(titles, table.keys, table.digits, table.rows)
+    return side_table(result, (*PUBLISHED, *macro))
 
 
 def side_table(result: Result, tails: Sequence[str]) -> Table:
@@ -166,7 +161,7 @@ def _table(
     rows: Sequence[tuple[Cell, ...]],
 ) -> Table:
     return Table(
-        (name, *counts, *(measure.title for measure in measures)),
+        (name, *counts, *headings(measures, sides=name != "side")),
         (name, *counts, *(measure.key for measure in measures)),
         (0, *(0 for _ in counts), *(measure.digits for measure in measures)),
         rows,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
-from kgtrec.ranking.parquet import encoded_labels
+from kgtrec.ranking.instance_labels import triple_ids
+from kgtrec.ranking.parquet_labels import encoded_labels
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -119,15 +120,14 @@ def _labelled_triples(ranks: Ranks) -> list[Triple]:
             "these ranks carry no labels of entities and relations, by which lines of a file could "
             "be found; give a sequence with a label for each triple of the evaluated split"
         )
-    ends: list[NDArray[Any]] = [
-        np.where(ranks.side == side, ranks.answer, ranks.given) for side in (0, 1)
-    ]
+    heads, relation, tails = triple_ids(ranks)
+    ends = (heads, tails)
     used = np.unique(ends)
     encoded = encoded_labels(entities, used).to_pylist()
     names = (name.decode("utf-8", "surrogateescape") for name in encoded)
     label = dict(zip(used.tolist(), names, strict=True))
-    rows = zip(ends[0].tolist(), ranks.relation.tolist(), ends[1].tolist(), strict=True)
-    return [(label[head], relations[relation], label[tail]) for head, relation, tail in rows]
+    rows = zip(heads.tolist(), relation.tolist(), tails.tolist(), strict=True)
+    return [(label[head], relations[number], label[tail]) for head, number, tail in rows]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:

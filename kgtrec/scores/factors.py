@@ -210,6 +210,11 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
             f"inverse={inverse!r} is unknown; choose 'none', 'offset' (r + n_relations) or "
             "'interleaved' (2 r + 1)"
         )
+    if questions.kind == "relation":
+        raise UsageError(
+            "from_embeddings makes the queries of questions for an entity; for the relation give "
+            "Factors(queries, relation vectors), such as head * tail of DistMult"
+        )
     n_relations = questions.graph.n_relations
     due = n_relations if inverse == "none" else 2 * n_relations
     if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
@@ -218,15 +223,16 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
             f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
             f"inverse={inverse!r} needs {due} relations"
         )
-    number = np.arange(len(questions))
+    number: npt.NDArray[Any] = np.arange(len(questions))
     if rows == "instances":
         number = questions.instance_question[questions.triple_rows]
-    relation, is_tail = questions.relation[number], questions.side[number] == 1
+    relation = questions.relation[number].astype(np.int64)
+    is_tail = questions.side[number] == 1
     if inverse != "none":
         step = 2 if inverse == "interleaved" else 1
         turned = n_relations if inverse == "offset" else 1
         relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
-    return QueryIds(questions.entity[number], relation, is_tail)
+    return QueryIds(questions.entity[number].astype(np.int64), relation, is_tail)
 
 
 def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:

@@ -220,7 +220,8 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
     if name in REFUSED:
         raise UsageError(
             f"{model} {REFUSED[name]}: there are no Factors of it; rank its scores, or if a "
-            "network makes one vector per question, Factors(queries, entities)"
+            "network makes one vector per question, Factors(queries, entities); "
+            "`kgtrec guide training-loop` ranks TransH relation by relation"
         )
     if name not in FORMULAS:
         raise UsageError(f"model={model!r} is unknown; choose one of {', '.join(FORMULAS)}")

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import InputError
+from kgtrec.questions.sides import NAMES, SIDES
 from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.devices import on_device
@@ -56,7 +57,7 @@ def as_source(
     if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
         return MatrixSource(as_array(scores))
     if callable(scores):
-        size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_entities)))
+        size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
         return CalledSource(scores, batches(size), n_rows)
     if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
         return MatrixSource(as_array(scores))
@@ -74,7 +75,7 @@ def _matrix(scores: Any) -> MatrixSource | DeviceSource:
 
 def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     """Matrices of one row per triple for each side that is asked."""
-    sides = ("head", "tail") if questions.sides == "both" else (questions.sides,)
+    sides = tuple(NAMES[code] for code in SIDES[questions.sides])
     if set(scores) != set(sides):
         raise InputError(
             f"a mapping of scores has the keys {list(scores)}; these questions need {list(sides)}"

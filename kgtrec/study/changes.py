@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 from os import PathLike
+from string import digits
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,20 +19,21 @@ import numpy.typing as npt
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import NAMES
+from kgtrec.ranking.instance_labels import answer_label, given_labels
 from kgtrec.study.comparison.samples import align_ranks
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.run import Run
 
-__all__ = ["CUTOFFS", "AnswerChanges", "BestAnswers", "answer_changes", "best_answers"]
+__all__ = ["CUTOFFS", "AnswerChanges", "BestAnswers", "answer_changes", "changes_of_pairs"]
 
 Path = str | PathLike[str]
 Bools = npt.NDArray[np.bool_]
 
 CUTOFFS = (1, 3, 10)
-
-_SIDES = ("head", "tail")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +43,10 @@ class BestAnswers:
     Attributes
     ----------
     side : ndarray of int64, shape (q,)
-        Of the questions that both runs list: 0, the head is asked for; 1, the tail.
+        Of the questions that both runs list: 0, the head is asked for; 1, the tail; 2, the
+        relation.
     same : ndarray of bool, shape (q,)
-        Both put the same entity first.
+        Both put the same candidate first.
     right : ndarray of bool, shape (q, 2)
         Whether what either puts first is an answer.
     """
@@ -155,8 +158,8 @@ class AnswerChanges:
         order = np.argsort(-order_by[kind], kind="stable")
         rows: list[tuple[Cell, ...]] = [
             (
-                _question(self.before, row),
-                _entity(self.before, int(self.before.answer[row])),
+                " ".join(given_labels(self.before, row)),
+                answer_label(self.before, int(self.before.answer[row])),
                 float(self.before.rank()[row]),
                 float(self.after.rank()[row]),
             )
@@ -169,7 +172,7 @@ class AnswerChanges:
 
 def answer_changes(
     ranks: Mapping[str, Ranks],
-    runs: Sequence[Run | Path] | None = None,
+    runs: Sequence[Run | RunColumns | Path] | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> AnswerChanges:
@@ -179,7 +182,7 @@ def answer_changes(
     ----------
     ranks : mapping of str to Ranks
         Two, by name, of the same questions.
-    runs : two of Run or path, optional
+    runs : two of Run, RunColumns or path, optional
         Of the same models in the same order; for their best answers.
     cutoffs : sequence of int
         k of Hits@k.
@@ -189,88 +192,101 @@ def answer_changes(
     UsageError
         Not two models, or not as many runs; a cutoff below 1.
     InputError
-        Ranks of different questions, runs that share no question, or a malformed run.
+        Ranks of different questions or without labels, runs that share no question, or a malformed
+        run.
     """
     if len(ranks) != 2 or (runs is not None and len(runs) != 2):
         raise UsageError("changes are from one model to another: give two, and two runs or none")
-    if not cutoffs or min(cutoffs) < 1:
-        raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
-    aligned = align_ranks(ranks)
-    before, after = aligned.values()
-    names = tuple(aligned)
-    best = None if runs is None else best_answers(before, runs)
-    return AnswerChanges((names[0], names[1]), before, after, tuple(cutoffs), best)
+    by_name = None if runs is None else dict(zip(ranks, runs, strict=True))
+    (changes,) = changes_of_pairs(ranks, by_name, cutoffs=cutoffs)
+    return changes
 
 
-def best_answers(ranks: Ranks, runs: Sequence[Run | Path]) -> BestAnswers:
-    """Which entity two runs put first, for the questions of some ranks that both list.
+def changes_of_pairs(
+    ranks: Mapping[str, Ranks],
+    runs: Mapping[str, Run | RunColumns | Path] | None = None,
+    *,
+    cutoffs: Sequence[int] = CUTOFFS,
+) -> list[AnswerChanges]:
+    """What changes from each of several models to each that comes after it.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+        Two or more, by name, of the same questions.
+    runs : mapping of str to Run, RunColumns or path, optional
+        Of some of the models, by name; best answers are compared where both have one.
+    cutoffs : sequence of int
+        k of Hits@k.
 
     Raises
     ------
+    UsageError
+        A cutoff below 1.
     InputError
-        They share no question, ranks without labels, or a malformed run.
+        As for `answer_changes`.
     """
-    if ranks.entity_labels is None:
-        raise InputError("these ranks hold no labels of entities, by which runs could be matched")
-    answers: dict[str, set[str]] = {}
-    in_order = ranks.subset(np.argsort(ranks.question, kind="stable"))
-    for name, answer in zip(in_order.question_ids, in_order.answer.tolist(), strict=True):
-        answers.setdefault(name, set()).add(str(ranks.entity_labels[answer]))
-    first, second = (_first_of(run) for run in runs)
+    if not cutoffs or min(cutoffs) < 1:
+        raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
+    aligned = align_ranks(ranks)
+    firsts = {name: _first_of(run) for name, run in (runs or {}).items()}
+    answers = _answers_by_question(next(iter(aligned.values()))) if firsts else {}
+    return [
+        AnswerChanges(
+            (a, b), aligned[a], aligned[b], tuple(cutoffs),
+            _best_answers(answers, firsts[a], firsts[b]) if {a, b} <= firsts.keys() else None,
+        )
+        for a, b in combinations(aligned, 2)
+    ]  # fmt: skip
+
+
+def _best_answers(
+    answers: Mapping[str, set[str]], first: Mapping[str, str], second: Mapping[str, str]
+) -> BestAnswers:
     names = [name for name in answers if name in first and name in second]
     if not names:
         raise InputError("the runs list none of the ranks' questions; name runs of these models")
     return BestAnswers(
-        np.array([_SIDES.index(name[:4]) for name in names], np.int64),
+        np.array([NAMES.index(name.rstrip(digits)) for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
         np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
     )
 
 
-def _first_of(run: Run | Path) -> dict[str, str]:
+def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
+    """Labels of the answers of every question."""
+    if ranks.entity_labels is None:
+        raise InputError("these ranks hold no labels of entities, by which runs could be matched")
+    answers: dict[str, set[str]] = {}
+    in_order = ranks.subset(np.argsort(ranks.question, kind="stable"))
+    for name, answer in zip(in_order.question_ids, in_order.answer.tolist(), strict=True):
+        answers.setdefault(name, set()).add(answer_label(ranks, answer))
+    return answers
+
+
+def _first_of(run: Run | RunColumns | Path) -> dict[str, str]:
     """The label that a run puts first, by question, in trec_eval's order."""
     from kgtrec.graph.labels import decode_docno
-
-    if not isinstance(run, (str, PathLike)):
-        starts = run.offsets[:-1]
-        listed = np.flatnonzero(np.diff(run.offsets) > 0)
-        labels = run.docnos[run.documents[starts[listed]].astype(np.int64)]
-        docnos = [label.encode("utf-8", "surrogateescape") for label in labels]
-        names = [run.query_ids[number] for number in listed.tolist()]
-    else:
-        names, docnos = _first_in_file(run)
-    return {
-        name: decode_docno(docno).decode("utf-8", "surrogateescape")
-        for name, docno in zip(names, docnos, strict=True)
-    }
-
-
-def _first_in_file(path: Path) -> tuple[list[str], list[bytes]]:
-    """Of the documents with the largest score, the last in byte order."""
+    from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.read import read_run_columns
 
-    columns = read_run_columns(path)
-    docnos = []
-    for start, stop in pairwise(columns.offsets.tolist()):
-        scores = columns.scores[start:stop]
-        places = start + np.flatnonzero(scores == scores.max())
-        docnos.append(max(bytes(columns.documents[place].as_py()) for place in places.tolist()))
-    return list(columns.queries), docnos
+    columns = read_run_columns(run) if isinstance(run, (str, PathLike)) else run
+    if isinstance(columns, RunColumns):
+        docnos = {name: documents[0] for name, documents in columns.best().items()}
+    else:  # of a ranking, whose documents are in order
+        rows = np.flatnonzero(np.diff(columns.offsets) > 0)
+        labels = columns.docnos[columns.documents[columns.offsets[rows]].astype(np.int64)]
+        docnos = {
+            columns.query_ids[row]: label.encode("utf-8", "surrogateescape")
+            for row, label in zip(rows.tolist(), labels, strict=True)
+        }
+    return {
+        name: decode_docno(docno).decode("utf-8", "surrogateescape")
+        for name, docno in docnos.items()
+    }
 
 
 def _by_side(side: npt.NDArray[np.int64]) -> list[tuple[str, Bools]]:
     """Masks of either side that there is, and of both."""
-    masks = [(name, side == number) for number, name in enumerate(_SIDES) if (side == number).any()]
+    masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks
-
-
-def _question(ranks: Ranks, row: int) -> str:
-    """The question as people see it."""
-    entity, number = _entity(ranks, int(ranks.given[row])), int(ranks.relation[row])
-    labels = ranks.relation_labels
-    relation = str(number) if labels is None else str(labels[number])
-    return f"? {relation} {entity}" if ranks.side[row] == 0 else f"{entity} {relation} ?"
-
-
-def _entity(ranks: Ranks, number: int) -> str:
-    return str(number) if ranks.entity_labels is None else str(ranks.entity_labels[number])

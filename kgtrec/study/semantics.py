@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import contains, distinct, to_keys
-from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.notebook import ShownInLines, lines_as_html
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
@@ -47,7 +47,7 @@ _SIDES = (("head", 0), ("tail", 1))
 
 
 @dataclass(frozen=True, eq=False)
-class FittingEntities:
+class FittingEntities(ShownInLines):
     """Entities that fit each relation as head and as tail.
 
     Attributes
@@ -60,6 +60,9 @@ class FittingEntities:
 
     keys: Int64
     source: str
+
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.keys):,} entities fit as head or tail of a relation", self.source
 
 
 def fitting_observed(graph: Graph, splits: SplitNames = "train") -> FittingEntities:
@@ -274,7 +277,7 @@ def semantic_shares(
     values = np.stack([shares for shares, _ in of_runs])
     values[:, :, np.isnan(chance)] = np.nan
     return SemanticShares(
-        tuple(runs), tuple(cutoffs), questions.side, values, chance,
+        tuple(runs), tuple(cutoffs), questions.side.astype(np.int64), values, chance,
         tuple(short for _, short in of_runs), fitting.source, resampling or Resampling(),
     )  # fmt: skip
 
@@ -288,10 +291,15 @@ def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict
     return {names[key]: number for number, key in keys if key in names}
 
 
+def _group(questions: Questions) -> Int64:
+    """A number for each relation and side."""
+    return 2 * questions.relation.astype(np.int64) + questions.side
+
+
 def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
     """Share of each question's candidates that fit; NaN where no entity is known to."""
     n = questions.n_entities
-    group = 2 * questions.relation + questions.side
+    group = _group(questions)
     sizes = np.bincount(fitting.keys // n, minlength=2 * questions.graph.n_relations)
     owner = np.repeat(np.arange(len(questions)), questions.removed.lengths)
     taken = contains(fitting.keys, group[owner] * n + questions.removed.ids)
@@ -318,7 +326,7 @@ def _shares(
     listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
     owner, entity = owner[listed], entity[listed]
     place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]
-    group = (2 * questions.relation + questions.side)[owner]
+    group = _group(questions)[owner]
     fits = contains(fitting.keys, group * n + entity)
     shares = np.full((len(cutoffs), len(questions)), np.nan)
     lengths = np.bincount(owner, minlength=len(questions))

@@ -110,3 +110,20 @@ def test_help_explains_itself() -> None:
     text = run("--help")
     assert "kgtrec report ranks.parquet" in text
     assert "--by" in text
+
+
+@pytest.mark.parametrize("how", [("--by", "side"), ("--by", "relation"), ("--rank-types",),
+                                 ("--by", "relation", "--spread")])  # fmt: skip
+@pytest.mark.parametrize("form", ["table", "csv", "latex", "markdown"])
+def test_micro_and_macro_never_share_a_heading(
+    folder: Path, how: tuple[str, ...], form: str
+) -> None:
+    keys = ("mrr", "macro.mrr", "macro.hits@10", "question.mrr")
+    words = [word for key in keys for word in ("-m", key)]
+    text = run(folder / "a.parquet", *how, *words, "--format", form)
+    heads = ("micro MRR", "macro MRR", "macro Hits@10", "question MRR")
+    if form == "csv":
+        heads = ("micro.mrr", "macro.mrr", "macro.hits@10", "question.mrr")
+    assert all(head in text for head in heads)
+    alone = run(folder / "a.parquet", *how, "-m", "mrr", "-m", "hits@10", "--format", "markdown")
+    assert "| MRR | Hits@10 |" in alone

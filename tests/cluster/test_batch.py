@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import logging
 import os
 import re
 import signal
@@ -27,12 +26,11 @@ from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
-import dask
-from distributed import Client, LocalCluster
+from dask_workers import worker_processes
+from distributed import Client
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
-from kgtrec.cluster.dask.local import COME_BACK
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -62,15 +60,7 @@ sides = "tail"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with (
-        dask.config.set(COME_BACK),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as cluster,
+        worker_processes(tmp_path_factory.mktemp("dask")) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -142,6 +132,40 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     assert not (batch.output / ".kgtrec-work").exists()
     check_dataset(batch)
     check_summary(batch)
+
+
+def test_tolerances_of_a_protocol(batch: Batch, client: Client, tmp_path: Path) -> None:
+    text = (
+        JOBS.partition("[models]")[0]
+        + """
+[models]
+b = "{graph}-b-{split}.npz"
+[protocols.exact]
+split = "test"
+[protocols.close]
+split = "test"
+atol = 1
+rtol = 0.25
+"""
+    )
+    (tmp_path / "jobs.toml").write_text(text)
+    batch = read_jobs(tmp_path / "jobs.toml")
+    assert [one.state for one in run_batch(batch, client)] == ["finished"] * 4
+    pattern = str(batch.output / "ranks/graph=two/protocol={}/model=b/ranks.parquet")
+    exact, close = (kgtrec.Ranks.load(pattern.format(name)) for name in ("exact", "close"))
+    graph, scores, single = tmp_path / "two", tmp_path / "two-b-test.npz", tmp_path / "s.parquet"
+    arguments = f"rank --graph {graph} --scores {scores} --atol 1 --rtol 0.25 -q -o {single}"
+    assert CliRunner().invoke(cli, arguments.split()).exit_code == 0
+    close.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == single.read_bytes()
+    assert close.equal.sum() > exact.equal.sum()
+    assert "ties" in str(kgtrec.comparable(exact, close))
+    assert (
+        "- close: scores within 1 + 0.25 |score| tie\n" in (batch.output / "summary.md").read_text()
+    )
+    (tmp_path / "jobs.toml").write_text(text.replace("atol = 1\n", "atol = 2\n"))
+    states = [one.state for one in batch_status(read_jobs(tmp_path / "jobs.toml"))]
+    assert states == ["finished", "changed"] * 2
 
 
 def check_dataset(batch: Batch) -> None:
@@ -328,7 +352,7 @@ def test_a_corrupted_page_of_ranks_is_one_sentence(batch: Batch, client: Client)
             assert kgtrec.Ranks.load(path).rank().tolist() == expected
         except FileError as error:
             said.append(str(error))
-    assert len(said) > 80
+    assert len(said) > 100
     assert all(text.startswith(f"{path}: ") and "\n" not in text for text in said)
     assert states(batch).count("damaged") == 1
     path.write_bytes(sound)
@@ -525,6 +549,11 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
         ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
         ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
          ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
+        ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
+         ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
+        ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
+         ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
+        ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
         ({"protocols": {}}, ["there is nothing to do"]),
     ],
 )  # fmt: skip

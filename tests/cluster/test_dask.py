@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import logging
 import os
 import signal
 import socket
@@ -26,8 +25,8 @@ from kgtrec.errors import FileError, InputError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
-import dask
 import dask.array as da
+from dask_workers import worker_processes
 from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
@@ -35,7 +34,7 @@ import kgtrec.cluster
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import transfer, workers
-from kgtrec.cluster.dask.local import COME_BACK, local_client
+from kgtrec.cluster.dask.local import local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
 from kgtrec.cluster.plan import Plan
 from kgtrec.ranking.partial import Task
@@ -55,15 +54,7 @@ def client(cluster_client: Client) -> Client:
 def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """Two worker processes that come back when they are killed, also when that takes long."""
     with (
-        dask.config.set(COME_BACK),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as cluster,
+        worker_processes(tmp_path_factory.mktemp("dask")) as cluster,
         Client(cluster) as client,
     ):
         cluster.scheduler.allowed_failures = 2
@@ -211,14 +202,7 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
     with (
-        LocalCluster(
-            n_workers=0,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path),
-        ) as cluster,
+        worker_processes(tmp_path, n_workers=0) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         cluster.adapt(minimum=0, maximum=1, interval="50ms")
@@ -230,17 +214,45 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
 def test_workers_that_end_late_do_not_hide_what_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close, closed = LocalCluster.__exit__, []
+    close, closed = LocalCluster.close, []
 
-    def late(self, *error: object) -> None:
-        close(self, *error)
+    def late(self, timeout: float) -> None:
+        close(self, timeout)
         closed.append(self.status.name)
         raise TimeoutError
 
-    monkeypatch.setattr(LocalCluster, "__exit__", late)
+    monkeypatch.setattr(LocalCluster, "close", late)
     with pytest.raises(KeyboardInterrupt), local_client(tmp_path, 1):
         raise KeyboardInterrupt
     assert closed == ["closed"]
+
+
+NEVER_ENDS = """
+import asyncio, os, time
+from pathlib import Path
+from distributed import Nanny
+from kgtrec.cluster.dask import local
+
+async def never(*_, **__):
+    await asyncio.Event().wait()
+
+if __name__ == "__main__":
+    local._CLOSE = 0.5
+    with local.local_client(Path(os.getcwd()), 1) as client:
+        print(client.submit(sum, [1, 2]).result(), flush=True)
+        Nanny.kill = never
+    print("ended", flush=True)
+    os._exit(0)  # what Dask does at exit is its own
+"""
+
+
+def test_a_worker_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(NEVER_ENDS)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("3\nended\n", 0), done.stderr
 
 
 # -- What travels ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 import os
 import signal
 import socket
@@ -30,13 +29,14 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 import dask
 import dask.array as da
-from distributed import Client, LocalCluster, Nanny
+from dask_workers import worker_processes
+from distributed import Client, Nanny
 
 import kgtrec.cluster
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import transfer
-from kgtrec.cluster.dask.local import COME_BACK, local_client
+from kgtrec.cluster.dask.local import local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
 from kgtrec.cluster.plan import Plan
 
@@ -72,15 +72,7 @@ def assert_same(got, expected, folder: Path) -> None:
 def two_workers(folder: Path) -> Iterator[Client]:
     """Processes that Dask starts again when they are killed, however often."""
     with (
-        dask.config.set(COME_BACK),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            local_directory=str(folder),
-        ) as cluster,
+        worker_processes(folder) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         cluster.scheduler.allowed_failures = 1000

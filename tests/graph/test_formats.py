@@ -227,6 +227,18 @@ def test_numbers_in_parquet_are_ids(tmp_path: Path) -> None:
     assert list(graph.entities) == ["0", "1", "2"]
 
 
+def test_numbers_that_no_graph_has(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"head": [0, 1], "relation": [0, 0], "tail": [1, 1 << 29]})
+    pq.write_table(table, tmp_path / "train.parquet")
+    with pytest.raises(
+        kgtrec.errors.FileError, match=r"quet: tail 536870912, in 2 triples; correct it"
+    ):
+        kgtrec.read_graph(tmp_path)
+
+
 # -- Inductive benchmarks ------------------------------------------------------------------------
 
 TRAINED = [("x", "likes", "y"), ("y", "only here", "x")]
@@ -382,6 +394,14 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "ogb, negative": (nothing, _arrays(head=[-1], relation=[0], tail=[0]), "head[0] is -1"),
     "ogb, size": (
         nothing, _arrays(head=[5], relation=[0], tail=[0], num_nodes=5), "head 5, of 5 by",
+    ),
+    "ogb, likely": (
+        nothing, _arrays(head=[1 << 24], relation=[0], tail=[0]),
+        "train.npz: head 16777216, in 1 triples; correct it, or save num_nodes as well",
+    ),
+    "ogb, relations": (
+        nothing, _arrays(head=[1], relation=[1 << 24], tail=[0], num_nodes=5),
+        "train.npz: relation 16777216, in 1 triples; correct it, or save num_relations",
     ),
     "ogb, pickled": (
         nothing, _arrays(head=np.array([None, {}], object)), "train.npz: not a readable .npz",

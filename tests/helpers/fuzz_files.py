@@ -67,6 +67,9 @@ def reads() -> dict[str, Reads]:
     return {
         "s.npy": scores("s.npy"),
         "f.npy": scores("f.npy"),
+        "w.npy": [
+            ["estimate", "--graph", "g", "--scores", "s.npy", "--by", "w.npy", "--size", "10"]
+        ],
         "m.npz": scores("m.npz"),
         "c.npz": scores("c.npz"),
         "parts/1.npy": scores("parts"),
@@ -96,6 +99,7 @@ def reads() -> dict[str, Reads]:
                 "out/o.parquet",
             ]
         ],
+        "values.csv": [["compare", "values.csv", "--against", "more.csv", "--by", "relation"]],
         "sheet.tsv": judge,
         "sheet.tsv.journal": judge,
         "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
@@ -143,6 +147,9 @@ def make_home() -> None:
     Path("relation2id.txt").write_text("2\nr0\t0\nr1\t1\n")
     every = "\t".join(map(str, range(N)))
     Path("types.txt").write_text("2\n" + "".join(f"{r}\t{N}\t{every}\n" * 2 for r in range(2)))
+    for name in ("values", "more"):
+        lines = [f"s{i},r{r},{rng.random()!r}" for i in range(4) for r in range(2)]
+        Path(f"{name}.csv").write_text("\n".join(["system,relation,mrr", *lines]) + "\n")
     Path("seed.tsv").write_text(Path("g/test.txt").read_text())
     np.save("left.npy", rng.random((9, 3)))
     np.save("right.npy", rng.random((9, 3)))
@@ -190,6 +197,7 @@ def make_home() -> None:
     with Journal("sheet.tsv") as journal:
         journal.answer(0, "Y")
         journal.answer(1, "N", "http://x", "note")
+    np.save("w.npy", rng.random((4, N)))
     for path in reads():
         said = run_commands(path)
         assert not said, said  # else damage would find nothing

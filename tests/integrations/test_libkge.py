@@ -53,21 +53,22 @@ class Model(torch.nn.Module):
 
 
 class EvaluationJob:
-    """As `kge.job.EvaluationJob`: a subclass writes into the trace of the epoch."""
+    """As `kge.job.EvaluationJob`: a subclass makes the trace of the epoch, which is None before."""
 
     def __init__(self, config: Any, dataset: Any, parent_job: Any, model: Any) -> None:
         self.config, self.dataset, self.model = config, dataset, model
         self.batch_size, self.eval_split = config["eval.batch_size"], config["eval.split"]
+        self.epoch, self.pre_epoch_hooks, self.prepared = 7, [], 0
         self.current_trace: dict[str, Any] = {"batch": None, "epoch": None}
 
     def _prepare(self) -> None:
-        pass
+        self.prepared += 1
 
     def run(self) -> dict[str, Any]:
         self._prepare()
-        self.current_trace["epoch"] = {"type": "entity_ranking", "split": self.eval_split}
         self._evaluate()
-        return self.current_trace["epoch"]
+        trace, self.current_trace["epoch"] = self.current_trace["epoch"], None
+        return trace
 
 
 @pytest.fixture
@@ -154,18 +155,37 @@ def test_a_job_has_the_numbers_of_libkge(
         config |= {"entity_ranking.tie_handling": handling, "entity_ranking.hits_at_k_s": [1, 5]}
     model = Model().train()
     job = libkge.KgtrecJob(config, Dataset(), None, model)
+    seen: list[Any] = []
+    job.pre_epoch_hooks.append(lambda job: seen.append(dict(job.current_trace["epoch"])))
     trace = job.run()
     assert model.training
-    assert trace["split"] == "valid"
+    assert job.prepared == 1
+    assert seen[0].items() <= trace.items()
+    assert seen[0] == {"type": "entity_ranking", "scope": "epoch", "split": "valid", "epoch": 7,
+                       "filter_splits": ["train", "valid"], "size": 40, "batches": 5}  # fmt: skip
+    assert trace["event"] == "eval_completed"
+    assert trace["epoch_time"] > 0
     for ending, known in KNOWN.items():
         ranks = ranks_of_libkge(known, kind, atol, rtol)
         assert trace[f"mean_rank{ending}"] == pytest.approx(np.mean(ranks), rel=1e-12)
         mrr = np.mean(1 / ranks)
         assert trace[f"mean_reciprocal_rank{ending}"] == pytest.approx(mrr, rel=1e-12)
+        assert {name for name in trace if name.startswith("hits_at_50")} == set()  # of 30 entities
         for k in (1, 3, 10) if handling is None else (1, 5):
             assert trace[f"hits_at_{k}{ending}"] == pytest.approx(np.mean(ranks <= k), rel=1e-12)
     assert trace["mean_rank"] > trace["mean_rank_filtered_with_test"]
     assert job.results["_filtered"].sides == ("head", "tail", "both")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"entity_ranking.filter_with_test": False},
+     {"entity_ranking.filter_splits": ["train", "valid", "test"]}],
+)  # fmt: skip
+def test_a_job_without_a_third_filter(libkge: Any, change: dict[str, Any]) -> None:
+    job = libkge.KgtrecJob(Config(SETTINGS | change), Dataset(), None, Model())
+    job.run()
+    assert list(job.results) == ["", "_filtered"]
 
 
 def test_a_job_of_another_rule(libkge: Any) -> None:

@@ -131,6 +131,53 @@ def test_torchkge(name: str) -> None:
             assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
 
 
+@pytest.mark.parametrize("name", ["TransE", "DistMult", "ComplEx", "RESCAL"])
+def test_torchkge_relation_questions(name: str) -> None:
+    models = pytest.importorskip("torchkge.models")
+    pandas = pytest.importorskip("pandas")
+    from torchkge.data_structures import KnowledgeGraph
+    from torchkge.evaluation import RelationPredictionEvaluator
+
+    from kgtrec.integrations.torchkge import evaluate
+
+    rng = np.random.default_rng(2)  # dense, so that pairs have several relations
+    rows = np.unique(rng.integers(0, (12, 9, 12), (700, 3)), axis=0)
+    rng.shuffle(rows)
+    rows = rows[np.argsort(~np.isin(np.arange(len(rows)), _first_of_each(rows)))]
+    frame = pandas.DataFrame(rows, columns=["from", "rel", "to"])
+    train, valid, test = KnowledgeGraph(df=frame).split_kg(
+        sizes=(len(rows) - 200, 100, 100), share=0.8
+    )
+    torch.manual_seed(4)
+    made = {
+        "TransE": lambda: models.TransEModel(8, 12, 9, dissimilarity_type="L2"),
+        "DistMult": lambda: models.DistMultModel(8, 12, 9),
+        "ComplEx": lambda: models.ComplExModel(8, 12, 9),
+        "RESCAL": lambda: models.RESCALModel(8, 12, 9),
+    }
+    model = made[name]()
+    model.normalize_parameters()
+    theirs = RelationPredictionEvaluator(model, test)
+    theirs.evaluate(b_size=16, verbose=False)
+    for known, ranks in (
+        (None, theirs.rank_true_rels),
+        ([train, valid], theirs.filt_rank_true_rels),
+    ):
+        result = evaluate(model, test, known=known, sides="relation", batch_size=9)
+        place = np.argsort(result.ranks.triple)
+        assert result.ranks.rank("pessimistic")[place].tolist() == ranks.tolist()
+        place = 0 if known is None else 1
+        for metric, due in (("mr", theirs.mean_rank()), ("mrr", theirs.mrr()),
+                            ("hits@3", theirs.hit_at_k(3))):  # fmt: skip
+            value = result[f"relation.pessimistic.micro.{metric}"]
+            assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
+
+
+def _first_of_each(rows: np.ndarray) -> np.ndarray:
+    """Rows in which an entity or a relation stands for the first time, for the training split."""
+    return np.concatenate([np.unique(rows[:, c], return_index=True)[1] for c in range(3)])
+
+
 def test_what_does_not_fit_is_named() -> None:
     kge = pytest.importorskip("torch_geometric.nn.kge")
     from kgtrec.integrations.pyg import evaluate

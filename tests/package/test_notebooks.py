@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from compare_cases import systems
 
 import kgtrec
+from kgtrec import study
 from kgtrec._internal.progress import progress_bar
 from kgtrec.study import (
     beta_grid,
@@ -21,57 +24,182 @@ from kgtrec.study import (
     compare_replicates,
     data_sensitivity,
     discriminate,
+    judging,
     multiplicity,
+    openworld,
     rankings_of_samples,
     samples_of_ranks,
     table_of_models,
 )
+from kgtrec.study.comparison.part_rankings import values_of_parts
 from kgtrec.study.comparison.parts import values_by_part
+from kgtrec.study.comparison.published import ValueTable
+from kgtrec.study.judging import Item, Merged, agreements
 from kgtrec.study.openworld.compare import compare_values
+from kgtrec.study.openworld.factorise import MODELS
+from kgtrec.study.pooling.triple_files import Judgements
 
 EVIL = "<script>alert(1)</script> & \udce9"
 
+QRELS = {"q": {"x": 1, "y": 0}, "p": {"y": 1}}
+RUNS = {name: {"q": {"x": 2.0, "y": 1.0}, "p": {"y": 1.0}} for name in (EVIL, "b", "c")}
+CONTRIBUTORS = {"q": {"x": (EVIL,), "y": ("b", "c")}}
+
+
+def judged(graph: kgtrec.Graph, run: kgtrec.Run) -> dict[str, Any]:
+    """From seeds to labels."""
+    seeds = study.seed_questions(graph, graph.split("test")[:1])
+    lists = study.run_lists(run, seeds, EVIL)
+    pool = study.make_pool([lists], seeds, 2)
+    judgements = Judgements({tuple(pool.triples[0].tolist()): 1}, 1)
+    completion = study.complete(seeds, pool, judgements)
+    items = {name: [Item("a", EVIL, "b", "?", "Y")] for name in (EVIL, "b")}
+    settled = dict.fromkeys(("agreed", "single", "adjudicated", "conflicts", "blank"), 1)
+    return {
+        "seed sample": study.sample_seeds(graph, 0.5), "seeds": seeds, "lists": lists, "pool": pool,
+        "judgements": judgements, "completion": completion, "qrels": completion.qrels(),
+        "unjudged": study.intervals(lists, completion)["P_10"], "kappa": agreements(items)[0],
+        "merged": Merged((), (), settled),
+    }  # fmt: skip
+
+
+def open_worlds() -> dict[str, Any]:
+    tree = study.family_tree(families=1, people=30)
+    return {
+        "tree": tree, "removal": study.random_removal(tree.facts, 0.5),
+        "simulation": openworld.simulate((0.5, 0.6), (0.2,), repeats=9),
+        "open world": compare_values((0.3, 0.25), 500, 4.0, [0.2], names=(EVIL, "b")),
+    }  # fmt: skip
+
+
+def of_sampled(questions: kgtrec.Questions, scores: np.ndarray) -> dict[str, Any]:
+    draw = study.draw_candidates(questions, 10, "uniform")
+    counts = study.count_sampled(draw, scores)
+    return {
+        "draw": draw, "counts": counts, "check": study.draw_check(counts, 1),
+        "estimates": study.full_estimates(counts),
+    }  # fmt: skip
+
+
+def of_graphs(graph: kgtrec.Graph) -> dict[str, Any]:
+    sampled = kgtrec.evaluate(
+        np.arange(9.0).reshape(3, 3), graph.questions().restrict(candidates=[[0, 1, 2]] * 3),
+        progress=False,
+    )  # fmt: skip
+    labelled = kgtrec.LabelledTriples([[0, 0, 1], [1, 0, 0]] * 9, [1, 0] * 9, np.arange(18.0))
+    return {
+        "frequencies": study.entity_frequencies(graph), "mix": study.triple_mix(graph),
+        "correlations": study.popularity_correlations(graph), "leaks": study.find_leaks(graph),
+        "categories": study.relation_categories(graph), "bounds": study.rank_bounds(sampled.ranks),
+        "fitting": study.fitting_observed(graph), "labelled": labelled,
+        "classification": kgtrec.classify(labelled, labelled, resamples=100),
+    }  # fmt: skip
+
 
 @pytest.fixture(scope="module")
-def things() -> dict[str, Any]:
+def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Every kind of result once."""
+    written = {name: tmp_path_factory.mktemp("runs") / "run" for name in "ab"}
+    for path in written.values():
+        path.write_text("q Q0 x 1 2 t\nq Q0 y 2 1 t\np Q0 y 1 1 t\n")
     graph = kgtrec.Graph.from_arrays(
         train=[(0, 0, 1)], test=[(0, 0, 2), (1, 0, 2)], entities=["a", "b", EVIL], relations=[EVIL]
     )
     graph.name = EVIL
     questions = graph.questions()
-    import numpy as np
-
     scores = np.random.default_rng(0).random((len(questions), 3)).astype(np.float32)
     result = kgtrec.evaluate(scores, questions, progress=False)
+    answers = kgtrec.AnswerScores(questions)
+    answers.fill(scores)
     ranks = systems(2)
     (samples,) = samples_of_ranks({EVIL: ranks["s0"], "b": ranks["s1"]}, ["mrr"])
     runs = {EVIL: list(systems(2).values()), "b": [ranks["s1"]]}
     named = {EVIL: ranks["s0"], "b": ranks["s1"]}
     three = {**named, "c": systems(3)["s2"]}
     of_three = samples_of_ranks(three, ["mrr", "mr"])
+    rankings = rankings_of_samples({one.name: one for one in of_three}, draws=100)
+    values = values_of_parts(values_by_part(three, "side", ["mrr"])[0])
     return {
         "multiplicity": multiplicity(named), "parts": values_by_part(named, "side", ["mrr"])[0],
         "models": table_of_models({"": named}, ["mrr"]),
         "grid": beta_grid(ranks["s0"], metrics=("mrr",)),
         "sensitivity": data_sensitivity(three, ["mrr"], repeats=2, progress=None),
         "discrimination": discriminate(of_three, "t"),
-        "rankings": rankings_of_samples({one.name: one for one in of_three}, draws=100),
-        "open world": compare_values((0.3, 0.25), 500, 4.0, [0.2], names=(EVIL, "b")),
+        "rankings": rankings, "agreement": rankings.over_questions[0],
+        "values": values, "part rankings": study.rankings_by_part([values], [values], draws=100),
+        "published": ValueTable(EVIL, (EVIL, "mrr"), EVIL, ()),
+        "samples": samples, "pairs": study.pairwise(samples, "t"),
+        "depths": study.depth_curves({"mrr": [[1, 2, 3], [3, 2, 1]]}, [0, 1]),
+        "overlap": study.rank_biased_overlap(["a"], ["b"]),
+        "reuse": study.leave_one_out(QRELS, RUNS, CONTRIBUTORS, "map"),
+        "reproduction": study.reproduction_of(QRELS, written, ["map"])[0],
+        "changes": study.answer_changes(named),
+        "semantics": study.semantic_shares({EVIL: result.run}, questions,
+                                           study.fitting_observed(graph)),
+        "sizes": study.size_experiment([(i, i) for i in range(9)], np.eye(9), np.eye(9), sizes=[4]),
+        **judged(graph, result.run), **open_worlds(), **of_graphs(graph),
+        **of_sampled(questions, scores),
+        "study": openworld.family_study(
+            families=1, n_questions=20, models=[replace(MODELS[0], steps=(2, 4))], progress=False
+        ),
         "graph": graph, "questions": questions, "ranks": result.ranks, "result": result,
+        "run": result.run, "partial": kgtrec.rank_range(scores, answers),
         "table": result.slice("relation"), "comparison": compare(samples, "t", draws=100),
         "replicates": compare_replicates(runs, ["mrr"], draws=100)[0],
     }  # fmt: skip
 
 
-STUDIES = ("replicates", "multiplicity", "parts", "models", "grid", "sensitivity", "discrimination",
-           "rankings", "open world")  # fmt: skip
+RESULTS = (
+    "graph", "questions", "ranks", "result", "run", "partial", "comparison", "replicates",
+    "multiplicity", "parts", "models", "grid", "sensitivity", "discrimination", "rankings",
+    "agreement", "values", "part rankings", "published", "samples", "pairs", "depths", "overlap",
+    "reuse", "reproduction", "changes", "semantics", "sizes", "seed sample", "seeds", "lists",
+    "pool", "judgements", "completion", "qrels", "unjudged", "kappa", "merged", "tree", "removal",
+    "simulation", "open world", "study", "frequencies", "mix", "correlations", "leaks",
+    "categories", "bounds", "fitting", "labelled", "classification", "draw", "counts", "check",
+    "estimates",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["graph", "questions", "ranks", "result", "comparison", *STUDIES])
+@pytest.mark.parametrize("name", RESULTS)
 def test_a_repr_says_in_three_lines_what_is_inside(things: dict[str, Any], name: str) -> None:
     text = repr(things[name])
     assert len(text.splitlines()) == 3
     assert any(character.isdigit() for character in text)
+
+
+def returned_classes() -> set[type]:
+    """Classes of kgtrec that the public functions of Python name as what they give."""
+    import importlib
+    import inspect
+    import pkgutil
+    import re
+
+    modules = [importlib.import_module(module.name)
+               for module in pkgutil.walk_packages(kgtrec.study.__path__, "kgtrec.study.")
+               if "page" not in module.name]  # fmt: skip
+    homes = (kgtrec, study, openworld, judging)
+    functions = [getattr(home, name) for home in homes for name in home.__all__]
+    classes = set()
+    for function in filter(inspect.isfunction, functions):
+        words = set(re.findall(r"[A-Z]\w+", str(function.__annotations__.get("return"))))
+        own = importlib.import_module(function.__module__)
+        for module in (own, *modules):
+            for word in words & set(vars(module)):
+                words.discard(word)
+                cls = getattr(module, word)
+                if inspect.isclass(cls) and cls.__module__.startswith("kgtrec."):
+                    classes.add(cls)
+    return classes
+
+
+def test_every_result_of_public_functions_shows_itself(things: dict[str, Any]) -> None:
+    """So each of them is among the things that are shown above and below."""
+    # What is read or written, line by line, and pairs of arrays.
+    plain = {"Sheet", "Templates", "Fault", "PooledTriple", "Batch", "Strengths", "Journal"}
+    returned = {cls for cls in returned_classes() if cls.__name__ not in plain}
+    assert returned <= {type(thing) for thing in things.values()}
+    assert len(returned) >= 35
 
 
 class Tags(HTMLParser):
@@ -89,9 +217,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize(
-    "name", ["graph", "questions", "ranks", "result", "table", "comparison", *STUDIES]
-)
+@pytest.mark.parametrize("name", ["table", *RESULTS])
 def test_html_holds_labels_as_text(things: dict[str, Any], name: str) -> None:
     text = things[name]._repr_html_()
     text.encode("utf-8")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgtrec import rank_lists
 from kgtrec._internal.csr import Csr, contains
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.questions.api import Graph, Questions, read_graph
@@ -124,8 +125,43 @@ def test_one_worked_example() -> None:
     assert questions.instance_triple.tolist() == [1, 0]
     assert questions.triple_rows.tolist() == [1, 0]
     assert questions.answers.ids.dtype == np.int32
-    for name in ("side", "entity", "relation", "instance_question", "candidates", "triple_rows"):
-        assert getattr(questions, name).dtype == np.int64
+    for name in ("entity", "relation", "instance_question", "instance_triple", "triple_rows"):
+        assert getattr(questions, name).dtype == np.int32
+    assert (questions.side.dtype, questions.candidates.dtype) == (np.int8, np.int64)
+
+
+def test_ids_whose_products_pass_31_bits() -> None:
+    """Ids are int32: keys made of them are not. The same graph with small ids tells what is due."""
+    spread_entities, spread_relations = 299_993, 30_011
+    small = np.random.default_rng(3).integers(0, (10, 4, 10), (60, 3))
+    large = small * [spread_entities, spread_relations, spread_entities]
+    sets = [
+        Graph.from_arrays(rows[:30], None, rows[30:], n_entities, n_relations).questions(
+            entities=np.arange(0, n_entities, step)[:9]
+        )
+        for rows, n_entities, n_relations, step in (
+            (small, 10, 4, 1),
+            (large, 10 * spread_entities, 4 * spread_relations, spread_entities),
+        )
+    ]
+    few, many = sets
+    assert (few.entity * spread_entities).tolist() == many.entity.tolist()
+    assert (few.relation * spread_relations).tolist() == many.relation.tolist()
+    assert (few.known.ids * spread_entities).tolist() == many.known.ids.tolist()
+    for kind in ("questions", "instances"):
+        assert [rows.tolist() for rows in few.rows_among(kind)[:1]] == [
+            rows.tolist() for rows in many.rows_among(kind)[:1]
+        ]
+    lists = []
+    for each in sets:
+        columns = (each.side, each.entity, each.relation)
+        records = [
+            {"head" if side else "tail": str(e), "relation": str(r), "predictions": [str(e)]}
+            for side, e, r in zip(*columns, strict=True)
+        ]
+        said = rank_lists(records, each).manifest["scores"]["predictions"]
+        lists.append({key: value for key, value in said.items() if isinstance(value, int)})
+    assert lists[0] == lists[1]
 
 
 def test_evaluated_split_out_of_the_filter() -> None:

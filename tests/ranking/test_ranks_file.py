@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec import Ranks
-from kgtrec.ranking import parquet
+from kgtrec.ranking import parquet_labels
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
 TEXTS = ["a b", "\u00e9", "unused", "\U0001f600", "d", "unused too", "\udcff"]
@@ -77,6 +77,43 @@ def test_a_label_that_is_null(tmp_path: Path, column: str) -> None:
         Ranks.load(tmp_path / "x")
 
 
+@pytest.mark.parametrize("kind", kgtrec.ranking.ranks.RANK_TYPES)
+def test_a_rank_that_does_not_follow_from_the_counts(tmp_path: Path, kind: str) -> None:
+    ranks = ranked(TEXTS)
+    ranks.save(tmp_path / "x", rank_type=kind)
+    assert Ranks.load(tmp_path / "x").greater.tolist() == ranks.greater.tolist()
+    table = pq.read_table(tmp_path / "x")
+    assert table["rank"].to_pylist() == ranks.rank(kind).tolist()
+    for wrong in (0.25, float("nan")):
+        values = [*ranks.rank(kind)[:3], wrong, *ranks.rank(kind)[4:]]
+        damaged = table.set_column(table.column_names.index("rank"), "rank", pa.array(values))
+        pq.write_table(damaged, tmp_path / "x")
+        with pytest.raises(kgtrec.errors.FileError, match=r"in row 3, rank (0.25|nan) with"):
+            Ranks.load(tmp_path / "x")
+
+
+def test_a_flipped_bit_is_an_error_or_in_nothing_that_is_read(tmp_path: Path) -> None:
+    """Such as in the number of rows of a row group, of which fewer than all were read once."""
+    ranks = ranked(TEXTS)
+    ranks.save(tmp_path / "x", rank_type="realistic")
+    sound, noticed = (tmp_path / "x").read_bytes(), 0
+    places = range(4, len(sound) - 8, 31)
+    for place in places:
+        spoilt = bytearray(sound)
+        spoilt[place] ^= 1
+        (tmp_path / "x").write_bytes(spoilt)
+        try:
+            loaded = Ranks.load(tmp_path / "x")
+        except kgtrec.errors.FileError:
+            noticed += 1
+            continue
+        for name in ranks._names:
+            assert getattr(loaded, name).tolist() == getattr(ranks, name).tolist()
+        assert loaded.relation_labels == ranks.relation_labels
+        assert {key: loaded.manifest[key] for key in ranks.manifest} == ranks.manifest
+    assert noticed > 0.7 * len(places)
+
+
 def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
     """These take longer to import than a report takes."""
     ranked(TEXTS).save(tmp_path / "x")
@@ -97,6 +134,6 @@ def test_labels_become_text_where_all_are_utf8(raw: list[bytes]) -> None:
     expected = array.cast(pa.binary())
     with contextlib.suppress(pa.ArrowInvalid):
         expected = expected.cast(pa.string())
-    made = parquet._plain_text(array)
+    made = parquet_labels._plain_text(array)
     made.validate(full=True)
     assert made.equals(expected)

@@ -7,7 +7,7 @@ from typing import Any
 from kgtrec.cli._options import on_command_line
 from kgtrec.errors import UsageError
 
-__all__ = ["check_options", "figure_option"]
+__all__ = ["TABLES", "check_options", "check_table_options", "figure_option"]
 
 REPORTS = (
     "stability", "discriminative", "reuse", "against", "depths", "reproduction", "replicates",
@@ -16,6 +16,12 @@ REPORTS = (
 
 Rules = list[tuple[object, str]]
 """Whether the user has made a mistake (truth), and what to say then."""
+
+TABLES = (".csv", ".tsv")
+"""Endings of files of published values."""
+
+OF_TABLES = {"keys", "against", "by", "ratios", "draws", "seed", "confidence"}
+"""Options that tables of values have a use for, beside those of the output."""
 
 
 def check_options(options: dict[str, Any], figures: dict[str, str | None], n_files: int) -> None:
@@ -32,6 +38,31 @@ def check_options(options: dict[str, Any], figures: dict[str, str | None], n_fil
         raise UsageError("; ".join(problems))
 
 
+def check_table_options(
+    files: tuple[str, ...], options: dict[str, Any], figures: dict[str, str | None]
+) -> None:
+    """Refuse what a table of values cannot answer: it holds all systems, and no questions."""
+    other = options["against"] or ""
+    idle = [name for name in options if name not in OF_TABLES and on_command_line(name)]
+    rules: Rules = [
+        (len(files) > 1,
+         f"{files[0]!r} is a table of values of all systems; name one, and the other by --against"),
+        (not other.endswith(TABLES),
+         f"{files[0]!r} is a table of values, which is held against another one: --against "
+         f"TABLE.csv{f', not {other!r}' if other else ''}"),
+        (options["by"] and options["ratios"], "--by and --ratios are reports of their own; ask for "
+         "one"),
+        (idle, f"{', '.join(f'--{one}' for one in idle).replace('_', '-')}: tables of values have "
+         "no questions to use that on; leave it out"),
+        (figures[""] and (options["by"] or options["ratios"]),
+         "--by and --ratios have no figure; leave --plot out"),
+        (figures["pairs"] or figures["rankings"], "of tables there is one figure: --plot"),
+    ]  # fmt: skip
+    problems = [problem for applies, problem in rules if applies]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
 def figure_option(kind: str) -> str:
     """Name of the option that draws a figure; kind "": the main one."""
     return f"--plot-{kind}" if kind else "--plot"
@@ -42,8 +73,10 @@ def _report_rules(
 ) -> Rules:
     """Reports exclude each other; each is of ranks, or of runs, and not all have a figure."""
     qrels, replicates = options["qrels"], options["replicates"]
+    parted = {"--by", "--ratios"} & set(reports)
+    several = len(reports) > 2 or (len(reports) == 2 and not ("--against" in reports and parted))
     return [
-        (len(reports) > 1, f"{' and '.join(reports)} are reports of their own; ask for one"),
+        (several, f"{' and '.join(reports)} are reports of their own; ask for one"),
         (options["stability"] and qrels,
          "--stability needs files of ranks: in runs that were cut, answers have no rank"),
         (options["reuse"] and not qrels, "--reuse needs runs, and --qrels with their judgements"),
@@ -56,7 +89,6 @@ def _report_rules(
         (on_command_line("epsilon") and not replicates, "--epsilon goes with --replicates"),
         (options["runs"] and not replicates, "--run goes with --replicates"),
         (options["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
-        (options["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
     ]  # fmt: skip
 
 
@@ -70,6 +102,10 @@ def _graph_and_part_rules(
          f"{''.join(reports[:1])} needs --graph DIR, the graph of the pool"),
         (options["graph"] and not (pool or options["by"]),
          "--graph goes with --reuse or --depths, or with --by"),
+        (options["questions"] and not (options["depths"] and options["qrels"]),
+         "--questions goes with --depths of runs"),
+        (options["against_graph"] and not (options["against"] and options["graph"]),
+         "--against-graph goes with --against, --by and --graph"),
         (options["qrels"] and parts, "--by and --ratios need files of ranks, not runs"),
         (figures[""] and parts, "--by and --ratios have no figure; leave --plot out"),
     ]  # fmt: skip

@@ -12,7 +12,12 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._output import echo, note
 from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
-from kgtrec.cli.compare.checks import check_options, figure_option
+from kgtrec.cli.compare.checks import (
+    TABLES,
+    check_options,
+    check_table_options,
+    figure_option,
+)
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,9 +70,10 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     show_default=True, help="Of intervals.",
 )  # fmt: skip
 @click.option(
-    "--against", metavar="QRELS|DIR",
+    "--against", metavar="QRELS|DIR|TABLE",
     help="Instead: do other labels rank the systems alike? With --qrels other qrels; of ranks a "
-    "folder with files of the same names.",
+    "folder with files of the same names; of a table of values another table. With --by and "
+    "--ratios too.",
 )  # fmt: skip
 @click.option(
     "--stability", is_flag=True,
@@ -88,7 +94,9 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 )  # fmt: skip
 @click.option(
     "--depths", metavar="POOL.tsv",
-    help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
+    help="Instead, with --graph: how does the ranking change as the pool grows deeper? Of runs, "
+    "with the --qrels of the whole pool; or of ranks on the complete test split, without ranking "
+    "anew.",
 )  # fmt: skip
 @click.option(
     "--reproduction", is_flag=True,
@@ -112,13 +120,23 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @click.option(
     "--by", metavar="PARTS",
     help="Instead: all systems on every part of the questions (category,side, relation, quartile, "
-    "...; as in `kgtrec report`), the best of each, and whether parts rank systems alike.",
+    "...; as in `kgtrec report`), the best of each, and whether parts rank systems alike. With "
+    "--against: whether other labels do, on each part. Of tables: columns.",
 )  # fmt: skip
 @click.option(
     "--ratios", metavar="FILE",
     help="Instead: micro metrics of all systems at the relation ratios of other triples (TSV).",
 )  # fmt: skip
 @shared.graph("With --reuse and --depths: the graph of the pool; with --by: that of the ranks.")
+@click.option(
+    "--against-graph", metavar="DIR",
+    help="With --by and --against: the graph of the ranks in the other folder.  [default: that of "
+    "--graph]",
+)  # fmt: skip
+@click.option(
+    "--questions", metavar="FILE",
+    help="With --depths of runs: how they name their questions, as for `kgtrec pool`.",
+)  # fmt: skip
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
@@ -138,7 +156,8 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 @style_option
 def command(files: tuple[str, ...], form: str, **options: Any) -> None:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
-    runs with --qrels.
+    runs with --qrels. Or hold a table of published values (.csv, .tsv: a row a system, or a row a
+    system and part) against another one, --against.
 
     For each measure: values with bootstrap intervals, every pair of systems tested, p-values
     corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
@@ -160,21 +179,30 @@ def command(files: tuple[str, ...], form: str, **options: Any) -> None:
     kgtrec compare sparse/*.parquet --against complete/ --plot rankings.pdf
     kgtrec compare *.parquet --by category,side --graph FB15k-237 -m mrr
     kgtrec compare *.parquet --ratios sparse-test.txt -m mrr -m hits@10
+    kgtrec compare sparse/*.parquet --against complete/ --ratios sparse-test.txt -m mrr
+    kgtrec compare sparse.csv --against complete.csv -m micro_mrr --plot rankings.pdf
+    kgtrec compare sparse.csv --against pool-depths.csv --by depth -m micro_mrr -m macro_mrr
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
+    kgtrec compare complete/*.parquet --depths pool.tsv --graph FB15k-237 -m mrr -m macro.mrr
     """
     figures = {kind: options.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
-    check_options(options, figures, len(files))
+    table = files[0] if files[0].endswith(TABLES) else None
+    if table is None:
+        check_options(options, figures, len(files))
+    else:
+        check_table_options(files, options, figures)
     _check_figures(files, options, figures)
     keep_blas_single()
     from kgtrec.cli.compare.report import CompareOptions
     from kgtrec.cli.compare.systems import make_report
 
     of_ranks: tuple[str, ...] = OF_RANKS[:1] if options["ratios"] else OF_RANKS
-    if options["stability"] or options["discriminative"]:
+    if options["stability"] or options["discriminative"] or table:
         of_ranks = ()
     keys = options.pop("keys") or (OF_RUNS if options["qrels"] else of_ranks)
-    request = CompareOptions(systems=_named(files, bool(options["qrels"])), keys=keys, **options)
+    systems = {} if table else _named(files, bool(options["qrels"]))
+    request = CompareOptions(systems=systems, keys=keys, table=table, **options)
     _show(make_report(request), form, figures)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.samples import Samples
+    from kgtrec.study.comparison.stability import DepthCurves
     from kgtrec.study.pooling.pool import Pool
 
-__all__ = ["against", "depths", "reuse"]
+__all__ = ["against", "depths", "names_of_labels", "other_ranks", "reuse", "value_rows"]
 
 
 def against(request: CompareOptions, other: str) -> Report:
@@ -25,7 +27,7 @@ def against(request: CompareOptions, other: str) -> Report:
 
     if len(request.systems) < 3:
         raise UsageError(f"{len(request.systems)} systems are too few to rank; give 3 or more")
-    names = _names(request, other)
+    names = names_of_labels(request.qrels or next(iter(request.systems.values())), other)
     (ours, theirs), notes = _two_sets(request, other)
     per_measure = [
         rankings_of_samples(
@@ -39,7 +41,7 @@ def against(request: CompareOptions, other: str) -> Report:
     def tables(measures: list[str]) -> tuple[Table, Table]:
         drawn = [(name, over) for name in measures for over in ("questions", "systems")]
         alike = correlation_table(drawn, both, ("rankings by", "drawn"))
-        return _values(measures, per_measure), alike
+        return value_rows(measures, per_measure), alike
 
     table, alike = tables([one.title for one in per_measure])
     values, rankings = tables([one.name for one in ours])
@@ -54,14 +56,13 @@ def against(request: CompareOptions, other: str) -> Report:
                   figures={"": ("rankings", "bump_chart", per_measure)})  # fmt: skip
 
 
-def _names(request: CompareOptions, other: str) -> tuple[str, str]:
-    """What the two sets of labels are called."""
-    if request.qrels is not None:
-        ours = request.qrels
-    else:
-        ours = os.path.dirname(next(iter(request.systems.values()))) or "."
-    short = [os.path.basename(os.path.abspath(path)) for path in (ours, other)]
-    return (ours, other) if short[0] == short[1] or "" in short else (short[0], short[1])
+def names_of_labels(ours: str, other: str) -> tuple[str, str]:
+    """What two sets of labels are called: by their files, or by the folders of files of ranks."""
+    if ours.endswith(".parquet"):
+        ours = os.path.dirname(ours) or "."
+    ends = [os.path.abspath(path).split(os.sep) for path in (ours, other)]
+    different = [pair for pair in zip(*map(reversed, ends), strict=False) if len({*pair}) > 1]
+    return different[0] if different and "" not in different[0] else (ours, other)
 
 
 def _two_sets(
@@ -82,12 +83,17 @@ def _two_sets(
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.samples import samples_of_ranks
 
-    there = {name: _sibling(path, other) for name, path in request.systems.items()}
-    samples = [
-        samples_of_ranks({name: Ranks.load(path) for name, path in each.items()}, request.keys)
-        for each in (request.systems, there)
-    ]
+    here = {name: Ranks.load(path) for name, path in request.systems.items()}
+    samples = [samples_of_ranks(each, request.keys) for each in (here, other_ranks(request, other))]
     return (samples[0], samples[1]), []
+
+
+def other_ranks(request: CompareOptions, folder: str) -> dict[str, Ranks]:
+    """Ranks of the same systems by other labels: the files of the same names in a folder."""
+    from kgtrec.ranking.ranks import Ranks
+
+    paths = {name: _sibling(path, folder) for name, path in request.systems.items()}
+    return {name: Ranks.load(path) for name, path in paths.items()}
 
 
 def _sibling(path: str, folder: str) -> str:
@@ -107,7 +113,7 @@ def _sibling(path: str, folder: str) -> str:
     return there
 
 
-def _values(measures: list[str], rankings: list[Rankings]) -> Table:
+def value_rows(measures: list[str], rankings: list[Rankings]) -> Table:
     """A row per measure and system: value and place by both sets of labels."""
     tables = [one.value_table() for one in rankings]
     rows: list[tuple[Cell, ...]] = [
@@ -147,20 +153,33 @@ def reuse(request: CompareOptions, path: str) -> Report:
 
 def depths(request: CompareOptions, path: str) -> Report:
     """How does the ranking change as the pool grows deeper?"""
-    from kgtrec.study.pooling.depths import curves_of_runs, depths_of
-
-    assert request.qrels is not None
-    curves = curves_of_runs(
-        request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
-        draws=request.draws, seed=request.seed, confidence=request.confidence,
-        entities=request.entities,
-    )  # fmt: skip
+    pool = _pool(request, path)
+    curves = _depth_curves(request, pool)
     table, whole = curves.table(), curves.interval_table()
     heading = (
-        f"tau-b of the ranking of {len(request.systems)} runs with the labels of each pool depth "
-        f"to that at depth {curves.reference}"
+        f"tau-b of the ranking of {len(request.systems)} systems with the labels of each pool "
+        f"depth to that at depth {curves.reference}"
     )
     text = f"{curves.least_alike()} Intervals draw the questions anew."
     data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
     return Report([(heading, [table, whole], text)], data, whole,
                   figures={"": ("rankings", "depth_curves", curves)})  # fmt: skip
+
+
+def _depth_curves(request: CompareOptions, pool: Pool) -> DepthCurves:
+    """Of runs, or of ranks on the complete split."""
+    drawn: dict[str, Any] = {
+        "draws": request.draws, "seed": request.seed, "confidence": request.confidence
+    }  # fmt: skip
+    if request.qrels is None:
+        from kgtrec.ranking.ranks import Ranks
+        from kgtrec.study.pooling.rank_depths import curves_of_ranks
+
+        ranks = {name: Ranks.load(path) for name, path in request.systems.items()}
+        return curves_of_ranks(ranks, pool, request.keys, **drawn)
+    from kgtrec.study.pooling.depths import curves_of_runs, depths_of, names_of_pool
+
+    depth_of = depths_of(pool, names_of_pool(pool, request.questions))
+    return curves_of_runs(
+        request.qrels, request.systems, depth_of, request.keys, entities=request.entities, **drawn
+    )

@@ -46,6 +46,9 @@ class CompareOptions:
     epsilon: float = 0.01
     runs: Sequence[str] = ()
     entities: int | None = None
+    table: str | None = None
+    against_graph: str | None = None
+    questions: str | None = None
 
 
 @dataclass

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli.compare.labels import against, depths, reuse
+from kgtrec.cli.compare.parts import by_parts, of_table
 from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
 
@@ -34,8 +35,10 @@ def make_report(request: CompareOptions) -> Report:
         return _stability(request)
     if request.discriminative:
         return _discriminative(request)
+    if request.table is not None:
+        return of_table(request, request.table)
     if request.by is not None or request.ratios is not None:
-        return _by_parts(request)
+        return by_parts(request)
     if request.replicates:
         return _replicates(request)
     if request.reproduction:
@@ -161,31 +164,6 @@ def _stability(request: CompareOptions) -> Report:
     whole = sensitivity.spread_table()
     return Report([(heading, [table], text)], whole.to_dict(), whole,
                   figures={"": ("rankings", "sensitivity", sensitivity)})  # fmt: skip
-
-
-def _by_parts(request: CompareOptions) -> Report:
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
-    from kgtrec.study.relation_shift import coverage_note, read_relation_counts
-
-    ranks, notes = _load(request), []
-    if request.ratios is not None:
-        from kgtrec.results.result import Result
-
-        counts = read_relation_counts(request.ratios)
-        per_measure = values_by_ratios(ranks, counts, request.keys)
-        note = coverage_note(Result(next(iter(ranks.values()))), counts)
-        notes = [note] if note else []
-        text = "given: as if the test set had the relation ratios of the other triples."
-    else:
-        graph = read_graph(request.graph) if request.graph else None
-        per_measure = values_by_part(ranks, str(request.by), request.keys, graph=graph)
-        text = "A row holds what its part alone gives."
-    text += " tau-b: of the systems' order to that on all questions, nan of two systems."
-    parts = [(one.measure.key, [one.table], text) for one in per_measure]
-    tables = {one.measure.key: one.table for one in per_measure}
-    data = {name: table.to_dict() for name, table in tables.items()}
-    return Report(parts, data, by_measure(tables), notes=notes)
 
 
 def _replicates(request: CompareOptions) -> Report:

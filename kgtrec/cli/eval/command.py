@@ -167,7 +167,7 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
         f"{', '.join(questions.filter_splits)} know left the run"
     )
     if filtered.unlinkable:
-        text += f"; {filtered.unlinkable:,} name no entity and keep their places"
+        text += f"; {filtered.unlinkable:,} name no {questions.kind} and keep their places"
     return text
 
 

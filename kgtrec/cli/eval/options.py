@@ -73,8 +73,9 @@ def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> R
         most=options["depth"],
         judged_only=options["judged_only"],
     )
-    if options["split"] is not None and options["graph"] is None:
-        raise UsageError("--split goes with --graph DIR; leave it out")
+    for name in ("split", "sides"):
+        if options[name] is not None and options["graph"] is None:
+            raise UsageError(f"--{name} goes with --graph DIR; leave it out")
     return Request(
         qrels,
         runs,
@@ -87,18 +88,20 @@ def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> R
         zscores=options["zscores"],
         ties=options["ties"],
         entities=options["entities"],
-        questions=_questions(options["graph"], options["split"] or "test"),
+        questions=_questions(
+            options["graph"], options["split"] or "test", options["sides"] or "both"
+        ),
         resampling=_resampling(options["ci"], options["resamples"], options["seed"]),
         command_line=True,
     )
 
 
-def _questions(graph: str | None, split: str) -> Questions | None:
+def _questions(graph: str | None, split: str, sides: str) -> Questions | None:
     if graph is None:
         return None
     from kgtrec.questions.api import read_graph
 
-    return read_graph(graph).questions(split)
+    return read_graph(graph).questions(split, sides)
 
 
 def _resampling(
@@ -225,6 +228,10 @@ beyond_trec_eval = shared.all_of(
     ),
     click.option(
         "--split", metavar="NAME", help="With --graph: the split that is asked. Default: test."
+    ),
+    click.option(
+        "--sides", type=click.Choice(shared.SIDE_NAMES),
+        help="With --graph: what of its triples is asked. Default: both (head and tail).",
     ),
     click.option(
         "--ci", type=float, metavar="PERCENT",

@@ -195,6 +195,7 @@ class _Doer:
             rows=job.settings.get("rows", "questions"),
             higher_is_better=job.higher_is_better,
             nan=job.settings.get("nan", "error"),
+            **(job.tolerance._asdict() if job.tolerance else {}),
         )
         parts = rank_parts(
             inputs,

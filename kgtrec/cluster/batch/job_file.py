@@ -15,6 +15,7 @@ from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
+from kgtrec.ranking.tolerance import Tolerance, checked_tolerance
 
 __all__ = ["Batch", "Job", "read_jobs", "with_side"]
 
@@ -58,6 +59,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
 _MOUNT = "copy or mount what is there, and give its path"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
+_NUMBER = (int, float)
+_TOLERANCES = ("atol", "rtol")
 _BATCH = {
     "output": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping, "memory": str,
     "measures": list,
@@ -67,10 +70,10 @@ _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "pr
 _PROTOCOL = {
     "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
     "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
-    "outside": str, "unknown": str,
+    "outside": str, "unknown": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
 _CHOICES = {
-    "sides": ("head", "tail", "both"),
+    "sides": ("head", "tail", "both", "relation"),
     "rows": ("questions", "instances"),
     "nan": ("error", "worst"),
     "columns": ("entities", "candidates"),
@@ -78,7 +81,9 @@ _CHOICES = {
     "unknown": ("error", "skip"),
 }
 _FILES = ("entities", "relations", "type_constraints", "candidates")
-_KINDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "a table"}
+_KINDS = {
+    str: "a string", bool: "true or false", list: "a list", Mapping: "a table", _NUMBER: "a number",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,11 @@ class Job:
         return sided if sides in ("both", sided.partition(".")[0]) else None
 
     @property
+    def tolerance(self) -> Tolerance | None:
+        """Which scores tie with an answer's; None: equal ones."""
+        return checked_tolerance(*(self.settings.get(key, 0.0) for key in _TOLERANCES))
+
+    @property
     def name(self) -> str:
         """``model on graph, protocol``, as people read it."""
         return f"{self.model} on {self.graph}, {self.protocol}"
@@ -140,6 +150,14 @@ class Batch:
     memory: str
     measures: tuple[str, ...]
     jobs: tuple[Job, ...]
+
+
+def _is_tolerance(value: Any) -> bool:
+    try:
+        checked_tolerance(value, 0.0)
+    except UsageError:
+        return False
+    return True
 
 
 def with_side(key: str, side: str = "both") -> str:
@@ -225,7 +243,7 @@ class _Reader:
             if key not in schema:
                 self._fault(f"{prefix}{key}", f"no such key; there are {', '.join(schema)}")
             elif not isinstance(value, schema[key]):
-                kinds = schema[key] if isinstance(schema[key], tuple) else (schema[key],)
+                kinds = (schema[key],) if schema[key] in _KINDS else schema[key]
                 expected = " or ".join(_KINDS[kind] for kind in kinds)
                 self._fault(f"{prefix}{key}", f"{value!r} is not {expected}")
             elif key in _CHOICES and value not in _CHOICES[key]:
@@ -235,6 +253,8 @@ class _Reader:
                 self._fault(f"{prefix}{key}", "empty")
             elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
                 self._fault(f"{prefix}{key}", f"{value!r} is not a list of strings")
+            elif key in _TOLERANCES and not _is_tolerance(value):
+                self._fault(f"{prefix}{key}", f"{value!r} is not a number from 0, such as 1e-5")
             else:
                 right[key] = value
         for key in needed:

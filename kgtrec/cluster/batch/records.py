@@ -28,8 +28,9 @@ from kgtrec.cluster.question_store import hash_file, hash_text
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
+from kgtrec.results.comparability import tolerance_text
 
-__all__ = ["FinishedRanks", "Outcome", "Records", "finished_ranks", "summary"]
+__all__ = ["FinishedRanks", "Outcome", "Records", "finished_ranks", "summary", "tie_notes"]
 
 _WHOLE = 256 << 20  # files up to this size are known by their bytes
 _SAMPLES, _SAMPLE = 256, 64 << 10
@@ -208,9 +209,9 @@ class Records:
         """One table of all jobs, as CSV and as Markdown."""
         table = summary(outcomes, self.batch.measures)
         failed = [one for one in outcomes if one.state == "failed"]
-        failures = [f"- {one.job.name}: {one.detail}\n" for one in failed]
-        reasons = "".join(["\n", *failures]) if failures else ""
-        texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + reasons}
+        notes = [*tie_notes(self.batch), *(f"{one.job.name}: {one.detail}" for one in failed)]
+        listed = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
+        texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + listed}
         for name, text in texts.items():
             with atomic_write(self.output / name) as file:
                 file.write(text.encode("utf-8", "surrogateescape"))
@@ -261,6 +262,15 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
         rows.append((*names, *(one.values.get(key, float("nan")) for key in measures)))
     digits = [0] * 4 + [Measure.parse(with_side(key)).digits for key in measures]
     return Table(keys, keys, digits, rows, names=4)
+
+
+def tie_notes(batch: Batch) -> list[str]:
+    """What ties with an answer under each protocol that has a tolerance."""
+    tolerances = {job.protocol: job.tolerance for job in batch.jobs if job.tolerance}
+    return [
+        f"{protocol}: scores {tolerance_text({'tie_tolerance': tolerance._asdict()})} tie"
+        for protocol, tolerance in tolerances.items()
+    ]
 
 
 def _number(value: Any) -> float:

@@ -70,7 +70,7 @@ def rank_chunks(
     source = _checked(source, store.n_rows, store.n_columns)
     if store.restricted:
         source = source.rechunk({1: -1})  # candidates are ranked with all columns at hand
-    columns = tuple(_bounds(source.chunks[1])) if not store.restricted else ((0, store.n_entities),)
+    columns = tuple(_bounds(source.chunks[1])) if not store.restricted else ((0, store.n_labels),)
     rows = [_Row(n, span, columns) for n, span in enumerate(_bounds(source.chunks[0]))]
     blocks = source.to_delayed()
     parts = []

@@ -22,6 +22,10 @@ __all__ = ["COME_BACK", "local_client"]
 # for `patience` to say.
 COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
+# Seconds that workers are given to end: when one is lost while it starts, Dask waits for that start
+# without end.
+_CLOSE = 30.0
+
 
 @contextmanager
 def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
@@ -55,7 +59,8 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
                 local_directory=str(folder),
                 silence_logs=logging.CRITICAL,
             )
-            client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+            stack.callback(cluster.close, timeout=_CLOSE)
+            client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
     finally:
         # Workers that end late are no fault of what was done, nor what is to be told of a failure;

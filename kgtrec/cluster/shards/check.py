@@ -55,8 +55,8 @@ def checked_blocks(path: PathName, about: dict[str, Any], store: Store) -> Itera
         One is damaged, or is not a part of the ranking: other rows or entities than those of its
         shard, or arrays of other shapes, types or values than a part of these rows has.
     """
-    rows, entities = (0, store.n_rows), (0, store.n_entities)
-    total = store.n_rows if about["by"] == "questions" else store.n_entities
+    rows, entities = (0, store.n_rows), (0, store.n_labels)
+    total = store.n_rows if about["by"] == "questions" else store.n_labels
     own = tuple(total * n // about["count"] for n in (about["number"] - 1, about["number"]))
     rows, entities = (own, entities) if about["by"] == "questions" else (rows, own)
     plan = store.plan()

@@ -146,11 +146,11 @@ def open_shard(
     if by not in WAYS:
         raise UsageError(f"by={by!r} is unknown; choose one of {', '.join(WAYS)}")
     if by == "auto":
-        few = store.n_rows < _FEW_ROWS * count and store.n_entities > store.n_rows
+        few = store.n_rows < _FEW_ROWS * count and store.n_labels > store.n_rows
         by = "entities" if few and not store.restricted else "questions"
     if by == "entities" and store.restricted:
         raise UsageError("restricted candidates are shared out --by questions only")
-    total = store.n_rows if by == "questions" else store.n_entities
+    total = store.n_rows if by == "questions" else store.n_labels
     if count > total:
         raise UsageError(f"{count} shards of {total} {by} leave some without any; take fewer")
     own = total * (number - 1) // count, total * number // count
@@ -171,7 +171,7 @@ def open_shard(
         "number": number,
     }
     rows = own if by == "questions" else (0, store.n_rows)
-    entities = own if by == "entities" else (0, store.n_entities)
+    entities = own if by == "entities" else (0, store.n_labels)
     return Shard(inputs, Path(folder) / shard_name(number, count), about, rows, entities, before)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import MAX_ID, GraphTables, split_files
+from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
 from kgtrec.graph.triples import COLUMNS
 
 __all__ = ["read_arrow"]
@@ -28,7 +28,10 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
     tables = {split: _columns(path) for split, path in files.items()}
     kinds = {column.type for table in tables.values() for column in table}
     if all(_is_integer(kind) for kind in kinds):
-        return GraphTables({split: _numbers(files[split], t) for split, t in tables.items()})
+        splits = {split: _numbers(files[split], t) for split, t in tables.items()}
+        for column in range(3):
+            check_likely(files, splits, column, "correct it, or number what there is from 0")
+        return GraphTables(splits)
     for split, table in tables.items():
         if any(_is_integer(column.type) for column in table):
             raise FileError(files[split], found="numbers beside labels", hint=_HINT)

@@ -18,6 +18,7 @@ from kgtrec.graph.triples import COLUMNS
 
 __all__ = [
     "GraphTables",
+    "check_likely",
     "checked_columns",
     "label_rows",
     "labels_by_id",
@@ -33,6 +34,8 @@ _LINES = 1 << 16  # read at once
 _PACKED = ("", ".gz", ".zst")
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _DIGITS = 18  # more than int64 holds
+# Ids from here on are taken for damage where nothing says how many there are.
+_LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,25 @@ def split_files(
         expected = ", ".join(f"{stems[s][0]}{endings[0]}" for s in SPLITS if s in stems)
         raise FileError(folder, found="no split of this format", hint=f"it holds {expected}")
     return files
+
+
+def check_likely(
+    files: Mapping[str, Path], splits: Mapping[str, npt.NDArray[Any]], column: int, hint: str
+) -> None:
+    """Refuse a number that is far beyond what triples can name, since each number below it would
+    count as one entity (or relation) more, as candidates too.
+
+    Raises
+    ------
+    FileError
+        With the first split that has one.
+    """
+    likely = max(_LIKELY, _LIKELY_PER_TRIPLE * sum(map(len, splits.values())))
+    for split, rows in splits.items():
+        largest = int(rows[:, column].max(initial=0))
+        if largest >= likely:
+            what = f"{COLUMNS[column]} {largest}, in {sum(map(len, splits.values())):,} triples"
+            raise FileError(files[split], found=what, hint=hint)
 
 
 def label_rows(

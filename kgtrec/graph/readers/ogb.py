@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import load_arrays
-from kgtrec.graph.readers.common import MAX_ID, GraphTables, split_files
+from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
 from kgtrec.graph.triples import COLUMNS
 
 __all__ = ["read_ogb"]
@@ -37,11 +37,14 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
             raise FileError(path, found=what, hint=_HINT)
         splits[split] = np.stack(parts, axis=1)
         sizes |= {name: int(arrays[name].max()) for name in _SIZES if _is_size(arrays.get(name))}
-    for split, rows in splits.items():
-        for place, name in enumerate(COLUMNS):
-            size = sizes.get(_SIZES[place == 1], MAX_ID)
-            if len(rows) and rows[:, place].max() >= size:
-                what = f"{name} {rows[:, place].max()}, of {size:,} by {_SIZES[place == 1]}"
+    for place, name in enumerate(COLUMNS):
+        key = _SIZES[place == 1]
+        if key not in sizes:
+            check_likely(files, splits, place, f"correct it, or save {key} as well")
+            continue
+        for split, rows in splits.items():
+            if rows[:, place].max(initial=0) >= sizes[key]:
+                what = f"{name} {rows[:, place].max(initial=0)}, of {sizes[key]:,} by {key}"
                 raise FileError(files[split], found=what, hint="correct one of them")
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.splits import SplitNames, named_splits, triples_of
@@ -28,7 +29,7 @@ THRESHOLD = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Categories:
+class Categories(ShownInLines):
     """The category of every relation.
 
     Attributes
@@ -48,6 +49,18 @@ class Categories:
     code: Ints
     splits: tuple[str, ...]
     threshold: float
+
+    _shown = ("_sizes",)
+
+    def _lines(self) -> tuple[str, str]:
+        sizes = ", ".join(f"{name} {count:,}" for name, count in self._sizes().rows)
+        return f"relations: {sizes}", f"by {', '.join(self.splits)}, N from {self.threshold:g} on"
+
+    def _sizes(self) -> Table:
+        """A row per category: its relations."""
+        counts = np.bincount(self.code, minlength=len(CATEGORIES)).tolist()
+        rows: list[tuple[Cell, ...]] = list(zip((*CATEGORIES, UNSEEN), counts, strict=False))
+        return Table(("category", "relations"), ("category", "relations"), (0, 0), rows)
 
     def __getitem__(self, relation: int) -> str:
         """The category of a relation id; "unseen" if it has no triple in `splits`."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
@@ -31,7 +32,7 @@ _COLUMNS = "head<TAB>relation<TAB>tail, then perhaps a label (1; 0 or -1), then 
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTriples:
+class LabelledTriples(ShownInLines):
     """Triples, whether they are true, and what a model says of them.
 
     Attributes

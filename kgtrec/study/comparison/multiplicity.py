@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.columns import RunColumns
 
-__all__ = ["Multiplicity", "best_documents", "multiplicity"]
+__all__ = ["Multiplicity", "multiplicity"]
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def multiplicity(
     of_best = None
     if runs is not None:
         queries = list(dict.fromkeys(aligned[best].question_ids))
-        of_best = _shares({n: best_documents(runs[n], queries, n) for n in close}, best)
+        of_best = _shares({n: _best_documents(runs[n], queries, n) for n in close}, best)
     ambiguity, discrepancy = np.array(of_cuts).T
     return Multiplicity(best, close, epsilon, tuple(cuts), ambiguity, discrepancy, of_best)
 
@@ -126,36 +126,13 @@ def _shares(outcomes: Mapping[str, NDArray[Any]], best: str) -> tuple[float, flo
     return float(differs.any(axis=0).mean()), float(differs.mean(axis=1).max())
 
 
-def best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArray[np.object_]:
-    """The first document of each query in trec_eval's order: by score, then by name (bytes).
-
-    Parameters
-    ----------
-    run : RunColumns
-    queries : sequence of str, length n
-    name : str
-        Of the run, for messages.
-
-    Returns
-    -------
-    ndarray of bytes objects, shape (n,)
-
-    Raises
-    ------
-    InputError
-        The run has nothing for one of the queries.
-    """
-    place = {query: number for number, query in enumerate(run.queries)}
-    best = np.empty(len(queries), object)
-    for number, query in enumerate(queries):
-        row = place.get(query)
-        start, stop = (0, 0) if row is None else run.offsets[row : row + 2].tolist()
-        if start == stop:
+def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArray[np.object_]:
+    """The first document of each query; InputError, with the run's name, if it lacks one."""
+    best = run.best(queries=set(queries))
+    for query in queries:
+        if query not in best:
             raise InputError(
                 f"the run of {name} has nothing for question {query}, which its ranks answer; "
                 "give the run that was written with these ranks"
             )
-        scores = run.scores[start:stop]
-        first = np.flatnonzero(scores == scores.max()) + start
-        best[number] = max(run.documents[at].as_py() for at in first.tolist())
-    return best
+    return np.array([best[query][0] for query in queries], object)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.significance import pairs_of
@@ -38,7 +39,7 @@ TIED = 1e-12
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(ShownInLines):
     """Correlation of two rankings, and where it lies.
 
     Attributes
@@ -60,6 +61,14 @@ class Agreement:
     confidence: float
     over: str
     n_systems: int
+
+    def _lines(self) -> tuple[str, str]:
+        pairs = ((self.tau, self.tau_interval), (self.tau_ap, self.tau_ap_interval))
+        taus = [f"{tau:.4f} ({low:.4f} to {high:.4f})" for tau, (low, high) in pairs]
+        return (
+            f"tau-b {taus[0]}, tau-AP {taus[1]}",
+            f"{self.n_systems:,} systems, {self.over} drawn, {self.confidence:.0%} intervals",
+        )
 
 
 def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
+from kgtrec._internal.notebook import ShownAsTables, ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import tau_b
@@ -29,7 +29,7 @@ DEPTH, PERSISTENCE = 1_000, 0.8  # as in repro_eval
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Overlap(ShownInLines):
     """Rank-biased overlap of two lists that were cut.
 
     Attributes
@@ -45,6 +45,10 @@ class Overlap:
     low: float
     residual: float
     extrapolated: float
+
+    def _lines(self) -> tuple[str, str]:
+        ends = f"{self.low:.4f} to {self.low + self.residual:.4f}"
+        return f"rank-biased overlap {self.extrapolated:.4f}", f"at least, and at most: {ends}"
 
 
 def tau_union(first: Sequence[str], second: Sequence[str]) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import DRAWS, Resampled, cluster_sums, resampled_means
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, Weighing, require_side, sides_present
@@ -55,7 +56,7 @@ _FALLS = (_reciprocal, _inverse_exp)
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(ShownInLines):
     """One measure of several systems on the same items.
 
     Attributes
@@ -104,6 +105,10 @@ class Samples:
                 f"{self.name} of {self.systems[column]} is {values[row, column]} on item {row}; "
                 "a mean over such items says nothing"
             )
+
+    def _lines(self) -> tuple[str, str]:
+        size = f"{len(self):,} {self.unit} of {self.n_clusters:,} clusters"
+        return f"{self.name}: {size}", f"systems: {', '.join(self.systems)}"
 
     def __len__(self) -> int:
         return len(self.values)

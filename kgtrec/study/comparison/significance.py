@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kgtrec import _core
 from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.samples import Samples, resample
@@ -45,7 +46,7 @@ _ROUNDING = 1e-12  # of the largest difference: closer ones tie
 
 
 @dataclass(frozen=True, eq=False)
-class PairTests:
+class PairTests(ShownInLines):
     """A test of every pair of systems by one measure.
 
     Attributes
@@ -69,6 +70,13 @@ class PairTests:
     statistic: Floats
     p: Floats
     corrected: Floats
+
+    def _lines(self) -> tuple[str, str]:
+        differ = int((self.corrected < 0.05).sum())
+        return (
+            f"{self.samples.name}: {len(self.pairs):,} pairs, {self.test} test",
+            f"{differ:,} differ at 0.05, correction {self.correction}",
+        )
 
     def better(self, level: float = 0.05) -> NDArray[np.bool_]:
         """Whether each system is significantly better than each other, bool (s, s)."""

@@ -17,6 +17,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError
 from kgtrec.study.judging.sheets import Item, Triple
@@ -29,7 +30,7 @@ _PLACE = {label: place for place, label in enumerate(LABELS)}
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class Agreement(ShownAsTables):
     """Two annotators on the triples that both have judged.
 
     Attributes
@@ -46,6 +47,16 @@ class Agreement:
     second: str
     relation: str
     counts: npt.NDArray[np.int64]
+
+    def table(self) -> Table:
+        """A row; see `agreement_table`."""
+        return agreement_table([self])
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.first} and {self.second}: {self.n:,} triples ({self.relation})",
+            f"agreed {self.share:.3f}, kappa {self.kappa:.3f}",
+        )
 
     @property
     def n(self) -> int:

@@ -50,7 +50,8 @@ class Checkpoint:
 
     def factors(self, questions: Questions) -> Factors:
         """A score source for tail questions."""
-        queries = self.ask(questions.entity, questions.relation)
+        columns = (questions.entity, questions.relation)
+        queries = self.ask(*(column.astype(np.int64) for column in columns))
         return Factors(queries.astype(np.float32), self.tails.astype(np.float32))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Graph
 
@@ -83,7 +84,7 @@ family. It sets how many lines a family joins, and so how many facts there are."
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyTree:
+class FamilyTree(ShownInLines):
     """People, their births and marriages, and every fact that follows.
 
     Attributes
@@ -122,10 +123,10 @@ class FamilyTree:
             train=train, test=test, entities=self.labels, relations=list(RELATIONS)
         )
 
-    def __repr__(self) -> str:
+    def _lines(self) -> tuple[str, str]:
         return (
-            f"FamilyTree({len(self.family)} people in {self.family.max() + 1} families, "
-            f"{len(RELATIONS)} relations, {len(self.facts)} facts)"
+            f"{len(self.family):,} people in {self.family.max() + 1:,} families",
+            f"{len(RELATIONS)} relations, {len(self.facts):,} facts",
         )
 
 

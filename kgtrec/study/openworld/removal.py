@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 
 __all__ = ["OpenWorld", "correlated_removal", "random_removal", "ranked_removal"]
@@ -21,7 +22,7 @@ Triples = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class OpenWorld:
+class OpenWorld(ShownInLines):
     """The facts of a closed world as somebody sees them who does not know all.
 
     Attributes
@@ -34,6 +35,12 @@ class OpenWorld:
     train: Triples
     test: Triples
     missing: Triples
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.train):,} training facts, {len(self.test):,} test facts",
+            f"{len(self.missing):,} missing: sparsity {self.sparsity:.3f}",
+        )
 
     @property
     def full_test(self) -> Triples:

@@ -13,11 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.notebook import ShownAsTables
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.metrics import sum_of_gains
 from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
 
-__all__ = ["BETAS", "N_ANSWERS", "RHOS", "STRENGTHS", "Simulation", "filtered_ranks", "simulate"]
+__all__ = [
+    "BETAS",
+    "N_ANSWERS",
+    "REPEATS",
+    "RHOS",
+    "STRENGTHS",
+    "Simulation",
+    "filtered_ranks",
+    "simulate",
+]
 
 Floats = NDArray[np.float64]
 
@@ -25,15 +36,16 @@ STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
 BETAS = (0.2, 0.35, 0.5, 0.65)
 RHOS = (-0.1, 0.0, 0.1, 0.2)
 N_ANSWERS = 43
+REPEATS = 500
 """The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers a question,
-which is 14505 x 1 % x 30 %."""
+which is 14505 x 1 % x 30 %; 500 questions a point."""
 
 BLOCK = 1 << 22
 """Cells (questions x answers) drawn at a time, so that memory stays small."""
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(ShownAsTables):
     """Simulated values of metrics over a grid.
 
     Attributes
@@ -59,6 +71,28 @@ class Simulation:
     std: dict[str, Floats]
     tested: NDArray[np.int64]
 
+    def table(self) -> Table:
+        """A row per sparsity and strength: mean and standard error of every metric."""
+        columns = [(self.mean[name], self.error(name)) for name in self.mean]
+        rows: list[tuple[Cell, ...]] = [
+            (f"{beta:g}", f"{strength:g}", int(self.tested[b, i]),
+             *(float(values[b, i]) for pair in columns for values in pair))
+            for b, beta in enumerate(self.betas)
+            for i, strength in enumerate(self.strengths)
+        ]  # fmt: skip
+        titles = [cell for name in self.mean for cell in (name, "s.e.")]
+        keys = [cell for name in self.mean for cell in (name, f"{name}.error")]
+        heads = ("sparsity", "strength", "tested")
+        digits = (0, 0, 0, *(4,) * len(titles))
+        return Table((*heads, *titles), (*heads, *keys), digits, rows, 2)
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.strengths):,} strengths, {len(self.betas):,} sparsities, "
+            f"{self.repeats:,} questions each of {self.n_answers:,} answers",
+            f"{', '.join(self.mean)}; correlation {self.rho:g}",
+        )
+
     def error(self, metric: str) -> Floats:
         """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
         return self.std[metric] / np.sqrt(self.tested)
@@ -70,7 +104,7 @@ def simulate(
     n_answers: int = N_ANSWERS,
     rho: float = 0.0,
     metrics: Sequence[str] = ("mrr",),
-    repeats: int = 500,
+    repeats: int = REPEATS,
     n_entities: int = ENTITIES,
     seed: int = 0,
 ) -> Simulation:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.notebook import ShownAsTables, ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Graph
@@ -32,7 +33,7 @@ TRUE, FALSE, UNKNOWN = 1, 0, -1
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels:
+class Qrels(ShownInLines):
     """Judgements by question.
 
     Attributes
@@ -57,6 +58,13 @@ class Qrels:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def _lines(self) -> tuple[str, str]:
+        counts = [int((self.labels == label).sum()) for label in (TRUE, FALSE, UNKNOWN)]
+        return (
+            f"{len(self):,} questions, {len(self.entities):,} judged candidates",
+            "{:,} true, {:,} false, {:,} undecided".format(*counts),
+        )
 
     @property
     def answered(self) -> npt.NDArray[np.bool_]:
@@ -94,7 +102,7 @@ class Qrels:
 
 
 @dataclass(frozen=True, eq=False)
-class Completion:
+class Completion(ShownAsTables):
     """Labelled triples: the seeds, then those of a pool.
 
     Attributes
@@ -202,6 +210,16 @@ class Completion:
             labels=table[:, 2],
             nameless=len(keys) - len(named),
         )
+
+    def table(self) -> Table:
+        """What the labels are, as a row; see `depth_table`."""
+        return depth_table([self])
+
+    def _lines(self) -> tuple[str, str]:
+        sizes = self.counts()
+        named = ("true", "added", "false", "undecided")
+        counts = ", ".join(f"{sizes[name]:,} {name}" for name in named)
+        return f"{len(self):,} triples, pooled to depth {self.depth}", counts
 
     def counts(self) -> dict[str, int]:
         """Sizes, by name."""

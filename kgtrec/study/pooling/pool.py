@@ -70,8 +70,11 @@ class Pool(ShownAsTables):
     def __len__(self) -> int:
         return len(self.triples)
 
-    def __repr__(self) -> str:
-        return f"Pool({len(self)} triples of {len(self.systems)} systems, depth {self.depth})"
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} triples of {len(self.systems):,} systems, depth {self.depth}",
+            ", ".join(self.systems),
+        )
 
     @property
     def smallest(self) -> Ints:

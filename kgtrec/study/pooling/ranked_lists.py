@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
@@ -61,7 +62,7 @@ def is_scores(path: str | PathLike[str]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class RankedLists:
+class RankedLists(ShownInLines):
     """Candidates of every seed question in a run, best first, known entities left out.
 
     Attributes
@@ -104,6 +105,12 @@ class RankedLists:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.name}: {len(self.entities):,} candidates of {len(self):,} questions",
+            f"{self.kind} places, {self.missing:,} questions missing, {self.found:,} seeds found",
+        )
 
     @property
     def owner(self) -> Int64:

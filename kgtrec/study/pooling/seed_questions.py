@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import drop_duplicates, pack_triples
@@ -34,7 +35,7 @@ Key = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class SeedQuestions:
+class SeedQuestions(ShownInLines):
     """Questions of seed triples, and how runs name them.
 
     Attributes
@@ -64,6 +65,12 @@ class SeedQuestions:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} questions of {len(self.seeds):,} seed triples",
+            f"of {self.graph.name or 'a graph'}, {self.split}",
+        )
 
     @property
     def keys(self) -> list[Key]:

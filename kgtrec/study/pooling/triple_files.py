@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.cells import text_of_cell
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, read_known, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
@@ -61,7 +62,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class Judgements(ShownInLines):
     """What judges said of triples.
 
     Attributes
@@ -83,6 +84,10 @@ class Judgements:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def _lines(self) -> tuple[str, str]:
+        said = ", ".join(f"{count:,} {name}" for name, count in self.counts().items())
+        return f"{len(self):,} triples of {self.rows:,} lines", said
 
     def of(self, triples: ArrayLike, absent: int = -2) -> NDArray[np.int64]:
         """Label of each triple: 1, 0, -1, or `absent` where nobody judged; shape (n,)."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import contains
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.pooling.completion import UNKNOWN, Completion
@@ -42,7 +43,7 @@ WITHIN = 20
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(ShownInLines):
     """A mean over questions, and what it may be once every open candidate is judged.
 
     Attributes
@@ -63,6 +64,10 @@ class Interval:
     condensed: float
     high: float
     reason: str = ""
+
+    def _lines(self) -> tuple[str, str]:
+        ends = self.reason or f"between {self.low:.4f} and {self.high:.4f}, once all is judged"
+        return f"{self.value:.4f} as it is, {self.condensed:.4f} condensed", ends
 
 
 def open_candidates(

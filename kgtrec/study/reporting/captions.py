@@ -93,8 +93,8 @@ def caption(protocols: Mapping[str, Protocol], measures: Sequence[Measure], note
         sentences.append(f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}.")
     one = next(iter(protocols.values()))
     sides = list(dict.fromkeys(measure.side for measure in measures))
-    words = {"both": "both sides", "head": "head", "tail": "tail"}
-    sentences.append(f"Predicted: {', '.join(words[side] for side in sides)}.")
+    words = {"both": "both sides"}
+    sentences.append(f"Predicted: {', '.join(words.get(side, side) for side in sides)}.")
     averages = list(dict.fromkeys(measure.averaging for measure in measures))
     counted = len(protocols) == 1 and sides == ["both"]
     sentences.append(f"Averages: {'; '.join(_average(a, one, counted) for a in averages)}.")
@@ -138,5 +138,6 @@ def _candidates(facts: Mapping[str, Any]) -> str:
         return "among SAMPLED candidates"
     if facts.get("restricted"):
         return f"candidates restricted by {facts['restricted']}"
-    n = facts.get("n_entities")
-    return f"among all {n:,} entities" if n else ""
+    what = "relations" if facts.get("sides") == "relation" else "entities"
+    n = facts.get(f"n_{what}")
+    return f"among all {n:,} {what}" if n else ""

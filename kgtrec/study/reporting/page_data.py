@@ -19,6 +19,7 @@ from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.reporting.model_table import table_of_models
+from kgtrec.study.reporting.page_changes import changes_data
 from kgtrec.study.reporting.page_questions import questions_data
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def page_data(
         "ties": {name: result.ranks.tie_report() for name, result in results.items()},
         "popularity": _popularity(aligned),
         "comparisons": _comparisons(aligned, side, test, correction, level),
+        "changes": changes_data(aligned, runs or {}),
         "questions": questions_data(aligned, runs or {}),
     }
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec.graph.labels import decode_docno
+from kgtrec.ranking.instance_labels import answer_label, given_labels
+
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.columns import RunColumns
@@ -49,8 +52,8 @@ def questions_data(
     heads = _best_candidates(first, rows, systems, runs)
     instances = [
         {
-            "question": _question(first, row),
-            "answer": _entity(first, int(first.answer[row])),
+            "question": given_labels(first, row),
+            "answer": answer_label(first, int(first.answer[row])),
             "popularity": int(first.answer_popularity[row]),
             "ranks": ranks[number].tolist(),
             "first": heads[number],
@@ -77,18 +80,6 @@ def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, ND
     return lists
 
 
-def _question(ranks: Ranks, row: int) -> list[str]:
-    """Head, relation and tail with a question mark for what is asked."""
-    entity, labels = _entity(ranks, int(ranks.given[row])), ranks.relation_labels
-    number = int(ranks.relation[row])
-    relation = str(number) if labels is None else str(labels[number])
-    return ["?", relation, entity] if ranks.side[row] == 0 else [entity, relation, "?"]
-
-
-def _entity(ranks: Ranks, number: int) -> str:
-    return str(number) if ranks.entity_labels is None else str(ranks.entity_labels[number])
-
-
 def _best_candidates(
     ranks: Ranks, rows: NDArray[np.int64], systems: Mapping[str, Ranks],
     runs: Mapping[str, RunColumns],
@@ -98,7 +89,7 @@ def _best_candidates(
     numbers = ranks.question[rows].tolist()
     answers: dict[int, set[str]] = {number: set() for number in numbers}
     for row in np.flatnonzero(np.isin(ranks.question, ranks.question[rows])).tolist():
-        answers[int(ranks.question[row])].add(_entity(ranks, int(ranks.answer[row])))
+        answers[int(ranks.question[row])].add(answer_label(ranks, int(ranks.answer[row])))
     cells: list[list[list[Head] | None]] = [[] for _ in rows]
     for name in systems:
         best = _heads_of(runs[name], set(ids)) if name in runs else {}
@@ -110,17 +101,8 @@ def _best_candidates(
 
 
 def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
-    """The first documents of some queries, in trec_eval's order: by score, then by name."""
-    from urllib.parse import unquote
-
-    heads = {}
-    for number, query in enumerate(run.queries):
-        if query not in queries:
-            continue
-        start, stop = run.offsets[number : number + 2].tolist()
-        names = [bytes(one.as_py()) for one in run.documents[start:stop]]
-        scores = run.scores[start:stop].tolist()
-        order = sorted(range(len(names)), key=lambda i: (scores[i], names[i]), reverse=True)
-        texts = (names[i].decode("utf-8", "surrogateescape") for i in order[:FIRST])
-        heads[query] = [unquote(text, errors="surrogateescape") for text in texts]
-    return heads
+    """The labels that a run puts first, for some queries."""
+    return {
+        query: [decode_docno(name).decode("utf-8", "surrogateescape") for name in names]
+        for query, names in run.best(FIRST, queries).items()
+    }

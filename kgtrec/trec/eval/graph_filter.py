@@ -71,11 +71,11 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
             "name them as `kgtrec convert --questions` does, or give another --split"
         )
     encoded = run.documents.dictionary_encode()
-    entity = ids_of(questions.graph.entities.docnos, encoded.dictionary)
+    entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
     entity = entity[encoded.indices.to_numpy()]
     owner = np.repeat(np.arange(len(run)), np.diff(run.offsets))
-    keys = question[owner] * questions.n_entities + np.maximum(entity, 0)
-    known = contains(to_keys(questions.removed, questions.n_entities), keys) & (entity >= 0)
+    keys = question[owner] * questions.n_labels + np.maximum(entity, 0)
+    known = contains(to_keys(questions.removed, questions.n_labels), keys) & (entity >= 0)
     rows = np.flatnonzero(~known)
     offsets = np.append(0, np.cumsum(np.bincount(owner[rows], minlength=len(run))))
     names = name_buffers(run.documents.take(pa.array(rows)))
@@ -89,5 +89,5 @@ def candidates_of(questions: QuestionData, queries: Sequence[str]) -> Int64:
     Queries that are no questions may hold every entity.
     """
     number = {text: i for i, text in enumerate(questions.ids)}
-    sizes = np.append(questions.n_entities - questions.removed.lengths, questions.n_entities)
+    sizes = np.append(questions.n_labels - questions.removed.lengths, questions.n_labels)
     return sizes[[number.get(query, -1) for query in queries]]

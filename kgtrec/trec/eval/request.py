@@ -136,7 +136,7 @@ class Request:
         if self.micro:
             from kgtrec.trec.eval.kg_metrics import check_micro
 
-            known = self.entities if self.questions is None else self.questions.n_entities
+            known = self.entities if self.questions is None else self.questions.n_labels
             check_micro(self.micro, self.options, known)
         elif self.entities is not None:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -110,6 +111,30 @@ class RunColumns(_Columns):
                 f"the score of document {decoded(self.documents[at].as_py())!r} under query "
                 f"{query!r} is NaN; remove it"
             )
+
+    def best(
+        self, depth: int = 1, queries: Collection[str] | None = None
+    ) -> dict[str, list[bytes]]:
+        """The first documents in trec_eval's order: score, then name in byte order, descending.
+
+        Parameters
+        ----------
+        depth : int
+            At most so many of a query, 1 or more.
+        queries : collection of str, optional
+            Of these alone; a query without documents is left out.
+        """
+        documents: dict[str, list[bytes]] = {}
+        for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True):
+            if start == stop or (queries is not None and query not in queries):
+                continue
+            scores = self.scores[start:stop]
+            last = max(len(scores) - depth, 0)
+            places = np.flatnonzero(scores >= np.partition(scores, last)[last])
+            names = [bytes(self.documents[start + place].as_py()) for place in places.tolist()]
+            ordered = sorted(zip(scores[places].tolist(), names, strict=True), reverse=True)
+            documents[query] = [name for _, name in ordered[:depth]]
+        return documents
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Query, then document, to its score, in the same order."""

@@ -138,7 +138,7 @@ def qrels_data(qrels: Any) -> QrelsData:
 
     if isinstance(qrels, Questions):
         answers = qrels.answers
-        names = _names(qrels.graph.entities.docnos.to_arrow(), answers.ids)
+        names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
         relevance = np.ones(len(answers.ids), np.int64)
         return QrelsColumns(list(qrels.ids), answers.offsets.astype(np.int64), *names, relevance)
     rows = _rows(qrels, "relevance")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.lines import identifiers
 from kgtrec.trec.files.run_lines import write_run_lines
@@ -22,7 +23,7 @@ __all__ = ["Run", "check_tag"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run:
+class Run(ShownInLines):
     """The best candidates of every question, in trec_eval's order.
 
     Attributes
@@ -69,8 +70,11 @@ class Run:
     def __len__(self) -> int:
         return len(self.query_ids)
 
-    def __repr__(self) -> str:
-        return f"Run({len(self)} questions, {len(self.documents)} candidates, depth {self.depth})"
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} questions, {len(self.documents):,} candidates, depth {self.depth}",
+            f"scores {self.scores.dtype}",
+        )
 
     def write(self, path: str | os.PathLike[str], tag: str = "kgtrec") -> None:
         """Write a TREC run file: lines ``query Q0 document rank score tag``.

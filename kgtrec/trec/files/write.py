@@ -122,6 +122,8 @@ def write_qrels(qrels: Any, path: PathName) -> None:
 def write_questions(questions: Questions, path: PathName) -> None:
     """Write what each question asks: lines ``query<TAB>given entity<TAB>relation``.
 
+    Questions for the relation give ``query<TAB>head<TAB>tail``.
+
     Labels are percent-encoded where they hold white space, as in run and qrels.
 
     Parameters
@@ -141,9 +143,12 @@ def write_questions(questions: Questions, path: PathName) -> None:
     graph = questions.graph
     queries = texts(identifiers(questions.ids))
     ending = pa.scalar(b"\n", pa.large_binary())
-    entities = graph.entities.docnos.to_arrow().take(pa.array(questions.entity))
-    relations = graph.relations.docnos.to_arrow().take(pa.array(questions.relation))
-    last = _endings(relations, ending)
+    kinds = (graph.entities, graph.entities if questions.kind == "relation" else graph.relations)
+    entities, others = (
+        labels.docnos.to_arrow().take(pa.array(ids))
+        for labels, ids in zip(kinds, questions.given, strict=True)
+    )
+    last = _endings(others, ending)
     with atomic_write(path) as out:
         for start in range(0, len(queries), LINES_AT_A_TIME):
             rows = slice(start, start + LINES_AT_A_TIME)

@@ -113,7 +113,7 @@ def test_the_same_seed_gives_the_same_graph():
     one, same, other = (family_tree(2, seed=seed) for seed in (5, 5, 6))
     assert np.array_equal(one.facts, same.facts)
     assert not np.array_equal(one.facts, other.facts)
-    assert repr(one).startswith("FamilyTree(600 people in 2 families, 23 relations, ")
+    assert repr(one).startswith("FamilyTree\n  600 people in 2 families\n  23 relations, ")
 
 
 def test_its_graph_has_readable_labels(tree):

@@ -527,6 +527,33 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
         assert printed == pytest.approx(values, abs=1e-12)
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: int) -> None:
+    """Counted again from the files that are written, line by line."""
+    table = json.loads(
+        run(folder, "--depth", depth, "--top", 1, "--top", 3, "--qrels", folder / "q.txt",
+            "--run-dir", folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
+    )  # fmt: skip
+    run(folder, "--depth", 0, "--qrels", folder / "q0.txt")
+    true, seeds = (
+        {(q, d) for q, _, d, label in map(str.split, (folder / name).read_text().splitlines())
+         if label == "1"} for name in ("q.txt", "q0.txt")
+    )  # fmt: skip
+    for system in "ab":
+        lists: dict[str, list[tuple[int, str]]] = {}
+        for line in (folder / "runs" / f"{system}.run").read_text().splitlines():
+            question, _, entity, place, _, _ = line.split()
+            lists.setdefault(question, []).append((int(place), entity))
+        assert set(table["shares"][system]) == {"1", "3"}
+        for top in (1, 3):
+            first = [(q, e) for q, own in lists.items() for _, e in sorted(own)[:top]]
+            added = sum(pair in true - seeds for pair in first)
+            row = table["shares"][system][str(top)]
+            assert row["candidates"] == len(first)
+            assert row["added_percent"] == pytest.approx(100 * added / len(first))
+    assert table["shares"]["a"]["3"]["added_percent"] > 0
+
+
 def test_depth_and_reverse_questions(folder: Path) -> None:
     run(folder, "--qrels", folder / "q1.txt", "--depth", 1)
     run(folder, "--qrels", folder / "q3.txt")
@@ -550,6 +577,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         (("--qrels", folder / "pool.tsv"), {}, "would overwrite an input"),
         (("--qrels", out, "--test", out), {}, "would overwrite --qrels"),
         (("--run-dir", folder / "runs"), {}, "none is"),
+        (("--top", 5), {}, "--top and --within are about RUNs"),
         (("--qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
     ):
         with pytest.raises(KgtrecError, match=said):

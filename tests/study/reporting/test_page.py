@@ -219,6 +219,37 @@ def test_series_are_hidden_and_questions_chosen(browser: Browser, url: str) -> N
     assert len(column(browser, "questions", 0)) == 20
 
 
+def test_changes_of_two_models_in_either_order(
+    browser: Browser, url: str, data: dict[str, Any]
+) -> None:
+    opened(browser, url)
+    (pair,) = (one for one in data["changes"] if one["models"] == [0, 2])
+    numbers = "[...document.querySelectorAll('#changes tbody:first-of-type')]"
+    hits = f"{numbers}[0].querySelectorAll('tr')"
+    row = f"[...{hits}[0].children].map(cell => cell.textContent)"
+
+    def select(place: int, value: int) -> None:
+        browser.eval(
+            f"(select => {{ select.value = '{value}'; "
+            "select.dispatchEvent(new Event('change')); })"
+            f"(document.querySelectorAll('#changes select')[{place}])"
+        )
+
+    select(1, 2)
+    gained, lost = pair["hits"][0][5:7]
+    assert gained != lost
+    assert browser.eval(row)[5:7] == [str(gained), str(lost)]
+    largest = column(browser, "changes", 0)[-len(pair["largest"]) :]
+    assert largest == [question for question, *_ in pair["largest"]]
+    select(0, 2)  # of the model after: both change places
+    values = "[...document.querySelectorAll('#changes select')].map(select => select.value)"
+    assert browser.eval(values) == ["2", "0"]
+    assert browser.eval(row)[5:7] == [str(lost), str(gained)]
+    assert "shown where runs are given" in browser.eval(
+        "document.getElementById('changes').textContent"
+    )
+
+
 def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> None:
     questions = compare_cases.graph().questions("test")
     listed = {}

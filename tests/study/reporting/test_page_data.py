@@ -6,6 +6,7 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -15,6 +16,7 @@ from compare_cases import graph, systems
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.study.changes import answer_changes
 from kgtrec.study.reporting.page import embedded_json, page_text
 from kgtrec.study.reporting.page_data import page_data
 
@@ -185,6 +187,31 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
             assert shown["p"][i][j] == shown["p"][j][i] == pytest.approx(float(p), rel=1e-5)
             assert shown["difference"][i][j] == -shown["difference"][j][i]
     assert page_data({"s0": ranks["s0"]})["comparisons"] == []
+
+
+def test_changes_are_those_of_every_two_models(ranks: dict[str, Ranks], tmp_path: Path) -> None:
+    questions = graph().questions("test")
+    runs = {}
+    for seed, name in enumerate(("s2", "s0")):
+        scores = np.random.default_rng(seed).integers(0, 9, (len(questions), 40)).astype(float)
+        run = kgtrec.evaluate(scores, questions, run_depth=5, progress=False).run
+        run.write(tmp_path / f"{name}.run")
+        runs[name] = kgtrec.trec.read_run(tmp_path / f"{name}.run", as_="columns")
+    changes = page_data(ranks, runs=runs)["changes"]
+    names = list(ranks)
+    assert [one["models"] for one in changes] == [[0, 1], [0, 2], [1, 2]]
+    for one in changes:
+        before, after = (names[number] for number in one["models"])
+        both = {before: ranks[before], after: ranks[after]}
+        files = [runs[before], runs[after]] if {before, after} <= runs.keys() else None
+        due = answer_changes(both, files)
+        assert one["hits"] == [list(row) for row in due.table().rows]
+        assert one["largest"] == [list(row) for row in due.largest(25).rows]
+        assert one["best"] == (files and [list(row) for row in due.best_table().rows])
+    assert page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
+    bare = {name: Ranks({n: getattr(one, n) for n in one._names}, one.manifest)
+            for name, one in ranks.items()}  # fmt: skip
+    assert {one["best"] for one in page_data(bare, runs=runs)["changes"]} == {None}
 
 
 def test_models_of_other_questions_are_refused(ranks: dict[str, Ranks]) -> None:

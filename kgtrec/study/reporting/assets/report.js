@@ -117,6 +117,40 @@ function comparison() {
   show(DATA.comparisons[0]);
 }
 
+function changes() {
+  if (!DATA.changes.length) return;
+  const place = section("changes", "Which answers change", make("p", {}, "Gained: answers among the k best of the model after but not of the model before, by realistic ranks; lost: the reverse."));
+  const box = make("div", {}), controls = make("div", { class: "controls" });
+  let [before, after] = DATA.changes[0].models;
+  const turned = (event, model) => { event.value = String(model); };
+  const from = choice("Before", MODELS.map((_, i) => String(i)), MODELS, value => { if (Number(value) === after) turned(to.lastChild, after = before); before = Number(value); show(); });
+  const to = choice("After", MODELS.map((_, i) => String(i)), MODELS, value => { if (Number(value) === before) turned(from.lastChild, before = after); after = Number(value); show(); });
+  turned(from.lastChild, before);
+  turned(to.lastChild, after);
+  controls.append(from, to);
+  place.append(controls, box);
+  function show() {
+    box.replaceChildren();
+    // Of two models, one order is kept; the other has the same counts, the other way round.
+    const one = DATA.changes.find(pair => pair.models.includes(before) && pair.models.includes(after));
+    const [first, second] = one.models[0] === before ? [0, 1] : [1, 0], names = [MODELS[before], MODELS[after]];
+    const { hits, best, largest } = one;
+    dataTable(box, { columns: [{ title: "Side", text: true, get: i => hits[i][0] }, { title: "Measure", text: true, get: i => hits[i][1] }, { title: "Answers", get: i => hits[i][2] },
+      { title: names[0], name: true, digits: 4, get: i => hits[i][3 + first] }, { title: names[1], name: true, digits: 4, get: i => hits[i][3 + second] },
+      { title: "Gained", get: i => hits[i][5 + first] }, { title: "Lost", get: i => hits[i][5 + second] },
+      { title: "Changed", digits: 4, get: i => hits[i][7], tip: "Gained and lost, as a share of all answers." }], rows: hits.length, sortable: false, across: false, label: "Answers gained and lost", file: "gained-and-lost" });
+    if (best) dataTable(box, { columns: [{ title: "Side", text: true, get: i => best[i][0] }, { title: "Questions", get: i => best[i][1] },
+      { title: "Same first", digits: 4, get: i => best[i][2], tip: "Share of the questions for which both put the same entity first, right or wrong." },
+      { title: "Same, right", get: i => best[i][3] }, { title: "Same, wrong", get: i => best[i][4] },
+      { title: "Only before", get: i => best[i][5 + first], tip: "Right where the model after is wrong." }, { title: "Only after", get: i => best[i][5 + second], tip: "Right where the model before is wrong." },
+      { title: "Both right", get: i => best[i][7], tip: "With different answers." }, { title: "Both wrong", get: i => best[i][8], tip: "With different entities." }], rows: best.length, sortable: false, across: false, label: "Agreement of best answers", file: "best-answers" });
+    else box.append(make("p", { class: "quiet" }, "How often both put the same entity first is shown where runs are given: kgtrec report --run."));
+    dataTable(box, { columns: [{ title: "Question", text: true, get: i => largest[i][0] }, { title: "Answer", text: true, get: i => largest[i][1] },
+      { title: names[0], name: true, model: true, digits: 1, get: i => largest[i][2 + first] }, { title: names[1], name: true, model: true, digits: 1, get: i => largest[i][2 + second] }], rows: largest.length, higher: false, label: "Largest changes", file: "largest-changes", caption: "The answers whose ranks change most, by the difference of reciprocal ranks." });
+  }
+  show();
+}
+
 function questions() {
   const place = section("questions", "Questions to look at"), { rows, lists, runs } = DATA.questions;
   if (!runs.length) place.append(make("p", { class: "quiet" }, "What was ranked first is shown where runs are given: kgtrec report --run."));
@@ -154,6 +188,6 @@ if (DATA.warnings.length) {
   box.hidden = false;
   DATA.warnings.forEach(text => box.append(make("p", {}, isolated(text))));
 }
-for (const build of [headline, parts, relations, distribution, ties, popularity, comparison, questions, about]) build();
+for (const build of [headline, parts, relations, distribution, ties, popularity, comparison, changes, questions, about]) build();
 tooltips();
 document.body.dataset.ready = "true";
