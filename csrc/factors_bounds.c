@@ -20,20 +20,18 @@
  * and scores of short vectors are computed as fast as their bounds. */
 #define FEWEST_ROWS 48
 #define FEWEST_ENTITIES 512
-#define SHORTEST 24
+#define SHORTEST 32
 #define DEEPEST 256
-/* Of a row's comparisons with a block, one in so many may be left open; of those that the plain dot
- * product leaves open, one in so many. */
-#define OPEN_SHARE 8
-#define CLOSE_SHARE 16
 /* Tiles of queries that were ranked from scores leave so many blocks out before the next attempt,
  * doubled each time, up to the other. */
 #define FIRST_PAUSE 8
 #define LONGEST_PAUSE 64
-/* Of a tile, so many rows are tried before it is given up, if all of them fail; and after so many
- * such tiles in a row, only one in EVERY is tried at all. */
+/* Of a tile, so many rows are tried before it may be given up, if they have cost so much more than
+ * by tiles. While so many or more rows of few thresholds, which bounds suit best, have cost more,
+ * only one tile in EVERY is tried. */
 #define FIRST_TRIES 4
-#define HOPELESS 2
+#define FIRST_EXCESS 1.25
+#define HOPELESS 8
 #define EVERY 16
 /* Groups whose maxima give a row's best their first bound, which the block must be a multiple of,
  * and up to which depth they do. */
@@ -54,10 +52,33 @@ typedef struct {
     bool in_micro, in_macro;
 } undecided_pair;
 
+/* What the ways to a row's counts cost, in steps of the chain of a score in a tile: by tiles, a
+ * score, and comparing it with a threshold; by bounds, a product of bytes, comparing its bounds
+ * with a threshold, keeping the best, and what these leave open at the first and at the second
+ * level. As measured, with AVX-512 VNNI; only how long the work takes depends on it. */
+#define FEW_THRESHOLDS 4 /* tiles compare with more in the same time: they are sorted */
+typedef struct {
+    double score, compare, product, judge, best, refine, chain;
+} prices;
+
+static prices prices_of(const kgt_factors *factors) {
+    const double d = (double)factors->dim, added = factors->metric == KGT_L2 ? 20 : 7;
+    return (prices){d + added, 5, d / 5 + 33, 6, 20, 150 + 2.2 * d, 500 + 20 * d};
+}
+
+/* By bounds, so far, and what tiles would have cost. */
+typedef struct {
+    double spent, due;
+} costs;
+
 typedef struct {
     const kgt_factors *factors;
     const kgt_call *call;
-    kgt_block block;
+    prices prices;
+    kgt_block block, sampled; /* sampled: for guesses */
+    kgt_factors sampled_of;   /* its entities alone */
+    int32_t *sampled_ids;
+    int64_t guessing_rank; /* 0: no guesses */
     kgt_queries queries;
     kgt_worker_f32 worker;
     kgt_tiler_f32 tiler; /* of rows that are ranked from scores: opened by the first */
@@ -68,7 +89,8 @@ typedef struct {
     int64_t *gains; /* what a block adds to the counts of a row: two for each target */
     int32_t *products;
     size_t product_stride;
-    int32_t *pause, *next_pause, failing;     /* tiles in a row */
+    int32_t *pause, *next_pause, n_few;       /* rows of few thresholds */
+    costs total;                              /* theirs */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
     float *dots;
@@ -81,6 +103,8 @@ typedef struct {
 
 static void run_close(run *r) {
     kgt_block_close(&r->block);
+    kgt_block_close(&r->sampled);
+    free(r->sampled_ids);
     kgt_queries_close(&r->queries);
     kgt_worker_close_f32(&r->worker);
     if (r->tiling) kgt_tiler_close_f32(&r->tiler);
@@ -99,7 +123,7 @@ static void run_close(run *r) {
 
 static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *call) {
     const int64_t n_rows = factors->n_rows, n_tiles = n_rows / KGT_BYTE_QUERIES + 1;
-    *r = (run){.factors = factors, .call = call};
+    *r = (run){.factors = factors, .call = call, .prices = prices_of(factors)};
     int64_t targets = 1;
     for (int64_t i = 0; i < n_rows; i++) {
         const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
@@ -125,7 +149,9 @@ static kgt_status run_open(run *r, const kgt_factors *factors, const kgt_call *c
     r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
     r->dots = kgt_allocate(width, sizeof(float));
     r->queries_of = kgt_allocate(width, sizeof *r->queries_of);
-    r->pairs = kgt_allocate(KGT_BYTE_QUERIES * width / 2, sizeof *r->pairs);
+    /* Each pair costs at least a step of `refine`, and too_much() ends a row long before `width`.
+     */
+    r->pairs = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof *r->pairs);
     r->guessed = calloc((size_t)n_rows + 1, sizeof(bool));
     r->tiled = *factors;
     r->tiled.queries = kgt_allocate(QUERY_TILE * (size_t)factors->dim, sizeof(float));
@@ -192,7 +218,7 @@ typedef struct {
     kgt_bounds bounds;
     level coarse, fine;
     double chain; /* Q */
-    int64_t open, close;
+    int64_t open, close, n_thresholds, n_judged;
 } row_state;
 
 static row_state row_of(const run *r, const kgt_block *block, int64_t row,
@@ -210,6 +236,30 @@ static row_state row_of(const run *r, const kgt_block *block, int64_t row,
         .fine = {fine_inverse, absolute * fine_inverse + 0x1p-100},
         .chain = queries->chain[row],
     };
+}
+
+/* What a row has cost by bounds beside the product, or, if `expected`, will have cost if the
+ * thresholds to come leave as much open as those before. */
+static double row_cost(const run *r, const row_state *state, bool expected) {
+    const double left =
+        (double)state->open * r->prices.refine + (double)state->close * r->prices.chain;
+    const double judged = (double)(state->n_judged * r->block.n) * r->prices.judge;
+    if (!expected) return left + judged;
+    return (left + judged) / (double)state->n_judged * (double)state->n_thresholds;
+}
+
+static double tiled_cost(const run *r, const row_state *state) {
+    const int64_t n = state->n_thresholds < FEW_THRESHOLDS ? state->n_thresholds : FEW_THRESHOLDS;
+    return (double)r->block.n * (r->prices.score + (double)n * r->prices.compare);
+}
+
+/* Whether comparing alone costs a row more than tiles do. */
+static bool too_many_targets(const run *r, int64_t n) {
+    return (double)n * r->prices.judge > r->prices.score + FEW_THRESHOLDS * r->prices.compare;
+}
+
+static bool too_much(const run *r, const row_state *state) {
+    return row_cost(r, state, true) > tiled_cost(r, state);
 }
 
 /* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
@@ -335,11 +385,11 @@ static bool settle_target(run *r, row_state *state, int64_t target, uint64_t *su
     const int64_t n = (int64_t)r->block.bytes->undecided(
         sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
     state->open += n;
-    if (state->open > r->block.n / OPEN_SHARE + 4) return false;
+    if (too_much(r, state)) return false;
     if (n > 0) {
         const int64_t n_close = refine(r, state, r->call->target_scores[target], n, sure);
         state->close += n_close;
-        if (state->close > r->block.n / CLOSE_SHARE + 4) return false;
+        if (too_much(r, state)) return false;
         put_down(r, state, n_close, target);
     }
     r->block.bytes->count_bits(sure, r->known, r->removed, r->words, greater);
@@ -352,8 +402,14 @@ static bool settle_best(run *r, row_state *state, const kgt_top_f32 *top, const 
     const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
                                                          r->words, SIZE_MAX, r->places);
     state->open += n;
-    if (state->open > r->block.n / OPEN_SHARE + 4) return false;
-    if (n > 0) put_down(r, state, refine(r, state, (double)top->bound, n, NULL), -1);
+    if (too_much(r, state)) return false;
+    if (n > 0) {
+        const int64_t n_close = refine(r, state, (double)top->bound, n, NULL);
+        /* The first block raises the bound: what reaches it says nothing of other blocks. */
+        if (r->block.first > 0) state->close += n_close;
+        if (too_much(r, state)) return false;
+        put_down(r, state, n_close, -1);
+    }
     return true;
 }
 
@@ -413,10 +469,10 @@ static void row_thresholds(const run *r, const row_state *state, kgt_span target
 
 /* From bounds: what the block adds to the row's counts, to gains, and the pairs that they leave.
  * False if that is too much. */
-static bool bound_row(run *r, row_state *state, bool best) {
+static bool bound_row(run *r, row_state *state) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
     const kgt_span targets = kgt_span_of(r->call->task->targets, state->task_row);
-    const int64_t n = targets.n + best;
+    const int64_t n = state->n_thresholds;
     for (int64_t start = 0; start < n; start += KGT_JUDGED) {
         const int64_t m = n - start < KGT_JUDGED ? n - start : KGT_JUDGED;
         float above[KGT_JUDGED], below[KGT_JUDGED];
@@ -426,6 +482,7 @@ static bool bound_row(run *r, row_state *state, bool best) {
                               (size_t)m, r->sure, r->reach);
         for (int64_t j = 0; j < m; j++) {
             const int64_t target = start + j;
+            state->n_judged = target + 1;
             uint64_t *sure = r->sure + (size_t)j * r->words;
             const uint64_t *reach = r->reach + (size_t)j * r->words;
             if (target == targets.n
@@ -437,14 +494,23 @@ static bool bound_row(run *r, row_state *state, bool best) {
     return true;
 }
 
-/* Counts a row's targets and puts down its pairs in the block; false, and nothing has been counted
- * or put down, if bounds leave too much open. */
-static bool settle_row(run *r, int64_t row, const int32_t *products) {
+static void add_cost(costs *total, double spent, double due) {
+    total->spent += spent;
+    total->due += due;
+}
+
+/* Counts a row's targets and puts down its pairs in the block, and adds up the costs; false, and
+ * nothing has been counted or put down, if bounds leave too much open. */
+static bool settle_row(run *r, int64_t row, const int32_t *products, costs *total) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;
     row_state state = row_of(r, &r->block, row, products);
     const int64_t question = task->row_question[state.task_row], n_pairs = r->n_pairs;
+    const int64_t n_targets = kgt_span_of(task->targets, state.task_row).n;
     const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
+    state.n_thresholds = n_targets + best;
+    const double due = tiled_cost(r, &state);
+    double spent = (double)r->block.n * (r->prices.product + (best ? r->prices.best : 0));
     kgt_top_f32 *top = r->worker.tops + row;
     mark(&r->block, task->known, question, r->known_at + row, r->known);
     mark(&r->block, task->removed, question, r->removed_at + row, r->removed);
@@ -452,19 +518,99 @@ static bool settle_row(run *r, int64_t row, const int32_t *products) {
         tighten(r, top);
         if (top->bound == -INFINITY && top->depth <= FIRST_DEEPEST)
             top->bound = first_bound(r, &state, top->depth);
-        if (top->bound == -INFINITY) return false;
     }
-    if (!bound_row(r, &state, best)) {
+    const bool settled = !(best && top->bound == -INFINITY) && bound_row(r, &state);
+    spent += row_cost(r, &state, false) + (settled ? 0 : due);
+    add_cost(total, spent, due);
+    if (state.n_thresholds <= FEW_THRESHOLDS) {
+        r->n_few++;
+        add_cost(&r->total, spent, due);
+    }
+    if (!settled) {
         r->n_pairs = n_pairs;
         return false;
     }
     const int64_t first = task->targets.offsets[state.task_row];
-    for (int64_t j = 0; j < kgt_span_of(task->targets, state.task_row).n; j++) {
+    for (int64_t j = 0; j < n_targets; j++) {
         call->counts->greater[first + j] += r->gains[2 * j];
         call->counts->macro_greater[first + j] += r->gains[2 * j + 1];
     }
     call->tally->open += state.open;
     return true;
+}
+
+/* Products of a tile's queries with a block, and what bounds their errors. */
+static void multiply(run *r, kgt_block *block, int64_t tile) {
+    const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
+    kgt_block_errors(block, r->queries.relative[tile]);
+    block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
+                          block->groups, n / KGT_BYTE_PANEL, block->start, r->products,
+                          r->product_stride);
+}
+
+/* ---- guesses ---- */
+
+/* The places of entities spread over all, one of each stretch, and their ids. */
+static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
+    uint64_t bits = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = factors->n_entities * i / n;
+        const int64_t length = factors->n_entities * (i + 1) / n - first;
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        const int64_t place = first + (int64_t)((bits >> 33) % (uint64_t)length);
+        ids[i] = factors->ids ? factors->ids[place] : (int32_t)(factors->first_entity + place);
+    }
+}
+
+/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
+ * hundred. */
+static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
+    const double mean = (double)depth * (double)n_sampled / (double)n_entities;
+    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
+}
+
+/* A bound for the best of each row of a tile, from the sample. It is a guess: where fewer than
+ * depth reach it in the end, the row's best are ranked again without. */
+static void guess_tile(run *r, int64_t tile) {
+    kgt_block *sampled = &r->sampled;
+    const kgt_task *task = r->call->task;
+    const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
+    multiply(r, sampled, tile);
+    for (int64_t i = 0; i < KGT_BYTE_QUERIES && i < left; i++) {
+        const int64_t row = first + i, task_row = r->call->first_row + row;
+        if (!r->queries.bounded[row] || kgt_slot_of(r->call->best, task_row) < 0) continue;
+        const int64_t question = task->row_question[task_row];
+        int64_t at = task->removed.offsets[question];
+        mark(sampled, task->removed, question, &at, r->removed);
+        const row_state state =
+            row_of(r, sampled, row, r->products + (size_t)i * r->product_stride);
+        /* A guess need not be sure: errors are well below their bounds. */
+        const double value =
+            reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
+        if (value == (double)-INFINITY) continue;
+        r->worker.tops[row].bound = lower_score(&state, value);
+        r->guessed[row] = true;
+    }
+}
+
+/* Takes a sample of the entities, if the best of rows can be guessed from one. */
+static kgt_status take_sample(run *r) {
+    const int64_t depth = r->call->best->depth, n_entities = r->factors->n_entities;
+    int64_t n = r->block.width;
+    while (n > FIRST_GROUPS && n * SAMPLED > n_entities) n -= FIRST_GROUPS;
+    const int64_t rank = guessing_rank(depth, n, n_entities);
+    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING) return KGT_OK;
+    r->sampled_ids = kgt_allocate((size_t)n, sizeof *r->sampled_ids);
+    if (r->sampled_ids == NULL) return KGT_NO_MEMORY;
+    sample(r->factors, n, r->sampled_ids);
+    r->sampled_of = *r->factors;
+    r->sampled_of.ids = r->sampled_ids;
+    r->sampled_of.n_entities = n;
+    const kgt_status status = kgt_block_open(&r->sampled, &r->sampled_of);
+    if (status != KGT_OK) return status;
+    kgt_block_take(&r->sampled, 0, n);
+    if (r->sampled.bounded) r->guessing_rank = rank;
+    return KGT_OK;
 }
 
 /* ---- blocks ---- */
@@ -496,22 +642,18 @@ static kgt_status rank_waiting(run *r) {
     return KGT_OK;
 }
 
-/* Whether a row must be ranked from scores: no bounds, or the first block if that shall give a
- * bound to more of the best than first_bound can. */
+/* Whether a row is ranked from scores: no bounds, too many targets, or the first block if that
+ * shall give a bound to more of the best than first_bound can. */
 static bool needs_scores(const run *r, int64_t row) {
-    if (!r->queries.bounded[row]) return true;
+    const kgt_csr targets = r->call->task->targets;
+    if (!r->queries.bounded[row] ||
+        too_many_targets(r, kgt_span_of(targets, r->call->first_row + row).n))
+        return true;
     return r->block.first == 0 && r->call->best->depth > FIRST_DEEPEST && !r->guessed[row] &&
            kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
 }
 
-/* Products of a tile's queries with a block, and what bounds their errors. */
-static void multiply(run *r, kgt_block *block, int64_t tile) {
-    const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
-    kgt_block_errors(block, r->queries.relative[tile]);
-    block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
-                          block->groups, n / KGT_BYTE_PANEL, block->start, r->products,
-                          r->product_stride);
-}
+static bool hopeless(const run *r) { return r->n_few >= HOPELESS && r->total.spent > r->total.due; }
 
 /* Whether bounds are worth a try; a tile that rests comes nearer to its next one. */
 static bool worth_a_try(run *r, int64_t tile) {
@@ -520,20 +662,16 @@ static bool worth_a_try(run *r, int64_t tile) {
         r->pause[tile]--;
         return false;
     }
-    if (r->failing < HOPELESS || tile % EVERY == 0) return true;
-    r->pause[tile] = r->next_pause[tile] - 1;
-    return false;
+    return tile % EVERY == 0 || !hopeless(r);
 }
 
-/* What became of `tried` rows says how long to rest. */
-static void learn(run *r, int64_t tile, int64_t tried, int64_t failed) {
-    if (tried == 0) return;
-    if (3 * failed <= tried) {
+/* What the rows of a tile have cost says how long to rest. */
+static void learn(run *r, int64_t tile, costs total) {
+    if (total.due == 0) return;
+    if (total.spent <= total.due) {
         r->next_pause[tile] = FIRST_PAUSE;
-        r->failing = 0;
         return;
     }
-    r->failing++;
     r->pause[tile] = r->next_pause[tile];
     if (r->next_pause[tile] < LONGEST_PAUSE) r->next_pause[tile] *= 2;
 }
@@ -542,19 +680,20 @@ static void settle_tile(run *r, int64_t tile) {
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
     const int64_t n = left < KGT_BYTE_QUERIES ? left : KGT_BYTE_QUERIES;
     const bool trying = worth_a_try(r, tile);
-    int64_t tried = 0, failed = 0;
+    int64_t tried = 0;
+    costs total = {0, 0};
+    if (trying && r->block.first == 0 && r->guessing_rank > 0) guess_tile(r, tile);
     for (int64_t i = 0; i < n; i++) {
-        const bool hopeless = tried >= FIRST_TRIES && failed == tried;
-        bool waits = !trying || hopeless || needs_scores(r, first + i);
+        const bool given_up = tried >= FIRST_TRIES && total.spent > FIRST_EXCESS * total.due;
+        bool waits = !trying || given_up || needs_scores(r, first + i);
         if (!waits) {
             if (tried++ == 0) multiply(r, &r->block, tile);
-            waits = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride);
-            failed += waits;
+            waits = !settle_row(r, first + i, r->products + (size_t)i * r->product_stride, &total);
         }
         if (waits) r->rows[r->n_rows++] = first + i;
     }
     settle_pairs(r);
-    learn(r, tile, tried, failed);
+    learn(r, tile, total);
 }
 
 /* Where bounds have failed to the end of a block, the next blocks are ranked from scores without a
@@ -567,10 +706,11 @@ static kgt_status rank_blocks(run *r) {
     for (int64_t first = 0; first < n_entities && status == KGT_OK;) {
         kgt_block_take(&r->block, first, n_entities - first < width ? n_entities - first : width);
         r->words = kgt_block_padded(&r->block) / 64;
+        r->total = (costs){r->total.spent / 2, r->total.due / 2}; /* of long ago: less */
         for (int64_t tile = 0; tile < n_tiles; tile++) settle_tile(r, tile);
         status = rank_waiting(r);
         first += width;
-        if (r->failing < HOPELESS) {
+        if (!hopeless(r)) {
             rest = FIRST_PAUSE;
         } else if (status == KGT_OK && first < n_entities) {
             const int64_t end =
@@ -581,73 +721,6 @@ static kgt_status rank_blocks(run *r) {
             memset(r->pause, 0, (size_t)n_tiles * sizeof *r->pause);
         }
     }
-    return status;
-}
-
-/* ---- guesses ---- */
-
-/* The places of entities spread over all, one of each stretch, and their ids. */
-static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
-    uint64_t bits = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t first = factors->n_entities * i / n;
-        const int64_t length = factors->n_entities * (i + 1) / n - first;
-        bits = bits * 6364136223846793005u + 1442695040888963407u;
-        const int64_t place = first + (int64_t)((bits >> 33) % (uint64_t)length);
-        ids[i] = factors->ids ? factors->ids[place] : (int32_t)(factors->first_entity + place);
-    }
-}
-
-/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
- * hundred. */
-static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
-    const double mean = (double)depth * (double)n_sampled / (double)n_entities;
-    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
-}
-
-static void guess_tile(run *r, kgt_block *sampled, int64_t tile, int64_t rank) {
-    const kgt_task *task = r->call->task;
-    const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
-    multiply(r, sampled, tile);
-    for (int64_t i = 0; i < KGT_BYTE_QUERIES && i < left; i++) {
-        const int64_t row = first + i, task_row = r->call->first_row + row;
-        if (!r->queries.bounded[row] || kgt_slot_of(r->call->best, task_row) < 0) continue;
-        const int64_t question = task->row_question[task_row];
-        int64_t at = task->removed.offsets[question];
-        mark(sampled, task->removed, question, &at, r->removed);
-        const row_state state =
-            row_of(r, sampled, row, r->products + (size_t)i * r->product_stride);
-        const double value = reached_by(r, sampled, &state, state.bounds.norm, rank);
-        if (value == (double)-INFINITY) continue;
-        r->worker.tops[row].bound = lower_score(&state, value);
-        r->guessed[row] = true;
-    }
-}
-
-/* A bound for each row's best before the first block, from a sample of the entities. It is a guess:
- * where fewer than depth reach it in the end, the row's best are ranked again without. */
-static kgt_status guess_bounds(run *r) {
-    const int64_t depth = r->call->best->depth, n_entities = r->factors->n_entities;
-    const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
-    int64_t n = r->block.width;
-    while (n > FIRST_GROUPS && n * SAMPLED > n_entities) n -= FIRST_GROUPS;
-    const int64_t rank = guessing_rank(depth, n, n_entities);
-    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING) return KGT_OK;
-    kgt_factors factors = *r->factors;
-    int32_t *ids = kgt_allocate((size_t)n, sizeof *ids);
-    kgt_block sampled;
-    if (ids == NULL) return KGT_NO_MEMORY;
-    sample(r->factors, n, ids);
-    factors.ids = ids;
-    factors.n_entities = n;
-    const kgt_status status = kgt_block_open(&sampled, &factors);
-    if (status == KGT_OK) {
-        kgt_block_take(&sampled, 0, n);
-        for (int64_t tile = 0; sampled.bounded && tile < n_tiles; tile++)
-            guess_tile(r, &sampled, tile, rank);
-        kgt_block_close(&sampled);
-    }
-    free(ids);
     return status;
 }
 
@@ -704,7 +777,7 @@ kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     kgt_status status = run_open(&r, factors, call);
     if (status == KGT_OK) {
         r.block.bytes->open(r.block.groups);
-        status = guess_bounds(&r);
+        status = take_sample(&r);
         if (status == KGT_OK) status = rank_blocks(&r);
         r.block.bytes->close();
     }
