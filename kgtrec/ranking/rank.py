@@ -156,8 +156,8 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     (name, first), *others = questions.items()
     for other, second in others:
         same = all(
-            np.array_equal(*arrays)
-            for arrays in zip(
+            np.array_equal(np.asarray(one), np.asarray(its))
+            for one, its in zip(
                 (first.side, *first.given, first.triple_rows),
                 (second.side, *second.given, second.triple_rows),
                 strict=True,
