@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._version import __version__
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
@@ -116,6 +116,8 @@ def save_questions(
         It is there, and damaged.
     """
     require_columns_by_id(questions, "a ranking in parts")
+    if questions.context is not None:
+        raise UsageError("questions at a time are not ranked in parts yet; rank them in one piece")
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
     target = Path(folder) / f"questions-{key}"

@@ -56,6 +56,8 @@ def write_ranks(
             table[f"{name}_label"] = _labels(columns[name], entity_labels)
         if "given_tail" in columns and relation_labels is not None:
             table["answer_label"] = _labels(columns["answer"], relation_labels)
+    if "context" in columns:
+        table["context_label"] = _labels(columns["context"], manifest["contexts"])
     if rank is not None:
         table[_RANK] = pa.array(rank)
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
