@@ -218,8 +218,25 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
                                "-m", "mrr")  # fmt: skip
     message = run(*words[:-2], "-o", "b.parquet", fails=True)
     assert "ask with context='time' (--context time)" in message
-    message = run(*words, "-o", "shards", "--shard", "1/2", fails=True)
-    assert "not ranked in parts yet" in message
+    due = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
+    for number in "12":
+        run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
+    run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
+    assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due
+    # A run of everything, filtered by the graph afterwards
+    run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    printed = run("eval", "--graph", place, "--context", "time", "-m", "kg_mrr", "a.qrels",
+                  "raw.run")  # fmt: skip
+    (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
+    assert float(value) == pytest.approx(result["both.realistic.micro.mrr"], abs=6e-5)
+    np.save("s.npy", scores[::-1])
+    run(*words, "-o", "b.parquet", "--run", "b.run")
+    changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
+    assert "same first" in changed
+    assert "USA Make a visit ? 2014-01-02" in changed
+    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    assert "2014-02-01" in Path("page.html").read_text()
+    assert "train" in run("stats", place)
 
 
 def test_what_does_not_fit_is_said_in_one_sentence() -> None:
