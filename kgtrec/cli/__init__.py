@@ -64,6 +64,9 @@ COMMANDS = {
     "semantics": _Entry(
         "Sem@k: how many of the best candidates fit the relation at all.", "semantics"
     ),
+    "estimate": _Entry(
+        "Full-ranking metrics from drawn candidates, with intervals.", "sampled-candidates"
+    ),
     "report": _Entry(
         "The published table of saved ranks.", "reading-the-report", "report.command"
     ),

@@ -96,13 +96,17 @@ def seed(text: str, default: int | None = 0) -> Decorator:
     )
 
 
+def confidence(of: str) -> Decorator:
+    return click.option(
+        "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
+        help=f"Confidence of the intervals, {of}.",
+    )  # fmt: skip
+
+
 def intervals(drawn: str, resamples: int) -> Decorator:
     """--ci, --resamples and --seed of intervals that draw whole `drawn` anew."""
     return all_of(
-        click.option(
-            "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
-            help=f"Confidence of the intervals, which draw whole {drawn}.",
-        ),
+        confidence(f"which draw whole {drawn}"),
         click.option(
             "--resamples", type=int, default=resamples, show_default=True, help="Draws of them."
         ),

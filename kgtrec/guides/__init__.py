@@ -21,6 +21,7 @@ ORDER = (
     "ties",
     "filters-and-protocols",
     "temporal",
+    "sampled-candidates",
     "adjusted-metrics",
     "slices",
     "training-loop",

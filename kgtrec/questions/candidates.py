@@ -23,7 +23,7 @@ from kgtrec.graph.openke import read_type_constraints
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["CandidateLists", "label_ids", "restrict", "separate"]
+__all__ = ["CandidateLists", "apply_lists", "label_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
 QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
@@ -141,7 +141,7 @@ def restrict(
             details |= file_details
         candidate_lists = _by_relation(questions, heads, tails)
         details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
-    return _apply(questions, candidate_lists, outside, details)
+    return apply_lists(questions, candidate_lists, outside, details)
 
 
 def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> None:
@@ -353,7 +353,7 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
     return replace(inner, lists=lists, of=of, columns=columns)
 
 
-def _apply(
+def apply_lists(
     questions: QuestionsT, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
 ) -> QuestionsT:
     full = questions.candidates if candidate_lists.sampled else None

@@ -1,11 +1,12 @@
 """Studies: experiments on graphs, ranks and judgements that papers report.
 
-In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Seven folders:
+In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Eight folders:
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
-`openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `reporting/` (what
-is published); and `stratified`, `semantics` (do answers make sense?), `relation_shift`,
-`relation_spread` and `sampled_candidates`. What is used most is here, loaded on first use: ``from
-kgtrec import study``, then ``study.beta_curve(ranks)``.
+`openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full
+ranking from drawn candidates), `reporting/` (what is published); and `stratified`, `semantics` (do
+answers make sense?), `changes`, `relation_shift`, `relation_spread` and `sampled_candidates`. What
+is used most is here, loaded on first use: ``from kgtrec import study``, then
+``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import make_pool as make_pool
     from kgtrec.study.pooling.pool_file import read_pool as read_pool
     from kgtrec.study.pooling.pool_file import write_pool as write_pool
+    from kgtrec.study.pooling.rank_depths import curves_of_ranks as curves_of_ranks
     from kgtrec.study.pooling.ranked_lists import run_lists as run_lists
     from kgtrec.study.pooling.reusability import leave_one_out as leave_one_out
     from kgtrec.study.pooling.score_lists import score_lists as score_lists
@@ -82,6 +84,12 @@ if TYPE_CHECKING:
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
     from kgtrec.study.sampled_candidates import full_bounds as full_bounds
     from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
+    from kgtrec.study.sampling.counts import count_sampled as count_sampled
+    from kgtrec.study.sampling.draw import draw_candidates as draw_candidates
+    from kgtrec.study.sampling.estimates import estimate_full as estimate_full
+    from kgtrec.study.sampling.estimates import full_estimates as full_estimates
+    from kgtrec.study.sampling.full_check import draw_check as draw_check
+    from kgtrec.study.sampling.subset import rank_some as rank_some
     from kgtrec.study.semantics import fitting_by_constraints as fitting_by_constraints
     from kgtrec.study.semantics import fitting_by_types as fitting_by_types
     from kgtrec.study.semantics import fitting_observed as fitting_observed
@@ -116,6 +124,12 @@ _HOMES = {
     # sampled candidates
     "full_bounds": "kgtrec.study.sampled_candidates",
     "rank_bounds": "kgtrec.study.sampled_candidates",
+    "count_sampled": "kgtrec.study.sampling.counts",
+    "draw_candidates": "kgtrec.study.sampling.draw",
+    "draw_check": "kgtrec.study.sampling.full_check",
+    "estimate_full": "kgtrec.study.sampling.estimates",
+    "full_estimates": "kgtrec.study.sampling.estimates",
+    "rank_some": "kgtrec.study.sampling.subset",
     # two graphs
     "align": "kgtrec.study.alignment.alignment",
     "alignment_questions": "kgtrec.study.alignment.alignment",
@@ -168,6 +182,7 @@ _HOMES = {
     "data_sensitivity": "kgtrec.study.comparison.stability",
     "depth_curves": "kgtrec.study.comparison.stability",
     "curves_of_runs": "kgtrec.study.pooling.depths",
+    "curves_of_ranks": "kgtrec.study.pooling.rank_depths",
     "discriminate": "kgtrec.study.comparison.discriminative_power",
     "rank_biased_overlap": "kgtrec.study.comparison.reproduction",
     "reproduction_of": "kgtrec.study.comparison.reproduction",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,10 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["RankBounds", "count_bounds", "full_bounds", "rank_bounds"]
+__all__ = [
+    "DECREASING", "RankBounds", "count_bounds", "full_bounds", "hoeffding_slack", "mean_bounds",
+    "normal_quantile", "rank_bounds",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -30,6 +33,16 @@ Float64 = npt.NDArray[np.float64]
 _TERMS_AT_A_TIME = 1 << 21
 
 CUTOFFS = (1, 3, 10)
+
+
+def _hits(k: int) -> Callable[..., Float64]:
+    return lambda rank: (rank <= k).astype(np.float64)
+
+
+DECREASING: dict[str, Callable[..., Float64]] = {
+    "MRR": lambda rank: 1 / rank, **{f"Hits@{k}": _hits(k) for k in CUTOFFS},
+}  # fmt: skip
+"""What the published metrics average, as functions of ranks that never increase."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +203,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     _check_level(level)
     expected = (population.mean() + 2) / 2
     mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
-    reach = _normal_quantile((1 + level) / 2) * error
+    reach = normal_quantile((1 + level) / 2) * error
     low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
     sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
     rows: list[tuple[Cell, ...]] = [
@@ -207,20 +220,39 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     tail = miss or 0.5  # bounds of a whole population are itself at every level
     least = count_bounds(ranks.greater, drawn, population, tail)[0] + 1
     most = count_bounds(ranks.greater + ranks.equal, drawn, population, tail)[1] + 1
-    slack = _hoeffding(ranks, drawn < population, level)
-    for name, f in _decreasing():
-        top = min(1.0, (float(f(least).mean()) + slack) / (1 - miss))
-        bottom = max(0.0, (float(f(most).mean()) - slack - miss) / (1 - miss))
-        rows.append((name, float(f(ranks.rank()).mean()), float("nan"), bottom, top))
+    slack = hoeffding_slack(_questions(ranks), drawn < population, level)
+    for name, f in DECREASING.items():
+        ends = mean_bounds(f(most), f(least), miss, slack)
+        rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
     names = ("measure", "sampled", "estimate", "low", "high")
     return Table(names, names, (4,) * len(names), rows)
 
 
-def _decreasing() -> list[tuple[str, Callable[[npt.NDArray[np.number]], Float64]]]:
-    metrics: list[tuple[str, Callable[..., Float64]]] = [("MRR", lambda rank: 1 / rank)]
-    for k in CUTOFFS:
-        metrics.append((f"Hits@{k}", lambda rank, k=k: (rank <= k).astype(np.float64)))
-    return metrics
+def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:
+    """Bounds on the mean of a metric in [0, 1] from bounds on each value.
+
+    Parameters
+    ----------
+    low, high : ndarray of float64, shape (n,)
+        Of each value; either fails with probability `miss` at most.
+    miss : float
+    slack : float
+        How far means may lie from their expectations.
+    """
+    bottom = max(0.0, (float(low.mean()) - slack - miss) / (1 - miss))
+    return bottom, min(1.0, (float(high.mean()) + slack) / (1 - miss))
+
+
+def hoeffding_slack(
+    question: npt.NDArray[np.integer[Any]], uncertain: npt.NDArray[np.bool_], level: float
+) -> float:
+    """How far, with probability `level`, the mean of values in [0, 1] lies from its expectation.
+
+    Values of one question, by its number, count as wholly dependent; those that are certain do not
+    count.
+    """
+    shares = np.bincount(question, uncertain) / len(question)
+    return float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
 
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
@@ -260,17 +292,12 @@ def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
     return float(np.sqrt((per_question**2).sum()) / len(ranks))
 
 
-def _hoeffding(ranks: Ranks, uncertain: npt.NDArray[np.bool_], level: float) -> float:
-    shares = np.bincount(_questions(ranks), uncertain) / len(ranks)
-    return float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
-
-
 def _questions(ranks: Ranks) -> Int64:
     numbers: Int64 = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
     return numbers
 
 
-def _normal_quantile(probability: float) -> float:
+def normal_quantile(probability: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(probability))

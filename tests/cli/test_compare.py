@@ -237,7 +237,7 @@ WRONG = [
     ((*RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
     ((*RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
     ((*RANKS[:2], "--against", "other"), UsageError, "3 or more"),
-    ((*RANKS, "--depths", "pool.tsv"), UsageError, "--depths needs runs"),
+    ((*RANKS, "--depths", "pool.tsv"), UsageError, "--depths needs --graph"),
     ((*RUNS, "--depths", "pool.tsv"), UsageError, "--depths needs --graph"),
     ((*RUNS[:4], "--depths", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
     ((*RUNS, "--depths", "pool.tsv", "--reuse", "pool.tsv"), UsageError, "ask for one"),

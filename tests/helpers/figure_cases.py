@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -29,6 +30,7 @@ from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.stability import Sensitivity
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import family_study
+from kgtrec.study.openworld.factorise import MODELS
 from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.reusability import Reuse
@@ -111,7 +113,8 @@ def alignment() -> Figure:
 
 
 def study() -> Figure:
-    made = family_study(families=1, n_questions=40, progress=False)
+    models = [replace(model, steps=model.steps[:3]) for model in MODELS]
+    made = family_study(families=1, n_questions=40, models=models, progress=False)
     return plots.sparse_full(made.panels[0])
 
 

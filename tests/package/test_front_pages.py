@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,16 @@ def test_a_name_that_is_not_there(page: str) -> None:
 def test_a_front_page_loads_nothing(tmp_path: Path) -> None:
     code = "import sys, kgtrec.study, kgtrec.plots, kgtrec.trec; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_the_site_describes_every_class_once() -> None:
+    """A class that two pages have is left out of one: Sphinx refuses to describe it twice."""
+    text = (files("kgtrec.guides") / "site" / "api.md").read_text("utf-8")
+    described: dict[type, list[str]] = {}
+    for page, options in re.findall(r"automodule:: (\S+)\n((?:   :.*\n)*)", text):
+        module = import_module(page)
+        for name in set(module.__all__) - set(re.findall(r"\w+", options)):
+            if isinstance(value := getattr(module, name), type):
+                described.setdefault(value, []).append(page)
+    assert described
+    assert {v.__name__: pages for v, pages in described.items() if len(pages) > 1} == {}

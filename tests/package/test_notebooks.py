@@ -72,6 +72,15 @@ def open_worlds() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def of_sampled(questions: kgtrec.Questions, scores: np.ndarray) -> dict[str, Any]:
+    draw = study.draw_candidates(questions, 10, "uniform")
+    counts = study.count_sampled(draw, scores)
+    return {
+        "draw": draw, "counts": counts, "check": study.draw_check(counts, 1),
+        "estimates": study.full_estimates(counts),
+    }  # fmt: skip
+
+
 def of_graphs(graph: kgtrec.Graph) -> dict[str, Any]:
     sampled = kgtrec.evaluate(
         np.arange(9.0).reshape(3, 3), graph.questions().restrict(candidates=[[0, 1, 2]] * 3),
@@ -129,6 +138,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                                            study.fitting_observed(graph)),
         "sizes": study.size_experiment([(i, i) for i in range(9)], np.eye(9), np.eye(9), sizes=[4]),
         **judged(graph, result.run), **open_worlds(), **of_graphs(graph),
+        **of_sampled(questions, scores),
         "study": openworld.family_study(
             families=1, n_questions=20, models=[replace(MODELS[0], steps=(2, 4))], progress=False
         ),
@@ -146,7 +156,8 @@ RESULTS = (
     "reuse", "reproduction", "changes", "semantics", "sizes", "seed sample", "seeds", "lists",
     "pool", "judgements", "completion", "qrels", "unjudged", "kappa", "merged", "tree", "removal",
     "simulation", "open world", "study", "frequencies", "mix", "correlations", "leaks",
-    "categories", "bounds", "fitting", "labelled", "classification",
+    "categories", "bounds", "fitting", "labelled", "classification", "draw", "counts", "check",
+    "estimates",
 )  # fmt: skip
 
 

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
+import kgtrec
 from kgtrec.errors import UsageError
+from kgtrec.study.pooling.rank_depths import instance_depths, ranks_at_depth
 
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPT = BENCHMARKS / "reproduce_zhou2022.py"
@@ -129,6 +131,14 @@ def test_our_curves_by_depth(
     assert curves.taus().rows[1] == ("1", *[1.0] * 13)
     low, high = curves.ranked.interval
     assert (low <= high).all()
+    # The same without ranking anew, from ranks on the split of the deepest labels.
+    whole = study.results(study.questions_of(labels.at(10)))["transe"].ranks
+    depths = instance_depths(whole, labels.pool)
+    for depth in (0, 1):
+        ours = kgtrec.Result(ranks_at_depth(whole, depths, depth))
+        for name in ("mr", "mrr", "hits@10"):
+            assert ours[name] == pytest.approx(values[f"micro_{name}"][depth, 1], rel=1e-13)
+        assert ours["macro.mrr"] == pytest.approx(values["macro_mrr"][depth, 1], rel=1e-13)
     said = curves.verdict()
     assert "Below 1 somewhere: none." in said
     assert "2 models have 1 pairs" in said

@@ -89,7 +89,6 @@ def _report_rules(
         (on_command_line("epsilon") and not replicates, "--epsilon goes with --replicates"),
         (options["runs"] and not replicates, "--run goes with --replicates"),
         (options["reproduction"] and figures[""], "--reproduction has no figure; leave --plot out"),
-        (options["depths"] and not qrels, "--depths needs runs, and --qrels with their judgements"),
     ]  # fmt: skip
 
 
@@ -103,6 +102,8 @@ def _graph_and_part_rules(
          f"{''.join(reports[:1])} needs --graph DIR, the graph of the pool"),
         (options["graph"] and not (pool or options["by"]),
          "--graph goes with --reuse or --depths, or with --by"),
+        (options["questions"] and not (options["depths"] and options["qrels"]),
+         "--questions goes with --depths of runs"),
         (options["against_graph"] and not (options["against"] and options["graph"]),
          "--against-graph goes with --against, --by and --graph"),
         (options["qrels"] and parts, "--by and --ratios need files of ranks, not runs"),

@@ -94,7 +94,9 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 )  # fmt: skip
 @click.option(
     "--depths", metavar="POOL.tsv",
-    help="Instead, with --qrels and --graph: how does the ranking change as the pool grows deeper?",
+    help="Instead, with --graph: how does the ranking change as the pool grows deeper? Of runs, "
+    "with the --qrels of the whole pool; or of ranks on the complete test split, without ranking "
+    "anew.",
 )  # fmt: skip
 @click.option(
     "--reproduction", is_flag=True,
@@ -130,6 +132,10 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
     "--against-graph", metavar="DIR",
     help="With --by and --against: the graph of the ranks in the other folder.  [default: that of "
     "--graph]",
+)  # fmt: skip
+@click.option(
+    "--questions", metavar="FILE",
+    help="With --depths of runs: how they name their questions, as for `kgtrec pool`.",
 )  # fmt: skip
 @click.option(
     "--entities", type=click.IntRange(1), metavar="N",
@@ -178,6 +184,7 @@ def command(files: tuple[str, ...], form: str, **options: Any) -> None:
     kgtrec compare sparse.csv --against pool-depths.csv --by depth -m micro_mrr -m macro_mrr
     kgtrec compare --qrels complete.qrels *.run --reuse pool.tsv --graph FB15k-237
     kgtrec compare --qrels complete.qrels *.run --depths pool.tsv --graph FB15k-237
+    kgtrec compare complete/*.parquet --depths pool.tsv --graph FB15k-237 -m mrr -m macro.mrr
     """
     figures = {kind: options.pop(f"plot{kind and '_'}{kind}") for kind in ("", "pairs", "rankings")}
     table = files[0] if files[0].endswith(TABLES) else None

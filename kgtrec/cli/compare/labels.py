@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.samples import Samples
+    from kgtrec.study.comparison.stability import DepthCurves
     from kgtrec.study.pooling.pool import Pool
 
 __all__ = ["against", "depths", "names_of_labels", "other_ranks", "reuse", "value_rows"]
@@ -152,20 +153,33 @@ def reuse(request: CompareOptions, path: str) -> Report:
 
 def depths(request: CompareOptions, path: str) -> Report:
     """How does the ranking change as the pool grows deeper?"""
-    from kgtrec.study.pooling.depths import curves_of_runs, depths_of
-
-    assert request.qrels is not None
-    curves = curves_of_runs(
-        request.qrels, request.systems, depths_of(_pool(request, path)), request.keys,
-        draws=request.draws, seed=request.seed, confidence=request.confidence,
-        entities=request.entities,
-    )  # fmt: skip
+    pool = _pool(request, path)
+    curves = _depth_curves(request, pool)
     table, whole = curves.table(), curves.interval_table()
     heading = (
-        f"tau-b of the ranking of {len(request.systems)} runs with the labels of each pool depth "
-        f"to that at depth {curves.reference}"
+        f"tau-b of the ranking of {len(request.systems)} systems with the labels of each pool "
+        f"depth to that at depth {curves.reference}"
     )
     text = f"{curves.least_alike()} Intervals draw the questions anew."
     data: Mapping[str, object] = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
     return Report([(heading, [table, whole], text)], data, whole,
                   figures={"": ("rankings", "depth_curves", curves)})  # fmt: skip
+
+
+def _depth_curves(request: CompareOptions, pool: Pool) -> DepthCurves:
+    """Of runs, or of ranks on the complete split."""
+    drawn: dict[str, Any] = {
+        "draws": request.draws, "seed": request.seed, "confidence": request.confidence
+    }  # fmt: skip
+    if request.qrels is None:
+        from kgtrec.ranking.ranks import Ranks
+        from kgtrec.study.pooling.rank_depths import curves_of_ranks
+
+        ranks = {name: Ranks.load(path) for name, path in request.systems.items()}
+        return curves_of_ranks(ranks, pool, request.keys, **drawn)
+    from kgtrec.study.pooling.depths import curves_of_runs, depths_of, names_of_pool
+
+    depth_of = depths_of(pool, names_of_pool(pool, request.questions))
+    return curves_of_runs(
+        request.qrels, request.systems, depth_of, request.keys, entities=request.entities, **drawn
+    )

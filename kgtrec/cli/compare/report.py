@@ -48,6 +48,7 @@ class CompareOptions:
     entities: int | None = None
     table: str | None = None
     against_graph: str | None = None
+    questions: str | None = None
 
 
 @dataclass

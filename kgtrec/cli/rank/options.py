@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Int64 = npt.NDArray[np.int64]
 
 __all__ = [
-    "QuestionRequest", "Scoring", "filter_name", "in_parts", "of_predictions", "of_questions",
-    "tolerance",
+    "QuestionRequest", "Scoring", "filter_name", "filter_of", "in_parts", "of_predictions",
+    "of_questions", "tolerance",
 ]  # fmt: skip
 
 of_questions = shared.all_of(
@@ -161,7 +161,7 @@ class QuestionRequest:
     def questions(self, progress: bool | None) -> Questions:
         """Read the graph and ask, with a single filter."""
         graph, options = self._read(progress)
-        chosen = _filter(self.filters[0])
+        chosen = filter_of(self.filters[0])
         if self.context is not None and self.filters == ("all",):
             chosen = "time-aware"  # the default of questions at a time
         return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
@@ -170,7 +170,7 @@ class QuestionRequest:
         """Read the graph once and ask with every filter, by the filters' names."""
         graph, options = self._read(progress)
         several = graph.questions_by_filter(
-            [_filter(text) for text in self.filters], self.split, sides=self.sides, **options
+            [filter_of(text) for text in self.filters], self.split, sides=self.sides, **options
         )
         return {name: self._restricted(questions) for name, questions in several.items()}
 
@@ -227,12 +227,12 @@ def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
 
 def filter_name(text: str) -> str:
     """How `Graph.questions_by_filter` names it: of several splits, their names with "+"."""
-    chosen = _filter(text)
+    chosen = filter_of(text)
     return chosen if isinstance(chosen, str) else "+".join(chosen)
 
 
-def _filter(text: str) -> str | tuple[str, ...]:
-    """The name of a protocol as it is; several names are splits."""
+def filter_of(text: str) -> str | tuple[str, ...]:
+    """What ``--filter`` names: a protocol as it is; several names are splits."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(

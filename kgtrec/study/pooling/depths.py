@@ -21,25 +21,83 @@ from kgtrec.study.comparison.rank_correlation import over_questions
 from kgtrec.study.comparison.run_samples import samples_of_runs
 from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.stability import DepthCurves, depth_curves
+from kgtrec.study.pooling.seed_questions import (
+    Key,
+    question_key,
+    read_question_ids,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
 
-__all__ = ["curves_of_runs", "depths_of", "with_intervals"]
+__all__ = ["curves_of_runs", "depths_of", "names_of_pool", "with_intervals"]
 
 Floats = NDArray[np.float64]
 Qrels = Mapping[str, Mapping[str, int]]
 Path = str | os.PathLike[str]
 
 
-def depths_of(pool: Pool) -> dict[str, dict[str, int]]:
-    """Question, then candidate, to the smallest depth at which the pool holds it."""
+def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
+    """Question, then candidate, to the smallest depth at which the pool holds it.
+
+    Parameters
+    ----------
+    pool : Pool
+    names : mapping of (side, entity, relation) to str, optional
+        Names of questions that no seed asks, too (see `names_of_pool`): a pooled triple that is
+        true asks its reverse question from its own depth on.
+    """
     depths: dict[str, dict[str, int]] = {}
     labels = pool.graph.entities
     smallest = pool.smallest.tolist()
     for row, question, entity in pool.by_question():
         depths.setdefault(question, {})[labels[entity]] = smallest[row]
+    for triple, depth in zip(pool.triples.tolist(), smallest, strict=True):
+        for side in (0, 1):
+            own = (names or {}).get(question_key(triple, side))
+            if own is not None:
+                depths.setdefault(own, {})[labels[triple[2 if side else 0]]] = depth
     return depths
+
+
+def names_of_pool(pool: Pool, path: Path | None = None) -> dict[Key, str]:
+    """How runs name questions, those that no seed asks included.
+
+    Parameters
+    ----------
+    pool : Pool
+    path : path-like, optional
+        Lines ``name<TAB>entity<TAB>relation``. By default the names that `kgtrec convert` gives to
+        the questions of a split, if the pool has these; else none.
+
+    Raises
+    ------
+    FileError
+        As `read_question_ids`.
+    UsageError
+        The file names a question of the pool otherwise.
+    """
+    if path is not None:
+        names = read_question_ids(path, pool.graph)
+        if not _names_fit(pool, names):
+            raise UsageError(
+                f"{str(path)!r} names questions otherwise than the pool does; give the file that "
+                "was given to `kgtrec pool --questions`"
+            )
+        return names
+    for split in pool.graph.splits:
+        names = split_names(pool.graph, split)
+        if _names_fit(pool, names):
+            return names
+    return {}
+
+
+def _names_fit(pool: Pool, names: Mapping[Key, str]) -> bool:
+    return all(
+        set(joined.split(",")) <= {names.get(question_key(triple, side)) for side in (0, 1)}
+        for triple, joined in zip(pool.triples.tolist(), pool.questions, strict=True)
+    )
 
 
 def curves_of_runs(

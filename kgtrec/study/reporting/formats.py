@@ -47,7 +47,7 @@ def latex(table: ModelTable) -> str:
     marks = (r"\textbf{{{}}}", r"\underline{{{}}}", r"$^{{\mathrm{{{}}}}}$", r" $\pm$ {}")
     for row in range(len(table.models)):
         name = latex_text(_lettered(table, row))
-        cells = _cells(table, row, marks, latex_text)
+        cells = _cells(table, row, marks, lambda text: _dashed(latex_text(text), "--"))
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
@@ -81,7 +81,7 @@ def html_text(table: ModelTable) -> str:
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = []
     for row in range(len(table.models)):
-        cells = "".join(f"<td>{cell}</td>" for cell in _cells(table, row, marks, _html))
+        cells = "".join(f"<td>{cell}</td>" for cell in _cells(table, row, marks, _html_cell))
         name = _html(_lettered(table, row))
         body.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     lines = ["<table>", f"<caption>{_html(table.caption())}</caption>", "<thead>", *head,
@@ -109,7 +109,7 @@ def typst(table: ModelTable) -> str:
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     for row in range(len(table.models)):
         name = _typst(_lettered(table, row))
-        lines.append(f"    {', '.join([name, *_cells(table, row, marks, _typst)])},")
+        lines.append(f"    {', '.join([name, *_cells(table, row, marks, _typst_cell)])},")
     return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
 
 
@@ -183,6 +183,19 @@ def _lettered(table: ModelTable, row: int) -> str:
     if table.significance is None or all(c.beaten is None for c in table.columns):
         return table.name(row)
     return f"({table.letter(row)}) {table.name(row)}"
+
+
+def _dashed(text: str, dash: str) -> str:
+    """The text of a cell, with the sign between two numbers that print has there."""
+    return re.sub(r"(?<=\d)-(?=\d)", dash, text)
+
+
+def _html_cell(text: str) -> str:
+    return _dashed(_html(text), "\u2013")
+
+
+def _typst_cell(text: str) -> str:
+    return _dashed(_typst(text), "\u2013")
 
 
 def _html(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import over_questions, over_systems, tau_ap, tau_b
 from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples, rankings_of_values
 from kgtrec.study.comparison.samples import Samples, resample
-from kgtrec.study.pooling.depths import curves_of_runs, depths_of, with_intervals
+from kgtrec.study.pooling.depths import (
+    curves_of_runs,
+    depths_of,
+    names_of_pool,
+    with_intervals,
+)
 from kgtrec.study.pooling.pool import Pool
 
 
@@ -225,6 +231,28 @@ def test_depths_of_a_pool() -> None:
         questions=["tail0", "head0", "head7,tail0"],
     )  # fmt: skip
     assert depths_of(pool) == {"tail0": {"C": 1, "D": 4}, "head0": {"D": 2}, "head7": {"A": 4}}
+
+
+def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(
+        test=np.array([[0, 0, 1], [3, 0, 2]]), n_entities=4, entities=["A", "B", "C", "D"],
+        relations=["r"],
+    )  # fmt: skip
+    names = dict(zip(zip(*(getattr(graph.questions("test"), column).tolist()
+                           for column in ("side", "entity", "relation")), strict=True),
+                     graph.questions("test").ids, strict=True))  # fmt: skip
+    asked, reverse = names[0, 1, 0], names[1, 3, 0]  # (?, r, B) is a seed's, (D, r, ?) is not
+    pool = Pool(graph, ("one",), 5, np.array([[3, 0, 1]]), np.array([[4]]),
+                np.array([[True, False]]), [asked])  # fmt: skip
+    assert names_of_pool(pool) == names
+    assert depths_of(pool, names) == {asked: {"D": 4}, reverse: {"B": 4}}
+    path = tmp_path / "names.tsv"
+    path.write_text("head9\tB\tr\ntail9\tD\tr\n")
+    assert names_of_pool(replace(pool, questions=["elsewhere"])) == {}
+    with pytest.raises(UsageError, match="otherwise than the pool"):
+        names_of_pool(pool, path)
+    own = replace(pool, questions=["head9"])
+    assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}
 
 
 def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:

@@ -349,3 +349,6 @@ def test_intervals_of_listed_predictions_are_shown_and_not_ranked(ranks: dict[st
     assert table.columns[0].printed()[0] == "0.3000-0.5000"
     assert table.columns[0].places() == [0, 0]
     assert "0.3-0.5" in csv_text(table)
+    for write, text in ((latex, "0.3000--0.5000"), (html_text, "0.3000\u20130.5000"),
+                        (typst, "0.3000\u20130.5000"), (markdown, "0.3000-0.5000")):  # fmt: skip
+        assert text in write(table)

@@ -142,7 +142,7 @@ function changes() {
     if (best) dataTable(box, { columns: [{ title: "Side", text: true, get: i => best[i][0] }, { title: "Questions", get: i => best[i][1] },
       { title: "Same first", digits: 4, get: i => best[i][2], tip: "Share of the questions for which both put the same entity first, right or wrong." },
       { title: "Same, right", get: i => best[i][3] }, { title: "Same, wrong", get: i => best[i][4] },
-      { title: "Only before right", get: i => best[i][5 + first] }, { title: "Only after right", get: i => best[i][5 + second] },
+      { title: "Only before", get: i => best[i][5 + first], tip: "Right where the model after is wrong." }, { title: "Only after", get: i => best[i][5 + second], tip: "Right where the model before is wrong." },
       { title: "Both right", get: i => best[i][7], tip: "With different answers." }, { title: "Both wrong", get: i => best[i][8], tip: "With different entities." }], rows: best.length, sortable: false, across: false, label: "Agreement of best answers", file: "best-answers" });
     else box.append(make("p", { class: "quiet" }, "How often both put the same entity first is shown where runs are given: kgtrec report --run."));
     dataTable(box, { columns: [{ title: "Question", text: true, get: i => largest[i][0] }, { title: "Answer", text: true, get: i => largest[i][1] },

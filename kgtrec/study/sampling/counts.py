@@ -1,0 +1,166 @@
+"""What drawn candidates say of each answer: counts by stratum, and the estimated rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.notebook import ShownInLines
+from kgtrec.ranking.rank import rank
+from kgtrec.study.sampled_candidates import count_bounds
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.sampling.draw import CandidateDraw
+
+__all__ = ["SampledCounts", "count_sampled", "sums_of"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledCounts(ShownInLines):
+    """Counts of every answer among drawn candidates.
+
+    Attributes
+    ----------
+    draw : CandidateDraw
+    ranks : Ranks
+        Among the lists as they are: the sampled ranks.
+    greater, equal : ndarray of int64, shape (strata, n)
+        Drawn candidates of each stratum that score above an answer, and that tie with it.
+    others_greater, others_equal : ndarray of int64, shape (n,)
+        The same of the question's other answers, where these are candidates: all of them are in
+        every list.
+    """
+
+    draw: CandidateDraw
+    ranks: Ranks
+    greater: Int64
+    equal: Int64
+    others_greater: Int64
+    others_equal: Int64
+
+    def _lines(self) -> tuple[str, str]:
+        sampled, estimated = (ranks.mean() for ranks in (self.ranks.rank(), self.estimated_ranks()))
+        return (
+            f"{len(self.ranks):,} answers among drawn candidates, by {self.draw.source}",
+            f"sampled MR {sampled:,.1f}, estimated MR among all {estimated:,.1f}",
+        )
+
+    @property
+    def question(self) -> npt.NDArray[np.integer[Any]]:
+        """The question of each answer, shape (n,)."""
+        return self.draw.questions.instance_question
+
+    @cached_property
+    def incomplete(self) -> npt.NDArray[np.bool_]:
+        """Whether some candidates of each answer were not drawn, shape (n,)."""
+        missing: npt.NDArray[np.bool_] = np.any(self.population > self.drawn, axis=0)
+        return missing
+
+    @cached_property
+    def population(self) -> Int64:
+        """Candidates of each answer's question by stratum, shape (strata, n)."""
+        return self.draw.population[self.question].T
+
+    @cached_property
+    def drawn(self) -> Int64:
+        """How many of them were drawn, shape (strata, n)."""
+        return self.draw.drawn[self.question].T
+
+    def estimated_ranks(self) -> Float64:
+        """Horvitz-Thompson estimates of the realistic ranks among all candidates, shape (n,).
+
+        1, plus greater + equal / 2 of each stratum over its inclusion probability. Unbiased for
+        the rank; 1 over it is not unbiased for the reciprocal rank, nor are hits.
+        """
+        factor = self.population / np.maximum(self.drawn, 1)
+        above = (self.greater + self.equal / 2) * factor
+        own: Float64 = self.others_greater + self.others_equal / 2
+        return 1 + own + above.sum(axis=0)
+
+    def rank_variances(self) -> Float64:
+        """Unbiased estimates of the variance of each question's sum of estimated ranks, (Q,).
+
+        Answers of one question meet the same drawn candidates, and what outranks the better one
+        outranks the worse one too: so their covariances follow from the counts.
+        """
+        draw = self.draw
+        total = np.zeros(len(draw.questions))
+        for number in range(len(self.greater)):
+            n, k = draw.population[:, number], np.maximum(draw.drawn[:, number], 1)
+            sums, squares = self._moments(number)
+            spread = (squares - sums**2 / k) / np.maximum(k - 1, 1)
+            total += n * (n - draw.drawn[:, number]) * np.maximum(spread, 0.0) / k
+        return total
+
+    def _moments(self, stratum: int) -> tuple[Float64, Float64]:
+        """Of how many of its question's answers a drawn candidate outranks: sum and sum of squares.
+
+        A tie counts half. Float64 (Q,) each.
+        """
+        size, question = len(self.draw.questions), self.question
+        equal = self.equal[stratum]
+        above = self.greater[stratum] + equal / 2
+        order = np.lexsort((above, question))
+        lengths = self.draw.questions.answers.lengths
+        after = np.repeat(np.cumsum(lengths), lengths) - 1 - np.arange(len(order))
+        # What outranks two answers outranks the better: a sum over pairs of the smaller count.
+        squares = sums_of(question, above[order] * (2 * after + 1), size)
+        # Except that a candidate tied with both counts a half times a half.
+        tied = np.flatnonzero(equal)
+        keys = np.stack([question[tied], 2 * above[tied], equal[tied]]).astype(np.int64)
+        (owner, _, ties), answers = np.unique(keys, axis=1, return_counts=True)
+        squares -= sums_of(owner, answers**2 * ties / 4, size)
+        return sums_of(question, above, size), squares
+
+    def rank_bounds(self, miss: float) -> tuple[Int64, Int64]:
+        """Between what an answer's rank lies, wherever in its ties; int64 (n,) each.
+
+        Each bound fails with probability `miss` at most: the exact tails of every stratum, which
+        share `miss`.
+        """
+        tail = miss / max(1, int((self.population > self.drawn).any(axis=1).sum()))
+        low = count_bounds(self.greater, self.drawn, self.population, tail)[0]
+        high = count_bounds(self.greater + self.equal, self.drawn, self.population, tail)[1]
+        own = self.others_greater + 1
+        return own + low.sum(axis=0), own + self.others_equal + high.sum(axis=0)
+
+
+def count_sampled(
+    draw: CandidateDraw, scores: Any, *, columns: str = "entities", **options: Any
+) -> SampledCounts:
+    """Rank every answer among the drawn candidates, stratum by stratum, in one pass.
+
+    Parameters
+    ----------
+    draw : CandidateDraw
+    scores : object
+        As for `kgtrec.rank`, with a row a question.
+    columns : {"entities", "candidates"}
+        What the columns of scores stand for: every entity in id order, or `draw.candidates`.
+    **options
+        Of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
+
+    Raises
+    ------
+    InputError, FileError
+        As for `kgtrec.rank`.
+    """
+    named = rank(scores, draw.by_stratum(columns), **options)
+    ranks = {name: one for name, (one, _) in named.items()}
+    sampled, others = ranks.pop("sampled"), ranks.pop("answers")
+    greater = np.stack([one.greater - others.greater for one in ranks.values()])
+    equal = np.stack([one.equal - others.equal for one in ranks.values()])
+    return SampledCounts(draw, sampled, greater, equal, others.greater, others.equal)
+
+
+def sums_of(question: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> Float64:
+    """Sums of values by the number of their question, (size,)."""
+    return np.bincount(question, values, size).astype(np.float64)

@@ -1,0 +1,268 @@
+"""Candidates drawn for every question, with inclusion probabilities that are known exactly.
+
+The design is stratified. Of a relation's heads, or tails, every entity has a weight. Weights give
+target probabilities (proportional to the weight, plus an even part so that none is 0, at most 1);
+entities of about the same target form a stratum; and from each stratum a fixed number is drawn,
+evenly and without replacement, each question by itself. An entity's inclusion probability is then
+drawn / size of its stratum, whatever the weights were rounded to.
+
+Why not Poisson sampling or draws with replacement, which take any probability as it is? Strata have
+lists of one length; the counts that the core makes of a stratum need one factor, so that they stay
+integers; no entity is scored twice; and of each stratum the exact tails of the hypergeometric
+distribution are known. The price, probabilities in steps of 4, costs little precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
+from kgtrec._internal.notebook import ShownInLines
+from kgtrec.errors import UsageError
+from kgtrec.questions.candidates import CandidateLists, apply_lists
+from kgtrec.study.sampling.weights import Weights, weights_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kgtrec.questions.api import Questions
+
+__all__ = ["CandidateDraw", "draw_candidates"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+STRATA = 5
+STEP = 4.0  # from one stratum to the next, inclusion probabilities fall by about this factor
+EVEN = 0.25  # of each list, the part that is drawn whatever the weights
+LEAST = 2  # drawn from each stratum: from one alone no variance can be told
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateDraw(ShownInLines):
+    """Drawn candidates of every question.
+
+    Attributes
+    ----------
+    questions : Questions
+        What is asked, among all candidates.
+    strata : tuple of Csr
+        Drawn entities of each question, ascending, stratum by stratum; answers are never drawn.
+    population, drawn : ndarray of int64, shape (Q, strata)
+        Entities of each stratum that are neither known nor answers, and how many of them were
+        drawn. The inclusion probability of each is drawn / population.
+    source : str
+        What weights came from, as tables say it.
+    seed : int
+    """
+
+    questions: Questions
+    strata: tuple[Csr, ...]
+    population: Int64
+    drawn: Int64
+    source: str
+    seed: int
+
+    def _lines(self) -> tuple[str, str]:
+        drawn, others = (numbers.sum(axis=1).mean() for numbers in (self.drawn, self.population))
+        return (
+            f"{len(self.drawn):,} questions, {drawn:,.1f} of {others:,.1f} candidates each",
+            f"by {self.source}; seed {self.seed}",
+        )
+
+    @cached_property
+    def lists(self) -> Csr:
+        """Candidates of every question, ascending: its answers and what was drawn."""
+        return to_csr(self._keys(*self.strata), len(self.questions), self.questions.n_entities)
+
+    @property
+    def candidates(self) -> npt.NDArray[np.int32]:
+        """The lists as a matrix, shape (Q, longest): what a model has to score.
+
+        Shorter lists are filled up with their last candidate, whose score there is not read.
+        """
+        lists = self.lists
+        width = int(lists.lengths.max(initial=0))
+        place = np.minimum(np.arange(width), lists.lengths[:, None] - 1)
+        return lists.ids[lists.offsets[:-1, None] + place]
+
+    def by_stratum(self, columns: str = "entities") -> dict[str, Questions]:
+        """The questions among their lists ("sampled"), and among the answers and each stratum.
+
+        Parameters
+        ----------
+        columns : {"entities", "candidates"}
+            What the columns of scores stand for: every entity in id order, or `candidates`.
+        """
+        if columns not in ("entities", "candidates"):
+            raise UsageError(f"columns={columns!r}; choose 'entities' or 'candidates'")
+        named = {"sampled": self.lists, "answers": self.questions.answers}
+        named |= {
+            str(number): to_csr(self._keys(one), len(self.questions), self.questions.n_entities)
+            for number, one in enumerate(self.strata)
+        }
+        details = {"drawn_by": self.source, "seed": self.seed}
+        return {
+            name: apply_lists(self.questions, self._candidate_lists(csr, columns), "error", details)
+            for name, csr in named.items()
+        }
+
+    def _keys(self, *lists: Csr) -> Int64:
+        """Sorted (question, entity) keys of some lists and of the answers."""
+        n = self.questions.n_entities
+        return distinct([to_keys(one, n) for one in (self.questions.answers, *lists)])
+
+    def _candidate_lists(self, csr: Csr, columns: str) -> CandidateLists:
+        n, every = self.questions.n_entities, np.arange(len(csr))
+        if columns == "entities":
+            return CandidateLists("candidates", csr, every, None, n)
+        question = np.repeat(every, csr.lengths)
+        place = np.searchsorted(to_keys(self.lists, n), to_keys(csr, n))
+        column = (place - self.lists.offsets[question]).astype(np.int32)
+        return CandidateLists("candidates", csr, every, column, int(self.lists.lengths.max()))
+
+
+def draw_candidates(
+    questions: Questions, size: int, by: Any = "frequency", *, seed: int = 0
+) -> CandidateDraw:
+    """Draw candidates for every question, each question by itself.
+
+    Parameters
+    ----------
+    questions : Questions
+        Among all entities, or restricted to a list of them.
+    size : int
+        Candidates of a question besides its answers, 10 or more; questions with fewer have all.
+    by : object
+        Where candidates are likely drawn from. "uniform": evenly. "frequency": as often as an
+        entity stands on that side of the relation in train, to the power of 0.75.
+        `FittingEntities` (`study.fitting_observed` and its like): by type. A recommender of your
+        own: an array or ``.npy`` file of shape (2 relations, entities), heads of every relation
+        first, or a function of (side, relation) that gives a weight an entity. A quarter of each
+        list is drawn evenly whatever the weights, so that every candidate can be drawn.
+    seed : int
+
+    Raises
+    ------
+    UsageError
+        A size below 10, questions that are restricted otherwise, or an unknown `by`.
+    InputError
+        Weights of another shape, negative or infinite.
+    """
+    if size < LEAST * STRATA:
+        raise UsageError(f"size={size!r}; draw {LEAST * STRATA} candidates or more")
+    lists = questions.candidate_lists
+    if questions.outside is not None or (lists is not None and lists.kind != "entities"):
+        raise UsageError(
+            "candidates are drawn from all entities, or from a list of entities that holds every "
+            "answer; leave other restrictions out"
+        )
+    weights, source = weights_of(by, questions)
+    rng = np.random.default_rng(seed)
+    population = np.zeros((len(questions), STRATA), np.int64)
+    drawn = np.zeros((len(questions), STRATA), np.int64)
+    keys: list[list[Int64]] = [[] for _ in range(STRATA)]
+    for group in _groups(questions, weights, size):
+        for question in group.questions.tolist():
+            parts = _draw_one(questions, question, group, size, rng, population[question])
+            for stratum, ids in enumerate(parts):
+                drawn[question, stratum] = len(ids)
+                keys[stratum].append(question * questions.n_entities + ids)
+    strata = tuple(
+        to_csr(distinct(one), len(questions), questions.n_entities) for one in keys
+    )  # fmt: skip
+    return CandidateDraw(questions, strata, population, drawn, source, seed)
+
+
+class _Group(NamedTuple):
+    """Questions of one relation and side: they share the strata."""
+
+    questions: Int64
+    stratum: Int64  # of every entity; STRATA where it is no candidate
+    pools: tuple[Int64, ...]
+    targets: Int64  # how many are drawn from each stratum
+    is_left_out: npt.NDArray[np.bool_]  # entities, for the question at hand
+
+
+def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Group]:
+    n, lists = questions.n_entities, questions.candidate_lists
+    allowed = np.ones(n, bool)
+    if lists is not None:
+        allowed[:] = False
+        allowed[lists.lists.ids] = True
+    code = 2 * questions.relation + questions.side
+    order = np.argsort(code, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        if not len(members):
+            continue
+        relation, side = divmod(int(code[members[0]]), 2)
+        probability = inclusion_targets(
+            np.where(allowed, weights(side, relation), 0), allowed, size
+        )
+        with np.errstate(divide="ignore"):
+            steps = np.ceil(-np.log(probability) / np.log(STEP) - 1e-9)
+        stratum = np.where(allowed, np.clip(steps, 0, STRATA - 1), STRATA).astype(np.int64)
+        pools = tuple(np.flatnonzero(stratum == number) for number in range(STRATA))
+        sums = np.bincount(stratum, probability, STRATA + 1)[:STRATA]
+        targets = np.rint(sums).astype(np.int64)
+        yield _Group(members, stratum, pools, targets, np.zeros(n, bool))
+
+
+def inclusion_targets(weights: Float64, allowed: npt.NDArray[np.bool_], size: int) -> Float64:
+    """Probabilities with the sum `size`, as far as candidates go, none above 1.
+
+    Proportional to the weights, mixed with an even part; what would be above 1 is drawn for sure,
+    and the rest of `size` goes to the others.
+    """
+    n_allowed = int(allowed.sum())
+    if size >= n_allowed:
+        return allowed.astype(np.float64)
+    even = allowed / n_allowed
+    total = weights.sum()
+    share = even if total == 0 else EVEN * even + (1 - EVEN) * weights / total
+    certain = np.zeros(len(weights), bool)
+    while True:
+        rest = np.where(certain, 0.0, share)
+        probability = rest * ((size - certain.sum()) / rest.sum())
+        above = probability >= 1
+        if not above.any():
+            return np.where(certain, 1.0, probability)
+        certain |= above
+
+
+def _draw_one(
+    questions: Questions, question: int, group: _Group, size: int, rng: np.random.Generator,
+    population: Int64,
+) -> list[Int64]:  # fmt: skip
+    """What is drawn of each stratum; their sizes go into `population`."""
+    left_out = np.union1d(questions.known[question], questions.answers[question])
+    of_left_out = np.bincount(group.stratum[left_out], minlength=STRATA + 1)[:STRATA]
+    population[:] = [len(pool) for pool in group.pools] - of_left_out
+    numbers = _allocated(group.targets, population, size)
+    parts = []
+    group.is_left_out[left_out] = True
+    for pool, more, number in zip(group.pools, of_left_out.tolist(), numbers, strict=True):
+        ids = pool
+        if number + more < len(pool):
+            # The first of a random order that are left: an even draw from those.
+            ids = rng.choice(pool, number + more, replace=False) if number else pool[:0]
+        parts.append(ids[~group.is_left_out[ids]][:number])
+    group.is_left_out[left_out] = False
+    return parts
+
+
+def _allocated(targets: Int64, population: Int64, size: int) -> list[int]:
+    """How many are drawn from each stratum: `size` in all, or everything."""
+    numbers = np.minimum(np.maximum(targets, LEAST), population)
+    surplus = int(numbers.sum()) - min(size, int(population.sum()))
+    for stratum in np.argsort(-numbers, kind="stable").tolist():
+        lowest, highest = min(LEAST, population[stratum]), population[stratum]
+        number = min(max(int(numbers[stratum]) - surplus, int(lowest)), int(highest))
+        surplus -= int(numbers[stratum]) - number
+        numbers[stratum] = number
+    return [int(number) for number in numbers]

@@ -1,0 +1,539 @@
+"""Full ranking from drawn candidates: every draw of small cases, loops, simulated coverage."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+from statistics import mean, variance
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec import study
+from kgtrec._internal.csr import distinct, to_csr
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.study.sampling.draw import EVEN, LEAST, STRATA, CandidateDraw, inclusion_targets
+from kgtrec.study.sampling.estimates import half_width
+from kgtrec.study.sampling.full_check import FullCheck, capped
+
+MEASURES = {
+    "MR": lambda r: r, "MRR": lambda r: 1 / r, "Hits@1": lambda r: float(r <= 1),
+    "Hits@3": lambda r: float(r <= 3), "Hits@10": lambda r: float(r <= 10),
+}  # fmt: skip
+
+
+def small_graph(n: int = 9, n_rows: int = 22, seed: int = 0) -> kgtrec.Graph:
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.unique(rng.integers(0, (n, 2, n), (n_rows, 3)), axis=0))
+    half = len(rows) // 2
+    return kgtrec.Graph.from_arrays(
+        train=rows[half:], test=rows[:half], n_entities=n, n_relations=2
+    )
+
+
+def tied_scores(questions: kgtrec.Questions, seed: int = 0) -> np.ndarray:
+    shape = (len(questions), questions.n_entities)
+    return np.random.default_rng(seed).integers(0, 5, shape).astype(np.float64)
+
+
+def slow_ranks(questions: kgtrec.Questions, scores: np.ndarray) -> list[float]:
+    """Realistic ranks among all candidates, answer by answer."""
+    ranks = []
+    for question in range(len(questions)):
+        known = set(questions.known[question].tolist())
+        for answer in questions.answers[question].tolist():
+            others = [e for e in range(questions.n_entities) if e not in known and e != answer]
+            own = scores[question, answer]
+            ranks.append(1 + sum((scores[question, e] > own) + (scores[question, e] == own) / 2
+                                 for e in others))  # fmt: skip
+    return ranks
+
+
+def every_draw(questions: kgtrec.Questions) -> list[CandidateDraw]:
+    """All draws of 1 or 2 from strata of two parts of the candidates; each question by itself.
+
+    Estimates are sums over questions, so that it is enough for each to go through its own.
+    """
+    options = []
+    for question in range(len(questions)):
+        left_out = {*questions.known[question].tolist(), *questions.answers[question].tolist()}
+        others = [e for e in range(questions.n_entities) if e not in left_out]
+        parts = others[: len(others) // 2], others[len(others) // 2 :]
+        options.append(list(product(*(combinations(p, min(2, len(p))) for p in parts))))
+    rounds = math.lcm(*map(len, options))
+    n, shape = questions.n_entities, (len(questions), STRATA)
+    draws = []
+    for number in range(rounds):
+        chosen = [of_one[number % len(of_one)] for of_one in options]
+        keys = [[q * n + np.array(own[part], np.int64) for q, own in enumerate(chosen)]
+                for part in (0, 1)]  # fmt: skip
+        empty = [[np.empty(0, np.int64)] for _ in range(STRATA - 2)]
+        strata = tuple(to_csr(distinct(one), len(questions), n) for one in (*keys, *empty))
+        population, drawn = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for q in range(len(questions)):
+            for part in (0, 1):
+                union = {e for draw in options[q] for e in draw[part]}
+                population[q, part], drawn[q, part] = len(union), len(chosen[q][part])
+        draws.append(CandidateDraw(questions, strata, population, drawn, "hand", 0))
+    return draws
+
+
+@pytest.mark.parametrize("known", ["all", "raw"])
+def test_estimated_ranks_and_variances_over_every_draw(known: str) -> None:
+    """Unbiased to rounding: the mean over all draws, each as likely, is the rank itself."""
+    questions = small_graph().questions(filter=known)
+    scores = tied_scores(questions)
+    true = slow_ranks(questions, scores)
+    counted = [study.count_sampled(draw, scores) for draw in every_draw(questions)]
+    assert len(counted) >= 36
+    estimates = np.array([counts.estimated_ranks() for counts in counted])
+    np.testing.assert_allclose(estimates.mean(axis=0), true, rtol=1e-12)
+    assert estimates.std(axis=0).max() > 0.5
+    owner = questions.instance_question
+    sums = [[row[owner == q].sum() for q in range(len(questions))] for row in estimates]
+    told = np.mean([counts.rank_variances() for counts in counted], axis=0)
+    np.testing.assert_allclose(told, np.var(sums, axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_corrected_estimates_over_every_second_draw() -> None:
+    """Given a first draw, the expectation over all sets of questions is full ranking's value."""
+    questions = small_graph(30, 14, seed=4).questions(sides="tail")
+    scores = tied_scores(questions)
+    true = slow_ranks(questions, scores)
+    full = kgtrec.rank(scores, questions)[0]
+    counts = study.count_sampled(study.draw_candidates(questions, 10, seed=1), scores)
+    assert (np.abs(counts.estimated_ranks() - true) > 1).any()
+    probability = np.random.default_rng(5).uniform(0.2, 0.9, len(questions))
+    n = len(questions)
+    assert 5 <= n <= 7
+    expected = dict.fromkeys(MEASURES, 0.0)
+    spread = dict.fromkeys(MEASURES, 0.0)
+    weights = 0.0
+    for members in product((False, True), repeat=n):
+        weight = math.prod(p if m else 1 - p for p, m in zip(probability, members, strict=True))
+        chosen = np.flatnonzero(members)
+        if len(chosen):
+            check = FullCheck(chosen, probability, 0)
+            ranks = study.rank_some(scores, questions, chosen)
+            rows = study.full_estimates(counts, check, ranks).table().to_dict()
+            values = {name: rows[name]["estimate"] for name in MEASURES}
+        else:
+            values = {name: mean(map(f, counts.estimated_ranks())) for name, f in MEASURES.items()}
+        for name in MEASURES:
+            expected[name] += weight * values[name]
+            spread[name] += weight * values[name] ** 2
+        weights += weight
+    assert weights == pytest.approx(1)
+    for name, f in MEASURES.items():
+        if name == "MR":  # the sum over first draws is unbiased, not each of them
+            continue
+        assert expected[name] == pytest.approx(mean(map(f, true)), rel=1e-9)
+        owner = questions.instance_question
+        gap = [f(t) - f(e) for t, e in zip(true, counts.estimated_ranks(), strict=True)]
+        per_question = [sum(g for g, q in zip(gap, owner, strict=True) if q == one)
+                        for one in range(n)]  # fmt: skip
+        due = sum((1 - p) / p * d**2 for p, d in zip(probability, per_question, strict=True))
+        observed = (spread[name] - expected[name] ** 2) * len(true) ** 2
+        assert observed == pytest.approx(due, rel=1e-6, abs=1e-9)
+    assert full.rank().tolist() == true
+
+
+def test_draws_are_what_they_say() -> None:
+    """Sizes, no known answer, and each entity as often as its inclusion probability says."""
+    graph = small_graph(40, 60)
+    questions = graph.questions()
+    n, repeats = graph.n_entities, 80
+    hits = np.zeros((len(questions), n))
+    together = np.zeros((n, n))
+    for seed in range(repeats):
+        draw = study.draw_candidates(questions, 12, seed=seed)
+        for csr in draw.strata:
+            hits[np.repeat(np.arange(len(csr)), csr.lengths), csr.ids] += 1
+        first = np.concatenate([csr[0] for csr in draw.strata])
+        together[np.ix_(first, first)] += 1
+    assert (draw.drawn.sum(axis=1) == np.minimum(12, draw.population.sum(axis=1))).all()
+    assert (draw.drawn >= np.minimum(LEAST, draw.population)).all()
+    weights = [np.bincount(graph.split("train")[graph.split("train")[:, 1] == r][:, 2 * s],
+               minlength=n) for r in (0, 1) for s in (0, 1)]  # fmt: skip
+    for question in range(len(questions)):
+        out = {*questions.known[question].tolist(), *questions.answers[question].tolist()}
+        assert not hits[question, list(out)].any()
+        assert draw.population[question].sum() == n - len(out)
+        likely = weights[2 * questions.relation[question] + questions.side[question]]
+        rest = [e for e in range(n) if e not in out]
+        # What stands in train more often is not drawn less often, but for noise.
+        low, high = (np.mean([hits[question, e] for e in rest if test(likely[e])] or [math.nan])
+                     for test in (lambda w: w == 0, lambda w: w > 1))  # fmt: skip
+        assert not high < low
+    for stratum in range(STRATA):
+        members = draw.strata[stratum]
+        rate = draw.drawn[:, stratum] / np.maximum(draw.population[:, stratum], 1)
+        for question in range(len(questions)):
+            noise = 5 * math.sqrt(rate[question] * (1 - rate[question]) / repeats) + 1e-12
+            for entity in members[question]:
+                assert abs(hits[question, entity] / repeats - rate[question]) <= noise
+    # Pairs of the largest stratum of the first question, without replacement.
+    stratum = int(np.argmax(draw.population[0]))
+    size, number = draw.drawn[0, stratum], draw.population[0, stratum]
+    due = size * (size - 1) / (number * (number - 1))
+    entities = draw.strata[stratum][0].tolist()
+    for a, b in combinations(entities, 2):
+        assert abs(together[a, b] / repeats - due) <= 5 * math.sqrt(due * (1 - due) / repeats)
+
+
+@pytest.mark.parametrize("known", ["all", "raw"])
+def test_counts_are_those_of_loops(known: str) -> None:
+    questions = small_graph(30, 120).questions(filter=known)
+    scores = tied_scores(questions)
+    draw = study.draw_candidates(questions, 10, seed=3)
+    counts = study.count_sampled(draw, scores)
+    for i, (q, a) in enumerate(
+        zip(questions.instance_question, questions.answers.ids, strict=True)
+    ):
+        for stratum, csr in enumerate(draw.strata):
+            ids = csr[int(q)]
+            assert counts.greater[stratum, i] == (scores[q, ids] > scores[q, a]).sum()
+            assert counts.equal[stratum, i] == (scores[q, ids] == scores[q, a]).sum()
+        others = [e for e in questions.answers[int(q)].tolist()
+                  if e != a and e not in questions.known[int(q)]]  # fmt: skip
+        assert counts.others_greater[i] == sum(scores[q, e] > scores[q, a] for e in others)
+    for q in range(len(questions)):
+        total = 0.0
+        for stratum, csr in enumerate(draw.strata):
+            ids, n = csr[q].tolist(), int(draw.population[q, stratum])
+            if len(ids) < 2:
+                continue
+            above = [sum((scores[q, e] > scores[q, a]) + (scores[q, e] == scores[q, a]) / 2
+                         for a in questions.answers[q]) for e in ids]  # fmt: skip
+            total += n * (n - len(ids)) * variance(above) / len(ids)
+        assert counts.rank_variances()[q] == pytest.approx(total, abs=1e-9)
+    assert counts.ranks.sampled
+    alone = np.take_along_axis(scores, draw.candidates.astype(np.int64), axis=1)
+    again = study.count_sampled(draw, alone, columns="candidates")
+    np.testing.assert_array_equal(again.greater, counts.greater)
+    np.testing.assert_array_equal(again.equal, counts.equal)
+    np.testing.assert_array_equal(again.ranks.greater, counts.ranks.greater)
+
+
+def test_some_questions_have_the_ranks_that_they_have_among_all(tmp_path: Path) -> None:
+    questions = small_graph(30, 120).questions()
+    scores = tied_scores(questions)
+    full = kgtrec.rank(scores, questions)[0]
+    chosen = np.array([1, 2, 5, len(questions) - 1])
+    np.save(tmp_path / "s.npy", scores)
+    rows: list[int] = []
+
+    def function(batch):
+        places = [
+            int(np.flatnonzero((questions.side == s) & (questions.entity == e)
+                               & (questions.relation == r))[0])
+            for s, e, r in zip(batch.side, batch.entity, batch.relation, strict=True)
+        ]  # fmt: skip
+        rows.extend(places)
+        return scores[places]
+
+    own = np.isin(questions.instance_question, chosen)
+    for source in (scores, scores[chosen], tmp_path / "s.npy", function):
+        ranks = study.rank_some(source, questions, chosen)
+        for name in ("greater", "equal", "candidates", "answer", "triple", "side", "given"):
+            np.testing.assert_array_equal(getattr(ranks, name), getattr(full, name)[own])
+    assert rows == chosen.tolist()  # the function scored no others
+    with pytest.raises(UsageError, match="come in blocks"):
+        study.rank_some(iter([scores]), questions, chosen)
+
+
+def test_bounds_without_full_rankings_hold() -> None:
+    questions = small_graph(60, 100).questions()
+    scores = np.random.default_rng(2).random((len(questions), 60))
+    ranks = np.array(slow_ranks(questions, scores))
+    true = {name: mean(map(f, ranks.tolist())) for name, f in MEASURES.items()}
+    outside = 0
+    for seed in range(8):
+        estimates = study.estimate_full(scores, questions, 20, full=0, seed=seed)
+        rows = estimates.table().to_dict()
+        assert math.isnan(rows["MRR"]["estimate"])
+        for name in ("MRR", "Hits@1", "Hits@3", "Hits@10"):
+            assert rows[name]["low"] <= true[name] <= rows[name]["high"]
+        low, high = estimates.counts.rank_bounds(0.025)
+        outside += int(((ranks < low) | (ranks > high)).sum())
+    assert outside <= 0.05 * 8 * len(ranks)
+
+
+def test_everything_drawn_is_full_ranking() -> None:
+    questions = small_graph(12, 40).questions()
+    scores = tied_scores(questions)
+    true = slow_ranks(questions, scores)
+    estimates = study.estimate_full(scores, questions, 50, full=0)
+    for name, row in estimates.table().to_dict().items():
+        due = mean(map(MEASURES[name], true))
+        assert row["sampled"] == pytest.approx(due)
+        if name == "MR":
+            assert (row["low"], row["high"]) == pytest.approx((due, due))
+    assert estimates.cost() == 1
+    everything = study.estimate_full(scores, questions, 10, full=len(questions))
+    for name, row in everything.table().to_dict().items():
+        if name != "MR":
+            due = mean(map(MEASURES[name], true))
+            assert (row["estimate"], row["low"], row["high"]) == pytest.approx((due,) * 3)
+
+
+# -- Coverage ---------------------------------------------------------------------------------
+
+
+def generated(n: int = 300, n_test: int = 150) -> tuple[kgtrec.Questions, list[np.ndarray]]:
+    """Entities of four types, and models that know the type, and half of the answers."""
+    rng = np.random.default_rng(7)
+    relation = rng.integers(0, 4, 1500)
+    size = n // 4
+    rows = np.column_stack([
+        (relation * size + rng.zipf(1.6, 1500) % size), relation,
+        ((relation + 1) % 4 * size + rng.zipf(1.6, 1500) % size),
+    ])  # fmt: skip
+    rows = rng.permutation(np.unique(rows, axis=0))
+    graph = kgtrec.Graph.from_arrays(
+        train=rows[n_test:], test=rows[:n_test], n_entities=n, n_relations=4
+    )
+    questions = graph.questions()
+    models = []
+    for model in range(4):
+        rng = np.random.default_rng(model)
+        scores = rng.normal(size=(len(questions), n)).astype(np.float32)
+        kind = (questions.relation + questions.side) % 4
+        scores += 2.0 * (np.arange(n)[None] // size == kind[:, None])
+        owner, answer = questions.instance_question, questions.answers.ids
+        scores[owner, answer] += rng.choice([0.0, 3.0], len(answer)).astype(np.float32)
+        models.append(np.round(scores, 2))
+    return questions, models
+
+
+def coverage(
+    questions: kgtrec.Questions, models: list[np.ndarray], size: int, full: float,
+    draws: int, checks: int,
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """By measure: how often intervals hold the value of full ranking, and mean errors."""
+    ranks = [kgtrec.rank(scores, questions, progress=False)[0] for scores in models]
+    true = [{name: mean(map(f, one.rank())) for name, f in MEASURES.items()} for one in ranks]
+    held: dict[str, list[bool]] = {name: [] for name in MEASURES}
+    errors: dict[str, list[float]] = {name: [] for name in MEASURES}
+    naive: dict[str, list[float]] = {name: [] for name in MEASURES}
+    for seed in range(draws):
+        draw = study.draw_candidates(questions, size, seed=seed)
+        for scores, due in zip(models, true, strict=True):
+            counts = study.count_sampled(draw, scores, progress=False)
+            for number in range(checks):
+                check = study.draw_check(counts, full, 100 * seed + number)
+                part = study.rank_some(scores, questions, check.questions, progress=False)
+                rows = study.full_estimates(counts, check, part).table().to_dict()
+                for name, row in rows.items():
+                    held[name].append(bool(row["low"] <= due[name] <= row["high"]))
+                    errors[name].append(row["estimate"] - due[name])
+                    naive[name].append(row["sampled"] - due[name])
+    return {
+        name: {"held": mean(held[name]), "error": mean(errors[name]), "naive": mean(naive[name]),
+               "noise": float(np.std(errors[name]) / math.sqrt(len(errors[name])))}
+        for name in MEASURES
+    }  # fmt: skip
+
+
+def test_intervals_cover_and_estimates_are_not_biased() -> None:
+    told = coverage(*generated(), size=40, full=60, draws=20, checks=2)
+    for name, one in told.items():
+        assert one["held"] >= 0.93, (name, one)
+        noise = one["noise"] * (math.sqrt(2) if name == "MR" else 1)  # checks share its draws
+        assert abs(one["error"]) <= 4 * noise, (name, one)
+        assert abs(one["naive"]) > 8 * noise or name == "Hits@10"
+    assert told["MRR"]["naive"] > 0.02
+
+
+def test_what_is_needed_is_enough() -> None:
+    questions, (scores, *_) = generated()
+    estimates = study.estimate_full(scores, questions, 40, full=100, seed=1)
+    within = 0.01
+    needed = estimates.needed("MRR", within)
+    assert needed is not None
+    assert 20 < needed < len(questions)
+    widths = []
+    for seed in range(6):
+        rows = study.estimate_full(scores, questions, 40, full=needed, seed=seed).table().to_dict()
+        widths.append((rows["MRR"]["high"] - rows["MRR"]["low"]) / 2)
+    assert mean(widths) == pytest.approx(within, rel=0.35)
+    assert estimates.needed("MRR", 0.02) < needed
+    assert estimates.cost(needed) > estimates.cost(0) > 40 / 300
+    with pytest.raises(UsageError, match="name one of MRR"):
+        estimates.needed("MR")
+
+
+# -- Parts ------------------------------------------------------------------------------------
+
+
+def test_targets_are_proportional_and_at_most_one() -> None:
+    rng = np.random.default_rng(0)
+    for size in (3, 20, 60):
+        weights = rng.pareto(1, 80)
+        allowed = rng.random(80) < 0.9
+        weights[~allowed] = 0
+        target = inclusion_targets(weights, allowed, size)
+        assert target.sum() == pytest.approx(size)
+        assert (target <= 1).all()
+        assert not target[~allowed].any()
+        mixed = EVEN * allowed / allowed.sum() + (1 - EVEN) * weights / weights.sum()
+        below = (target < 1) & allowed
+        ratio = target[below] / mixed[below]
+        np.testing.assert_allclose(ratio, ratio[0])
+        assert (mixed[target == 1] * ratio[0] >= 1 - 1e-9).all()
+    assert inclusion_targets(weights, allowed, 100).tolist() == allowed.tolist()
+    even = inclusion_targets(np.zeros(80), allowed, 5)
+    np.testing.assert_allclose(even[allowed], 5 / allowed.sum())
+
+
+def test_capped_probabilities() -> None:
+    rng = np.random.default_rng(1)
+    for total in (1, 7.5, 30):
+        weights = np.append(rng.pareto(0.8, 50), np.zeros(4))
+        p = capped(weights, total)
+        assert p.sum() == pytest.approx(total)
+        ratio = p[(p < 1) & (p > 0)] / weights[(p < 1) & (p > 0)]
+        np.testing.assert_allclose(ratio, ratio[0])
+        assert (weights[p == 1] * ratio[0] >= 1 - 1e-9).all()
+    assert capped(weights, 50).tolist() == (weights > 0).tolist()
+
+
+def test_few_terms_give_wide_intervals() -> None:
+    from scipy.special import ndtri, stdtrit
+
+    assert half_width(np.full(7, 2.0), 0.95) == pytest.approx(stdtrit(7, 0.975) * math.sqrt(14))
+    assert half_width(np.full(10_000, 1.0), 0.9) == pytest.approx(ndtri(0.95) * 100, rel=1e-3)
+    assert half_width(np.zeros(3), 0.9) == 0
+
+
+def test_every_kind_of_weights(tmp_path: Path) -> None:
+    graph = small_graph(30, 160)
+    questions, n = graph.questions(), 30
+    weights = np.zeros((4, n))
+    for head, relation, tail in graph.split("train").tolist():
+        weights[relation, head] += 1
+        weights[2 + relation, tail] += 1
+    weights **= 0.75
+    np.save(tmp_path / "w.npy", weights)
+    same = [
+        study.draw_candidates(questions, 12, by, seed=5)
+        for by in ("frequency", weights, tmp_path / "w.npy", lambda s, r: weights[2 * s + r])
+    ]
+    for other in same[1:]:
+        np.testing.assert_array_equal(other.lists.ids, same[0].lists.ids)
+    typed = study.draw_candidates(questions, 12, study.fitting_observed(graph), seed=5)
+    binary = study.draw_candidates(questions, 12, (weights > 0).astype(float), seed=5)
+    np.testing.assert_array_equal(typed.lists.ids, binary.lists.ids)
+    even = study.draw_candidates(questions, 12, "uniform")
+    assert (np.count_nonzero(even.population, axis=1) == 1).all()
+    allowed = np.arange(0, n, 1)[:25]
+    narrow = graph.questions(entities=allowed)
+    assert study.draw_candidates(narrow, 10).lists.ids.max() < 25
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    graph = small_graph(30, 160)
+    questions = graph.questions()
+    scores = tied_scores(questions)
+    for size in (0, 9):
+        with pytest.raises(UsageError, match="draw 10 candidates or more"):
+            study.draw_candidates(questions, size)
+    with pytest.raises(UsageError, match="name one of uniform, frequency"):
+        study.draw_candidates(questions, 20, "popular")
+    with pytest.raises(UsageError, match="by is of type int"):
+        study.draw_candidates(questions, 20, 3)
+    with pytest.raises(InputError, match=r"shape \(3, 30\); expected \(4, 30\)"):
+        study.draw_candidates(questions, 20, np.ones((3, 30)))
+    with pytest.raises(InputError, match="a negative or infinite weight for the heads of relation"):
+        study.draw_candidates(questions, 20, -np.ones((4, 30)))
+    with pytest.raises(InputError, match=r"the function of weights: shape \(2,\)"):
+        study.draw_candidates(questions, 20, lambda side, relation: np.ones(2))
+    with pytest.raises(FileError):
+        study.draw_candidates(questions, 20, tmp_path / "none.npy")
+    lists = questions.restrict(tails={0: np.arange(30)})
+    with pytest.raises(UsageError, match="leave other restrictions out"):
+        study.draw_candidates(lists, 20)
+    bare = kgtrec.Graph.from_arrays(test=graph.split("test"), n_entities=30, n_relations=2)
+    with pytest.raises(UsageError, match="counts triples of train"):
+        study.draw_candidates(bare.questions(), 20)
+    counts = study.count_sampled(study.draw_candidates(questions, 10), scores)
+    with pytest.raises(UsageError, match="full=-1"):
+        study.draw_check(counts, -1)
+    check = study.draw_check(counts, 5)
+    with pytest.raises(UsageError, match="check and full go together"):
+        study.full_estimates(counts, check)
+    other = replace(check, questions=check.questions[:-1])
+    with pytest.raises(UsageError, match="other ranks"):
+        study.full_estimates(counts, check, study.rank_some(scores, questions, other.questions))
+    with pytest.raises(UsageError, match="level=95"):
+        study.full_estimates(counts, level=95)
+
+
+# -- The command ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    graph = small_graph(30, 160)
+    for name in ("train", "test"):
+        lines = ["\t".join(map(str, row)) for row in graph.split(name).tolist()]
+        Path("graph").mkdir(exist_ok=True)
+        Path("graph", f"{name}.txt").write_text("\n".join(lines) + "\n")
+    questions = kgtrec.read_graph("graph").questions()
+    np.save("scores.npy", tied_scores(questions))
+    return tmp_path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(cli, ["estimate", "--graph", "graph", *words])
+    assert result.exit_code == 0, result.output + result.stderr
+    return result.stdout
+
+
+def test_the_command_says_both_numbers(home: Path) -> None:
+    text = run("--scores", "scores.npy", "--size", "12", "--full", "20", "--seed", "3")
+    questions = kgtrec.read_graph("graph").questions()
+    due = study.estimate_full("scores.npy", questions, 12, full=20, seed=3)
+    assert text == str(due) + "\n"
+    assert "sampled: among 12 candidates a question" in text
+    assert "estimate, low, high: what ranking among all candidates would give" in text
+    rows = json.loads(run("--scores", "scores.npy", "--size", "12", "--full", "20", "--seed", "3",
+                          "--format", "json"))  # fmt: skip
+    assert rows["MRR"]["estimate"] == pytest.approx(due.table().to_dict()["MRR"]["estimate"])
+    assert "no estimate" in run("--scores", "scores.npy", "--size", "12", "--full", "0")
+
+
+def test_in_three_steps(home: Path) -> None:
+    scores = np.load("scores.npy")
+    same = ("--size", "12", "--full", "20", "--seed", "3")
+    assert run(*same, "--candidates", "c.npy") == ""
+    np.save("s.npy", np.take_along_axis(scores, np.load("c.npy").astype(np.int64), axis=1))
+    apart = (*same, "--columns", "candidates", "--scores", "s.npy")
+    assert "nan" in run(*apart, "--full-questions", "q.npy")
+    np.save("f.npy", scores[np.load("q.npy")])
+    text = run(*apart, "--full-scores", "f.npy")
+    assert text == run("--scores", "scores.npy", *same)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "nothing to do; name --scores PATH"),
+        (("--columns", "candidates"), "--columns candidates says what --scores holds"),
+        (("--scores", "scores.npy", "--full-scores", "f.npy"), "go with --columns candidates"),
+        (("--scores", "scores.npy", "--by", "best"), "name one of uniform, frequency"),
+        (("--scores", "scores.npy", "--by", "uniform", "--type-constraints", "t"), "name one"),
+        (("--candidates", "scores.npy", "--scores", "scores.npy"), "would overwrite the scores"),
+    ],
+)
+def test_mistakes_of_the_command(home: Path, words: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(cli, ["estimate", "--graph", "graph", *words])
+    assert result.exit_code in (1, 2)
+    assert message in f"{result.stderr} {result.exception}"
