@@ -123,6 +123,8 @@ def _check(options: dict[str, Any]) -> None:
     wrong = [
         (options["scores"] is None and options["candidates"] is None,
          "nothing to do; name --scores PATH, or --candidates FILE.npy to draw alone"),
+        (not 0 < options["ci"] < 100,
+         f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
         (apart and options["scores"] is None, "--columns candidates says what --scores holds"),
         ((options["full_questions"] or options["full_scores"]) and not apart,
          "--full-questions and --full-scores go with --columns candidates; scores of all entities "
@@ -134,13 +136,17 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _by(graph: Graph, options: dict[str, Any]) -> Any:
+    from kgtrec.study.sampling.weights import NAMES
     from kgtrec.study.semantics import fitting_by_constraints, fitting_observed
 
     if options["type_constraints"] is not None:
         if shared.on_command_line("by"):
             raise UsageError("--by and --type-constraints each say what is drawn; name one")
         return fitting_by_constraints(graph, options["type_constraints"])
-    return fitting_observed(graph, "train") if options["by"] == "observed" else options["by"]
+    by = options["by"]
+    if by not in ("observed", *NAMES) and not by.endswith(".npy"):
+        raise UsageError(f"--by {by!r}: name observed, {', '.join(NAMES)}, or a .npy file")
+    return fitting_observed(graph, "train") if by == "observed" else by
 
 
 def _estimates(

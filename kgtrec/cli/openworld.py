@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kgtrec.study.openworld import Comparison, FamilyStudy
+    from kgtrec.study.openworld.simulate import Simulation
 
 SPARSITIES = (0.2, 0.5, 0.8)
 
@@ -40,7 +41,10 @@ SPARSITIES = (0.2, 0.5, 0.8)
     "--values", type=float, nargs=2, metavar="A B",
     help="Two published values instead of files; needs --questions and --answers.",
 )  # fmt: skip
-@click.option("--questions", type=int, metavar="N", help="With --values: number of questions.")
+@click.option(
+    "--questions", type=int, metavar="N",
+    help="With --values: number of questions; with --figure simulated: of each point [500].",
+)  # fmt: skip
 @click.option(
     "--answers", type=float, metavar="N",
     help="With --values: test answers a question has on average (test triples / questions).",
@@ -66,9 +70,15 @@ SPARSITIES = (0.2, 0.5, 0.8)
     "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
 )
 @click.option(
-    "--figure", type=click.Choice(["expected", "approximation"]),
-    help="Instead, with --plot: a metric's expectation against the strength of a model at several "
-    "sparsities (Yang et al., Figure 1), or beside its logarithmic approximation (Figure 2).",
+    "--figure", type=click.Choice(["expected", "approximation", "simulated"]),
+    help="Instead, with --plot: against the strength of a model at several sparsities, a metric's "
+    "exact expectation; the MRR's beside its logarithmic approximation; or simulated questions "
+    "beside both, with bands of two standard errors (Yang et al., Figure 1; csv and json too).",
+)  # fmt: skip
+@click.option(
+    "--correlation", "correlations", type=float, multiple=True, metavar="RHO",
+    help="With --figure simulated: of what is missing and what is predicted; several have a panel "
+    "a sparsity (Figure 2).  [default: 0]",
 )  # fmt: skip
 @shared.PLOT
 @style_option
@@ -87,6 +97,7 @@ def command(
     seed: int,
     form: str,
     figure: str | None,
+    correlations: tuple[float, ...],
     plot: str | None,
 ) -> None:
     """Are my two models' metrics different enough to trust, where answers are missing?
@@ -103,7 +114,11 @@ def command(
     kgtrec openworld --study small --plot curves.pdf
     kgtrec openworld --figure expected -m hits@10 --plot expected.pdf
     kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
+    kgtrec openworld --figure simulated --plot figure1.pdf --format csv > figure1.csv
+    kgtrec openworld --figure simulated --correlation -0.1 --correlation 0 \\
+        --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
+    _refuse(correlations and figure != "simulated", "--correlation", "goes with --figure simulated")
     if study is not None:
         keep_blas_single()
     if plot is not None:
@@ -113,10 +128,18 @@ def command(
     if figure is not None:
         _refuse(files or values or study, "--figure", "is of formulas: leave files, --values and "
                 "--study out")  # fmt: skip
-        _refuse(plot is None, "--figure", "needs --plot FILE")
         betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
-        _save(_formula(figure, betas, answers, entities, metric), str(plot))
-        note(f"wrote {plot}")
+        if figure == "simulated":
+            _refuse(plot is None and form == "text", "--figure",
+                    "needs --plot FILE, or --format csv")  # fmt: skip
+            runs = _simulated(betas, answers, entities, metric, questions, correlations, seed)
+            _show_simulated(runs, metric, form, plot)
+        else:
+            _refuse(plot is None, "--figure", "needs --plot FILE")
+            _refuse(questions, "--questions", "goes with --values or --figure simulated")
+            _save(_formula(figure, betas, answers, entities, metric), str(plot))
+        if plot is not None:
+            note(f"wrote {plot}")
     elif study is not None:
         _refuse(
             files or values, "--study", "compares models of its own: leave files and values out"
@@ -234,6 +257,49 @@ def _show(result: Comparison, form: str, plot: str | None) -> None:
         "text": lambda: str(result),
     }
     echo(texts[form]())
+
+
+def _simulated(
+    betas: tuple[float, ...],
+    answers: float | None,
+    entities: int | None,
+    metric: str,
+    questions: int | None,
+    correlations: tuple[float, ...],
+    seed: int,
+) -> list[Simulation]:
+    """A simulation for each correlation: what is not given is as in the paper."""
+    from kgtrec.study.openworld.model import ENTITIES
+    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, REPEATS, simulate
+
+    n_answers = N_ANSWERS if answers is None else int(answers)
+    _refuse(answers is not None and answers != n_answers, "--figure", "takes whole --answers")
+    return [
+        simulate(
+            betas=betas or BETAS, n_answers=n_answers, rho=rho, metrics=(metric,),
+            repeats=questions or REPEATS, n_entities=entities or ENTITIES, seed=seed,
+        )
+        for rho in correlations or (0.0,)
+    ]  # fmt: skip
+
+
+def _show_simulated(runs: list[Simulation], metric: str, form: str, plot: str | None) -> None:
+    from kgtrec._internal.table import dump_json
+
+    if plot is not None:
+        from kgtrec.plots.openworld import simulated
+
+        _save(simulated(runs if len(runs) > 1 else runs[0], metric), plot)
+    if form == "text":
+        return
+    from kgtrec.study.openworld.simulation_table import simulation_table
+
+    table = simulation_table(runs, metric)
+    if form == "csv":
+        echo(table.to_csv())
+    else:
+        rows = [dict(zip(table.keys, row, strict=True)) for row in table.rows]
+        echo(dump_json(rows))
 
 
 def _formula(

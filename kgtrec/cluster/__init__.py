@@ -15,5 +15,7 @@ Examples
 """
 
 from kgtrec.cluster.dask.rank import rank
+from kgtrec.cluster.dask.rank_to_file import rank_to_file
+from kgtrec.cluster.question_store import store_questions
 
-__all__ = ["rank"]
+__all__ = ["rank", "rank_to_file", "store_questions"]

@@ -23,15 +23,17 @@ from kgtrec.cluster.question_store import Store, hash_text, save_questions
 from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.sides import NAMES, SIDES
+from kgtrec.ranking.blocks import check_nan
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking.tolerance import checked_tolerance
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["fit_files", "make_inputs", "stored_questions"]
+__all__ = ["fit_files", "inputs_of_store", "make_inputs", "stored_questions"]
 
 
 def stored_questions(
@@ -152,7 +154,7 @@ def make_inputs(
         atol=atol, rtol=rtol,
     )  # fmt: skip
     work = Path(folder)
-    files = None if source is None else _files(source, questions, work / "scores")
+    files = None if source is None else _files(source, questions.sides, work / "scores")
     store = save_questions(questions, rows, work)
     if files is not None:
         files = fit_files(files, Store(store), ranker.higher_is_better)
@@ -161,11 +163,34 @@ def make_inputs(
     )
 
 
-def _files(source: Any, questions: Questions, folder: Path) -> Files:
+def inputs_of_store(
+    source: Any,
+    store: Store,
+    folder: str | os.PathLike[str],
+    *,
+    higher_is_better: bool = True,
+    nan: str = "error",
+    atol: float = 0.0,
+    rtol: float = 0.0,
+) -> Inputs:
+    """As `make_inputs`, of questions that are stored already and stay where they are."""
+    if isinstance(source, Mapping) and store.rows != "instances":
+        raise UsageError(
+            "a matrix per side has a row per triple; store the questions with rows='instances'"
+        )
+    check_nan(nan)
+    files = _files(source, store.body["facts"]["sides"], Path(folder) / "scores")
+    files = fit_files(files, store, higher_is_better)
+    tolerance = checked_tolerance(atol, rtol)
+    return Inputs(str(store.folder), files, 0, bool(higher_is_better), nan, tolerance=tolerance)
+
+
+def _files(source: Any, asked: str, folder: Path) -> Files:
+    """Files of a source; of ``asked`` sides ("head", "tail", "both"), if it has one for each."""
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        sides = tuple(NAMES[code] for code in SIDES[questions.sides])
+        sides = tuple(NAMES[code] for code in SIDES[asked])
         if set(source) != set(sides):
             raise InputError(
                 f"a mapping of scores has the keys {list(source)}; "

@@ -22,14 +22,14 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._version import __version__
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.columns import require_columns_by_id
 from kgtrec.ranking.row_plan import RowPlan, plan_rows
 
-__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions"]
+__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions", "store_questions"]
 
 Array = npt.NDArray[Any]
 
@@ -89,6 +89,36 @@ def gather(array: Array, ids: Array) -> Array:
                 gathered[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
     return gathered
+
+
+def store_questions(
+    questions: Questions, folder: str | os.PathLike[str], rows: str = "questions"
+) -> Path:
+    """Write questions as files that a cluster maps, for `kgtrec.cluster.rank_to_file`.
+
+    Parameters
+    ----------
+    questions : Questions
+    folder : path
+        Made if need be.
+    rows : {"questions", "instances"}
+        What a row of scores will stand for.
+
+    Returns
+    -------
+    Path
+        Of a folder in ``folder``, named after what the questions are.
+
+    Raises
+    ------
+    FileError
+        It is there, and damaged.
+    UsageError
+        Another word for `rows`, or questions with columns in an order of their own.
+    """
+    if rows not in ("questions", "instances"):
+        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
+    return save_questions(questions, rows, folder)
 
 
 def save_questions(

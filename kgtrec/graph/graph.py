@@ -123,14 +123,15 @@ class GraphData:
         given = {name: array for name, array in splits.items() if array is not None}
         if not given:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
-        width = _width(given, times is not None)
-        arrays = {name: as_triples(name, array, (width,)) for name, array in given.items()}
+        arrays = _of_one_width({n: as_triples(n, a, (3, 4)) for n, a in given.items()})
+        if times is not None and not _is_timed(arrays):
+            raise InputError("times= are labels of a fourth column, which no split has")
         entity_labels = _resolve_labels("entities", n_entities, entities, arrays.values(), (0, 2))
         relation_labels = _resolve_labels(
             "relations", n_relations, relations, arrays.values(), (1,)
         )
         time_labels = None
-        if width == 4:
+        if _is_timed(arrays):
             time_labels = _resolve_labels("times", None, times, arrays.values(), (3,))
         sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
         checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
@@ -266,17 +267,22 @@ class GraphData:
         return lines_as_html(repr(self))
 
 
-def _width(splits: Mapping[str, Any], timed: bool) -> int:
-    """Columns of all splits: 3, or 4 with the time of every fact."""
-    shapes = {name: np.shape(rows) for name, rows in splits.items() if len(rows)}
-    widths = {name: shape[1] for name, shape in shapes.items() if len(shape) == 2}
-    if 4 in widths.values() and len(set(widths.values())) > 1:
+def _of_one_width(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The same; InputError if some facts have a time and others none."""
+    widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
+    if len(set(widths.values())) > 1:
         raise InputError(
             f"the splits have {widths} columns; all of them need the time of their facts, or none"
         )
-    if timed and 4 not in widths.values():
-        raise InputError("times= are labels of a fourth column, which no split has")
-    return 4 if 4 in widths.values() else 3
+    width = next(iter(widths.values()), 3)
+    return {
+        name: rows if len(rows) else np.empty((0, width), rows.dtype)
+        for name, rows in arrays.items()
+    }
+
+
+def _is_timed(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    return any(rows.shape[1] == 4 for rows in arrays.values())
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:

@@ -4,9 +4,8 @@ metadata."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,31 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
-from kgtrec.graph.labels import Labels
 from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.parquet_check import check_copies, check_row_counts, check_value_ranges
+from kgtrec.ranking.parquet_labels import EntityLabels, column_values, encoded, encoded_labels
 
-__all__ = ["encoded_labels", "first_line", "not_ranks", "read_ranks", "system_name", "write_ranks"]
+__all__ = [
+    "IDS",
+    "ROW_GROUP",
+    "first_line",
+    "not_ranks",
+    "read_ranks",
+    "system_name",
+    "write_blocks",
+    "write_ranks",
+]
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
+ROW_GROUP = 1 << 20
+"""Instances that are compressed together."""
+IDS = ("relation", "given", "given_tail", "context", "answer")
+"""Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
 _RANK = "rank"
 """A column for others' eyes, which follows from the counts; reading compares it with them."""
-_FEW_LABELS = 1 << 16
 
 
 def write_ranks(
@@ -42,33 +53,63 @@ def write_ranks(
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
     wished for; see `Ranks.save`."""
+    used = {name: np.unique(columns[name]) for name in IDS if name in columns}
+    blocks = [{**columns, **({} if rank is None else {_RANK: rank})}]
+    write_blocks(path, blocks, manifest, used, relation_labels, entity_labels)
+
+
+def write_blocks(
+    path: str | PathLike[str],
+    blocks: Iterable[Mapping[str, npt.NDArray[Any]]],
+    manifest: Mapping[str, Any],
+    used: Mapping[str, npt.NDArray[Any]],
+    relation_labels: list[str] | None,
+    entity_labels: Any,
+) -> None:
+    """A file from blocks of `ROW_GROUP` instances, the last of fewer, or from one of all of them.
+
+    ``used`` are the ids, ascending, that stand in the columns `IDS` of any block, as far as it has
+    them.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table: dict[str, Any] = {name: _array(values) for name, values in columns.items()}
-    table["side"] = _dictionary(
-        columns["side"], _encoded(NAMES[: max(2, 1 + int(columns["side"].max(initial=0)))])
-    )
-    if relation_labels is not None:
-        table["relation_label"] = _labels(columns["relation"], relation_labels)
-    if entity_labels is not None:
-        for name in _entity_columns(columns):
-            table[f"{name}_label"] = _labels(columns[name], entity_labels)
-        if "given_tail" in columns and relation_labels is not None:
-            table["answer_label"] = _labels(columns["answer"], relation_labels)
-    if "context" in columns:
-        table["context_label"] = _labels(columns["context"], manifest["contexts"])
-    if rank is not None:
-        table[_RANK] = pa.array(rank)
+    dictionaries = {
+        name: column_values(encoded_labels(labels, used[name]))
+        for name, labels in _labels(used, relation_labels, entity_labels).items()
+    }
+    if "context" in used:
+        times = encoded_labels(manifest["contexts"], used["context"])
+        dictionaries["context"] = column_values(times)
+    sides = column_values(encoded(NAMES[: 3 if "given_tail" in used else 2]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
-    with atomic_write(path) as file:
-        pq.write_table(
-            pa.table(table).replace_schema_metadata(metadata),
-            file,
-            compression="zstd",
-            write_page_checksum=True,
-        )
+    with atomic_write(path) as file, ExitStack() as stack:
+        writer = None
+        for columns in blocks:
+            rank = columns.get(_RANK)
+            table = {name: _array(values) for name, values in columns.items() if name != _RANK}
+            table["side"] = _coded(columns["side"], sides)
+            for name, values in dictionaries.items():
+                codes = np.searchsorted(used[name], columns[name])
+                table[f"{name}_label"] = _coded(codes, values)
+            if rank is not None:
+                table[_RANK] = _array(rank)
+            whole = pa.table(table).replace_schema_metadata(metadata)
+            if writer is None:
+                options = {"compression": "zstd", "write_page_checksum": True}
+                writer = stack.enter_context(pq.ParquetWriter(file, whole.schema, **options))
+            writer.write_table(whole, ROW_GROUP)
+
+
+def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
+    """What holds the labels of each column that gets any."""
+    labels = {} if relations is None else {"relation": relations}
+    if entities is not None:
+        labels |= dict.fromkeys(_entity_columns(columns), entities)
+        if "given_tail" in columns and relations is not None:
+            labels["answer"] = relations
+    return labels
 
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
@@ -76,17 +117,9 @@ def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 
-def _dictionary(codes: npt.NDArray[Any], values: Any) -> Any:
-    """A column of the values, which are a pyarrow array of bytes, large or not, or of text."""
+def _coded(codes: npt.NDArray[Any], values: Any) -> Any:
     import pyarrow as pa
 
-    few = len(values) <= _FEW_LABELS and values.nbytes < 1 << 31
-    if few and pa.types.is_large_binary(values.type):
-        values = _plain_text(values)
-    else:
-        values = values.cast(pa.binary())
-        with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
-            values = values.cast(pa.string())
     return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
 
 
@@ -100,48 +133,6 @@ def _array(values: npt.NDArray[Any]) -> Any:
     else:
         kind, data = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(data)])
-
-
-def _plain_text(labels: Any) -> Any:
-    """What the casts of `_dictionary` make of bytes, without pyarrow's compute module, which takes
-    longer to import than to write a file."""
-    import pyarrow as pa
-
-    first, n = labels.offset, len(labels)
-    _, offsets, content = labels.buffers()
-    bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + n + 1]
-    data = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
-    bounds = (bounds - bounds[0]).astype(np.int32)
-    # Cut between characters, a text is UTF-8 if its parts are.
-    starts = data[bounds[:-1][np.diff(bounds) > 0]]
-    kind = pa.string()
-    try:
-        data.tobytes().decode("utf-8")
-    except UnicodeDecodeError:
-        kind = pa.binary()
-    if ((starts & 0xC0) == 0x80).any():
-        kind = pa.binary()
-    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-
-
-def _labels(ids: npt.NDArray[Any], labels: Any) -> Any:
-    """A column of labels that holds only those in use."""
-    used, codes = np.unique(ids, return_inverse=True)
-    return _dictionary(codes, encoded_labels(labels, used))
-
-
-def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
-    """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
-    if isinstance(labels, (Labels, _EntityLabels)):
-        return labels.arrow_of(ids)
-    return _encoded(labels[i] for i in ids.tolist())
-
-
-def _encoded(labels: Iterable[str]) -> Any:
-    import pyarrow as pa
-
-    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
-    return pa.array(encoded, pa.large_binary())
 
 
 def read_ranks(
@@ -266,54 +257,7 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     return header
 
 
-class _EntityLabels(Mapping[int, str]):
-    """Labels of the entities that stand in a ranks file, by id.
-
-    There are tens of thousands of them and few readers want any: they stay in their columns until
-    one is asked for.
-    """
-
-    def __init__(self, columns: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> None:
-        """Pairs of ids and labels, row by row; an id of several has the label of the first."""
-        self._columns = columns
-
-    @cached_property
-    def _distinct(self) -> tuple[npt.NDArray[np.int64], Any]:
-        """Ids, ascending, and a pyarrow array of their labels as bytes."""
-        import pyarrow as pa
-
-        ids, labels = [], []
-        for all_ids, column in self._columns:
-            first = np.unique(all_ids, return_index=True)[1]
-            ids.append(all_ids[first])
-            labels.append(_plain(column.take(pa.array(first))))
-        known, place = np.unique(np.concatenate(ids), return_index=True)
-        return known, pa.concat_arrays(labels).take(pa.array(place))
-
-    def arrow_of(self, ids: npt.NDArray[np.int64]) -> Any:
-        """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
-        import pyarrow as pa
-
-        known, labels = self._distinct
-        places = np.searchsorted(known, ids)
-        strangers = places == len(known)
-        strangers[~strangers] = known[places[~strangers]] != ids[~strangers]
-        if strangers.any():
-            raise KeyError(int(ids[np.argmax(strangers)]))
-        return labels.take(pa.array(places))
-
-    def __getitem__(self, number: int) -> str:
-        label: bytes = self.arrow_of(np.array([number]))[0].as_py()
-        return label.decode("utf-8", "surrogateescape")
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._distinct[0].tolist())
-
-    def __len__(self) -> int:
-        return len(self._distinct[0])
-
-
-def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> _EntityLabels | None:
+def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> EntityLabels | None:
     names = _entity_columns(columns)[::-1]
     if f"{names[0]}_label" not in table.column_names:
         return None
@@ -322,16 +266,7 @@ def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> _EntityLab
         raise InputError(f"column {min(missing)!r} is missing")
     for name in names:
         _check_labels(table, f"{name}_label")
-    return _EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
-
-
-def _plain(column: Any) -> Any:
-    """A column of labels as one array of bytes."""
-    import pyarrow as pa
-
-    column = column.combine_chunks()
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    return column.cast(pa.binary())
+    return EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
 
 
 def _check_labels(table: Any, name: str) -> None:

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["PartialRanks", "Task", "assemble", "join_paths", "merge", "take_partial"]
+__all__ = [
+    "PartialRanks",
+    "Task",
+    "assemble",
+    "describe_parts",
+    "join_paths",
+    "merge",
+    "take_partial",
+]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -278,19 +286,10 @@ def assemble(
     from kgtrec.trec.files.run import Run
 
     ordered = sorted(parts, key=lambda part: part.task)
-    _check_rows(ordered, plan.n_rows, questions)
-    described = {
-        "dtype": ordered[0].dtype,
-        "rows": rows,
-        "higher_is_better": higher_is_better,
-        "nan": ordered[0].nan,
-        "nan_count": sum(part.nan_count for part in ordered),
-        "kernel_path": join_paths(part.path for part in ordered),
-    }
+    described = describe_parts(ordered, plan.n_rows, questions, rows, higher_is_better)
     if entity_ranges is not None:
-        described["entity_ranges"] = entity_ranges
-    if ordered[0].tolerance is not None:
-        described["tie_tolerance"] = ordered[0].tolerance._asdict()
+        tolerance = {key: described.pop(key) for key in ("tie_tolerance",) if key in described}
+        described |= {"entity_ranges": entity_ranges} | tolerance
     counts = np.concatenate([part.counts for part in ordered], axis=1)
     unscored = np.concatenate([part.answer_nan for part in ordered])
     ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)
@@ -304,6 +303,31 @@ def assemble(
         depth=ordered[0].depth,
     )
     return ranks, run
+
+
+def describe_parts(
+    ordered: Sequence[PartialRanks],
+    n_rows: int,
+    questions: Questions,
+    rows: str,
+    higher_is_better: bool,
+) -> dict[str, Any]:
+    """What the manifest says of the scores that parts in the order of their rows were made from.
+
+    Only what describes them is read, no counts; see `assemble` for the errors.
+    """
+    _check_rows(ordered, n_rows, questions)
+    described: dict[str, Any] = {
+        "dtype": ordered[0].dtype,
+        "rows": rows,
+        "higher_is_better": higher_is_better,
+        "nan": ordered[0].nan,
+        "nan_count": sum(part.nan_count for part in ordered),
+        "kernel_path": join_paths(part.path for part in ordered),
+    }
+    if ordered[0].tolerance is not None:
+        described["tie_tolerance"] = ordered[0].tolerance._asdict()
+    return described
 
 
 def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int32, Array]:

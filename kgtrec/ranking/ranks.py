@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,22 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec._version import __version__
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.sides import NAMES
+from kgtrec.ranking.instance_columns import (
+    COUNTS,
+    instance_columns,
+    popularities,
+    ranks_manifest,
+)
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks"]
+__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks", "typed_columns"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
-_COUNTS = ("greater", "equal", "tied_ahead")
 _INTEGERS = (
     "triple",
     "question",
@@ -35,9 +38,9 @@ _INTEGERS = (
     "relation",
     "given",
     "answer",
-    *_COUNTS,
+    *COUNTS,
     "candidates",
-    *(f"macro_{name}" for name in (*_COUNTS, "candidates")),
+    *(f"macro_{name}" for name in (*COUNTS, "candidates")),
     "answer_popularity",
     "relation_popularity",
 )
@@ -127,13 +130,7 @@ class Ranks:
         missing = [name for name in _COLUMNS if name not in columns]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
-        for name in _INTEGERS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=np.int64))
-        for name in _FLAGS:
-            setattr(self, name, np.ascontiguousarray(columns[name], dtype=bool))
-        for name, dtype in _OPTIONAL.items():
-            column = columns.get(name)
-            setattr(self, name, None if column is None else np.ascontiguousarray(column, dtype))
+        vars(self).update(dict.fromkeys(_OPTIONAL), **typed_columns(columns))
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
@@ -341,6 +338,16 @@ class Ranks:
         return joined
 
 
+def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of `Ranks` in their order and types; optional ones where they are there."""
+    types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
+    return {
+        name: np.ascontiguousarray(columns[name], dtype)
+        for name, dtype in types.items()
+        if columns.get(name) is not None
+    }
+
+
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
     if kind not in RANK_TYPES:
         raise UsageError(f"rank type {kind!r} is unknown; choose one of {', '.join(RANK_TYPES)}")
@@ -474,62 +481,11 @@ def assemble_ranks(
     scores: dict[str, Any],
     further: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Ranks:
-    """Ranks of all instances of questions from the kernel's counts, (6, n_instances).
+    """Ranks of all instances of questions from the kernel's counts; see `instance_columns`.
 
-    ``unscored`` (2, n_instances) tells, for micro and macro, whether the answer's score is NaN;
     ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
-    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    graph, given = questions.graph, [ids[question] for ids in questions.given]
-    triples = graph.splits[questions.split]
-    relation = triples[questions.instance_triple, 1].astype(np.int64)
-    names = [*_COUNTS, *(f"macro_{name}" for name in _COUNTS)]
-    columns: dict[str, Any] = {**dict(zip(names, counts, strict=True)), **(further or {})}
-    columns["candidates"] = questions.candidates
-    columns["macro_candidates"] = questions.macro_candidates
-    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        # An answer without a score stands below every other candidate.
-        worst = columns[f"{prefix}candidates"] - 1
-        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
-        columns[f"{prefix}answer_nan"] = flags
-    columns |= {
-        "triple": questions.instance_triple,
-        "question": question,
-        "side": questions.side[question],
-        "relation": relation,
-        "given": given[0],
-        "answer": answer,
-        "answer_popularity": _popularity(questions)[answer],
-        "relation_popularity": np.bincount(questions.triples[:, 1], minlength=graph.n_relations)[
-            relation
-        ],
-    }
-    if questions.kind == "relation":
-        columns["given_tail"] = given[1]
-    if questions.context is not None:
-        columns["context"] = questions.context[question]
-    if questions.full_candidates is not None:
-        columns["full_candidates"] = questions.full_candidates
-    heads = int(np.count_nonzero(questions.side == 0))
-    manifest: dict[str, Any] = {
-        "questions": questions.describe() | {"n_head_questions": heads},
-        "scores": scores,
-        "versions": {
-            "kgtrec": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-    }
-    if graph.contexts is not None:
-        manifest["contexts"] = list(graph.contexts)
-    return Ranks(columns, manifest, list(graph.relations), graph.entities)
-
-
-def _popularity(questions: Questions) -> Int64:
-    """How often each candidate stands in triples of all splits: int64, shape (n_labels,)."""
-    graph = questions.graph
-    if questions.kind == "entity":
-        return graph.entity_counts()
-    counts = [graph.relation_counts(split) for split in graph.splits]
-    total: Int64 = np.sum(counts, axis=0)
-    return total
+    columns = instance_columns(questions, counts, unscored, popularities(questions))
+    manifest = ranks_manifest(questions, scores)
+    labels = questions.graph.relations, questions.graph.entities
+    return Ranks({**columns, **(further or {})}, manifest, list(labels[0]), labels[1])

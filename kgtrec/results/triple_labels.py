@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
 from kgtrec.ranking.instance_labels import triple_ids
-from kgtrec.ranking.parquet import encoded_labels
+from kgtrec.ranking.parquet_labels import encoded_labels
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks

@@ -243,3 +243,64 @@ def test_plot_writes_a_file(tmp_path: Path, ending: str):
     target = tmp_path / f"figure.{ending}"
     run(*VALUES, "--sparsity", 0.2, "--sparsity", 0.35, "--plot", target)
     assert target.stat().st_size > 2000
+
+
+# -- The paper's Figures 1 and 2 -------------------------------------------------------------------
+
+
+def simulated(*words: object) -> list[dict[str, float]]:
+    text = run("--figure", "simulated", "--format", "csv", *words)
+    return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_figures_1_and_2_hold_what_theory_says() -> None:
+    """Points of simulation lie about the exact line, that beside the approximation."""
+    rows = simulated("--correlation", 0, "--correlation", 0.1, "--questions", 300)
+    assert len(rows) == 2 * 4 * 71
+    possible = [row for row in rows if not np.isnan(row["mean"])]
+    off = np.array([(row["mean"] - row["exact"]) / row["error"] for row in possible])
+    assert 0.85 < off.std() < 1.15
+    assert abs(off.mean()) < 0.2
+    for row in possible:
+        assert row["exact"] == pytest.approx(
+            ow.expectation(row["strength"], row["sparsity"], 43, rho=row["correlation"]), rel=5e-3
+        )
+    # Theorem 4.1: "for 1 - alpha >= 0.2 and l > 0.3 the curves almost overlap".
+    near = [abs(row["approximation"] / row["exact"] - 1) for row in rows
+            if row["correlation"] == 0 and row["strength"] > 0.3]  # fmt: skip
+    assert max(near) < 0.03
+    # Corollary 4.5: of two models of one strength, the less correlated has the higher MRR.
+    for one, other in zip(rows[:284], rows[284:], strict=True):
+        assert (one["strength"], one["sparsity"]) == (other["strength"], other["sparsity"])
+        assert not other["exact"] >= one["exact"]
+
+
+@pytest.mark.data
+def test_what_the_paper_prints_of_its_figures(shared_data: Path) -> None:
+    path = shared_data.parent / "spec" / "paper-numbers.json"
+    if not path.is_file():
+        pytest.skip(f"no list of figures at {path}")
+    known = {k: one["ours"] for k, one in json.loads(path.read_text()).items()}
+    for density in ("0.95", "0.85", "0.75", "0.65"):
+        (one, *_) = simulated("--density", density, "--train-share", 0.7, "--questions", 2)
+        assert 1 - one["sparsity"] == pytest.approx(known[f"004.alpha.{density}"], abs=1e-6)
+    rows = simulated("--sparsity", 0.35, "--questions", 1500, "--seed", 1)
+    (there,) = (row for row in rows if row["strength"] == 0.7)
+    assert there["std"] ** 2 == pytest.approx(known["004.V"], rel=0.2)
+
+
+def test_simulated_figures_are_drawn_and_refused(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    words = ("--figure", "simulated", "--sparsity", 0.35, "--questions", 5)
+    run(*words, "--correlation", 0, "--correlation", 0.1, "--plot", tmp_path / "a.svg")
+    assert "β = 0.35" in (tmp_path / "a.svg").read_text("utf-8")
+    assert len(json.loads(run(*words, "--format", "json"))) == 71
+    for wrong, said in (
+        (words, "needs --plot FILE, or --format csv"),
+        ((*words, "--questions", 1, "--format", "csv"), "repeats=1"),
+        ((*words, "-m", "nonsense", "--format", "csv"), "nonsense"),
+        (("--figure", "expected", "--correlation", 0.1, "--plot", "x.svg"), "goes with"),
+        (("--figure", "expected", "--questions", 5, "--plot", "x.svg"), "goes with"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            run(*wrong)

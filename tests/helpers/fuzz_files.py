@@ -67,6 +67,9 @@ def reads() -> dict[str, Reads]:
     return {
         "s.npy": scores("s.npy"),
         "f.npy": scores("f.npy"),
+        "w.npy": [
+            ["estimate", "--graph", "g", "--scores", "s.npy", "--by", "w.npy", "--size", "10"]
+        ],
         "m.npz": scores("m.npz"),
         "c.npz": scores("c.npz"),
         "parts/1.npy": scores("parts"),
@@ -194,6 +197,7 @@ def make_home() -> None:
     with Journal("sheet.tsv") as journal:
         journal.answer(0, "Y")
         journal.answer(1, "N", "http://x", "note")
+    np.save("w.npy", rng.random((4, N)))
     for path in reads():
         said = run_commands(path)
         assert not said, said  # else damage would find nothing

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec import Ranks
-from kgtrec.ranking import parquet
+from kgtrec.ranking import parquet_labels
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
 TEXTS = ["a b", "\u00e9", "unused", "\U0001f600", "d", "unused too", "\udcff"]
@@ -134,6 +134,6 @@ def test_labels_become_text_where_all_are_utf8(raw: list[bytes]) -> None:
     expected = array.cast(pa.binary())
     with contextlib.suppress(pa.ArrowInvalid):
         expected = expected.cast(pa.string())
-    made = parquet._plain_text(array)
+    made = parquet_labels._plain_text(array)
     made.validate(full=True)
     assert made.equals(expected)

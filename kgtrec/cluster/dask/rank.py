@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["rank"]
+__all__ = ["rank", "rank_parts", "tell_plan", "work_folder"]
 
 DASK_BYTES = 80 << 20
 """What Dask itself takes of a worker's memory."""
@@ -111,7 +111,7 @@ def rank(
     """
     patience = valid_patience(patience)
     with ExitStack() as stack:
-        work = _work_folder(stack, folder)
+        work = work_folder(stack, folder)
         scores = None if is_dask_array(source) else source
         inputs = make_inputs(
             scores, questions, work, run_depth=run_depth, rows=rows,
@@ -122,7 +122,7 @@ def rank(
             from kgtrec.cluster.dask.dask_array import rank_chunks
 
             return rank_chunks(source, inputs, dask, retries, progress, patience)
-        parts_folder, tell = None if folder is None else work, _printed(progress)
+        parts_folder, tell = None if folder is None else work, tell_plan(progress)
         parts = rank_parts(
             inputs, dask, memory, folder=parts_folder, retries=retries, progress=progress,
             tell=tell, patience=patience,
@@ -130,7 +130,7 @@ def rank(
         return finish(parts, inputs)
 
 
-def _work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
+def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     """The one that is named; else one of our own, which goes with the stack."""
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
@@ -140,7 +140,7 @@ def _work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     return work
 
 
-def _printed(progress: bool | None) -> Callable[[str], None] | None:
+def tell_plan(progress: bool | None) -> Callable[[str], None] | None:
     """Prints the plan on standard error where progress is shown, too."""
     if not (sys.stderr.isatty() if progress is None else progress):
         return None
@@ -173,6 +173,7 @@ def rank_parts(
     progress: bool | None = None,
     tell: Callable[[str], None] | None = None,
     patience: float = PATIENCE,
+    take: Callable[[PartialRanks], PartialRanks] = lambda part: part,
 ) -> list[PartialRanks]:
     """Parts of all rows with all entities.
 
@@ -189,12 +190,14 @@ def rank_parts(
         Is told the plan, before the work.
     patience : float
         Seconds to wait for a worker.
+    take : callable
+        Is handed every part with all entities, and returns what is kept of it.
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
     with Workers(client, inputs, retries, patience) as workers:
         works = _planned(workers, memory_bytes(memory), files, tell)
-        joiner, left = _Joiner(inputs, works), []
+        joiner, left = _Joiner(inputs, works, take), []
         with progress_bar(len(works), "parts", progress) as bar:
             for work in works:
                 part = None if files is None else files.load(work.task)
@@ -271,8 +274,13 @@ def cut(
 class _Joiner:
     """Joins the ranges of each block as soon as all are there."""
 
-    def __init__(self, inputs: Inputs, works: Sequence[Work]) -> None:
-        self._inputs = inputs
+    def __init__(
+        self,
+        inputs: Inputs,
+        works: Sequence[Work],
+        take: Callable[[PartialRanks], PartialRanks],
+    ) -> None:
+        self._inputs, self._take = inputs, take
         self._wanted: dict[tuple[int, int], int] = {}
         for work in works:
             self._wanted[work.rows] = self._wanted.get(work.rows, 0) + 1
@@ -285,7 +293,7 @@ class _Joiner:
         waiting.append(part)
         if len(waiting) == self._wanted[work.rows]:
             ordered = sorted(self._waiting.pop(work.rows), key=lambda part: part.task)
-            self._whole.append(merge(ordered, self._inputs))
+            self._whole.append(self._take(merge(ordered, self._inputs)))
 
     def parts(self) -> list[PartialRanks]:
         """All blocks."""

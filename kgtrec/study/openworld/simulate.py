@@ -19,7 +19,16 @@ from kgtrec.errors import UsageError
 from kgtrec.study.openworld.metrics import sum_of_gains
 from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
 
-__all__ = ["BETAS", "N_ANSWERS", "RHOS", "STRENGTHS", "Simulation", "filtered_ranks", "simulate"]
+__all__ = [
+    "BETAS",
+    "N_ANSWERS",
+    "REPEATS",
+    "RHOS",
+    "STRENGTHS",
+    "Simulation",
+    "filtered_ranks",
+    "simulate",
+]
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +36,9 @@ STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
 BETAS = (0.2, 0.35, 0.5, 0.65)
 RHOS = (-0.1, 0.0, 0.1, 0.2)
 N_ANSWERS = 43
+REPEATS = 500
 """The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers a question,
-which is 14505 x 1 % x 30 %."""
+which is 14505 x 1 % x 30 %; 500 questions a point."""
 
 BLOCK = 1 << 22
 """Cells (questions x answers) drawn at a time, so that memory stays small."""
@@ -94,7 +104,7 @@ def simulate(
     n_answers: int = N_ANSWERS,
     rho: float = 0.0,
     metrics: Sequence[str] = ("mrr",),
-    repeats: int = 500,
+    repeats: int = REPEATS,
     n_entities: int = ENTITIES,
     seed: int = 0,
 ) -> Simulation:

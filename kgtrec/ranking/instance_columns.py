@@ -1,0 +1,98 @@
+"""Columns of instances from questions and the kernel's counts, of all of them or of some."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._version import __version__
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+
+__all__ = ["COUNTS", "Popularities", "instance_columns", "popularities", "ranks_manifest"]
+
+Int64 = npt.NDArray[np.int64]
+
+COUNTS = ("greater", "equal", "tied_ahead")
+
+
+class Popularities(NamedTuple):
+    """How often candidates stand in triples of all splits, and relations in the evaluated ones."""
+
+    candidates: Int64
+    relations: Int64
+
+
+def popularities(questions: Questions) -> Popularities:
+    """Those of the graph and the split of some questions."""
+    graph = questions.graph
+    relations = np.bincount(questions.triples[:, 1], minlength=graph.n_relations)
+    if questions.kind == "entity":
+        return Popularities(graph.entity_counts(), relations)
+    counts = [graph.relation_counts(split) for split in graph.splits]
+    return Popularities(np.sum(counts, axis=0), relations)
+
+
+def instance_columns(
+    questions: Questions, counts: Int64, unscored: npt.NDArray[np.bool_], popular: Popularities
+) -> dict[str, npt.NDArray[Any]]:
+    """Columns of `Ranks` for all instances of questions.
+
+    Parameters
+    ----------
+    questions : Questions
+    counts : ndarray of int64, shape (6, n_instances)
+        Greater, equal and tied ahead, micro and macro.
+    unscored : ndarray of bool, shape (2, n_instances)
+        Whether the answer's score is NaN, micro and macro.
+    popular : Popularities
+    """
+    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
+    given = [ids[question] for ids in questions.given]
+    relation = answer if questions.kind == "relation" else given[1]
+    names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
+    columns: dict[str, Any] = dict(zip(names, counts, strict=True))
+    columns["candidates"] = questions.candidates
+    columns["macro_candidates"] = questions.macro_candidates
+    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
+        # An answer without a score stands below every other candidate.
+        worst = columns[f"{prefix}candidates"] - 1
+        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
+        columns[f"{prefix}answer_nan"] = flags
+    columns |= {
+        "triple": questions.instance_triple,
+        "question": question,
+        "side": questions.side[question],
+        "relation": relation,
+        "given": given[0],
+        "answer": answer,
+        "answer_popularity": popular.candidates[answer],
+        "relation_popularity": popular.relations[relation],
+    }
+    if questions.kind == "relation":
+        columns["given_tail"] = given[1]
+    if questions.context is not None:
+        columns["context"] = questions.context[question]
+    if questions.full_candidates is not None:
+        columns["full_candidates"] = questions.full_candidates
+    return columns
+
+
+def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
+    """Where ranks come from; ``scores`` says it of the scores."""
+    heads = int(np.count_nonzero(questions.side == 0))
+    contexts = questions.graph.contexts
+    manifest: dict[str, Any] = {
+        "questions": questions.describe() | {"n_head_questions": heads},
+        "scores": scores,
+        "versions": {
+            "kgtrec": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    return manifest if contexts is None else manifest | {"contexts": list(contexts)}

@@ -1,0 +1,122 @@
+"""`rank_to_file`: blocks of a few instances make the file that one process makes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kgtrec
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.ranking import parquet, tie_totals
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
+
+from distributed import Client
+
+import kgtrec.cluster
+from kgtrec.cluster import write_blocks
+
+N = 30
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(processes=False, **options) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of 64 instances, and sums of 128, among which some hundreds are many."""
+    for module in (parquet, write_blocks):
+        monkeypatch.setattr(module, "ROW_GROUP", 64)
+    monkeypatch.setattr(tie_totals, "_BLOCK", 128)
+
+
+def questions_of(filters: tuple[str, ...] | None = None, sides: str = "both") -> kgtrec.Questions:
+    rng = np.random.default_rng(5)
+    triples = np.stack([rng.integers(0, size, 400) for size in (N, 4, N)], axis=1)
+    labels = [f"\u00e9{number}" for number in range(N)]
+    graph = kgtrec.Graph.from_arrays(triples[:150], None, triples[150:], N, 4, entities=labels)
+    return graph.questions("test", sides, filter=filters)
+
+
+def scores_of(questions: kgtrec.Questions, rows: str) -> np.ndarray:
+    n = len(questions) if rows == "questions" else questions.n_instances
+    scores = np.random.default_rng(6).integers(0, 9, (n, questions.n_labels)).astype(np.float32)
+    scores[::7, ::3] = np.nan
+    return scores
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("case", ["all known", "train known", "restricted", "relations"])
+def test_the_file_is_that_of_one_process(
+    tmp_path: Path, client: Client, case: str, rows: str, stored: bool
+) -> None:
+    sides = "relation" if case == "relations" else "both"
+    questions = questions_of(("train",) if case == "train known" else None, sides)
+    if case == "restricted":
+        questions = questions.restrict(heads={0: range(15)}, outside="worst")
+    scores = scores_of(questions, rows)
+    ranks, _ = kgtrec.rank(scores, questions, rows=rows, nan="worst")
+    assert len(ranks) > 3 * 64
+    ranks.save(tmp_path / "one")
+    asked = questions
+    if stored:
+        asked = kgtrec.cluster.store_questions(questions, tmp_path / "store", rows)
+    path = tmp_path / "blocks"
+    kgtrec.cluster.rank_to_file(
+        scores, asked, path, client, rows=rows, nan="worst", folder=tmp_path / "work"
+    )
+    assert path.read_bytes() == (tmp_path / "one").read_bytes()
+    assert not list((tmp_path / "work").glob("counts-*"))
+
+
+def test_it_goes_on_with_parts_that_are_there(tmp_path: Path, client: Client) -> None:
+    questions = questions_of()
+    scores = np.nan_to_num(scores_of(questions, "questions"))
+    ranks, _ = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "work")
+    ranks.save(tmp_path / "one")
+    tasks = [path.name for path in (tmp_path / "work").glob("parts-*/*.part")]
+    assert tasks
+    for path in (tmp_path / "work").glob("parts-*/*.part"):
+        path.touch()
+    kgtrec.cluster.rank_to_file(
+        scores, questions, tmp_path / "blocks", client, folder=tmp_path / "work"
+    )
+    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "one").read_bytes()
+    assert [path.name for path in (tmp_path / "work").glob("parts-*/*.part")] == tasks
+
+
+def test_what_is_refused(tmp_path: Path, client: Client) -> None:
+    questions = questions_of()
+    scores = scores_of(questions, "questions")
+    with pytest.raises(UsageError, match=r"to write [0-9]+ ranks takes .* grant more"):
+        kgtrec.cluster.rank_to_file(scores, questions, tmp_path / "x", client, "50MB")
+    with pytest.raises(InputError, match="NaN"):
+        kgtrec.cluster.rank_to_file(scores, questions, tmp_path / "x", client)
+    with pytest.raises(FileError, match="No such file"):
+        kgtrec.cluster.rank_to_file(scores, tmp_path / "none", tmp_path / "x", client)
+    with pytest.raises(UsageError, match="rows='row' is unknown"):
+        kgtrec.cluster.store_questions(questions, tmp_path, "row")
+    stored = kgtrec.cluster.store_questions(questions, tmp_path)
+    with pytest.raises(UsageError, match="store the questions with rows='instances'"):
+        kgtrec.cluster.rank_to_file({"head": scores, "tail": scores}, stored, tmp_path / "x")
+    with pytest.raises(FileError, match="folder"):
+        kgtrec.cluster.rank_to_file(scores, questions, tmp_path / "no" / "x", client)
+    assert not (tmp_path / "x").exists()
+
+
+@given(st.integers(0, 3000), st.integers(0, 99))
+def test_sums_of_blocks_have_the_bits_of_the_whole(n: int, seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(n)
+    total = tie_totals.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
+    assert total == float(np.add.reduce(values))
