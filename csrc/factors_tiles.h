@@ -30,7 +30,7 @@ typedef struct {
         T *bias;         /* of the tile's entities; 0 for a model without */                      \
         T *scores;       /* (QUERY_TILE, width) */                                                \
         T *queries;      /* a strip of queries padded with zero rows */                           \
-        T *copy;         /* room for FN(entity) */                                                \
+        T *copy;         /* a panel's entities, and one more */                                   \
     } kgt_tiler_##suffix;                                                                         \
     kgt_status kgt_tiler_open_##suffix(kgt_tiler_##suffix *tiler, const kgt_factors *factors,     \
                                        int64_t width);                                            \

@@ -24,7 +24,7 @@ kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors,
     tiler->bias = calloc((size_t)width, sizeof(T));
     tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
     tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
-    tiler->copy = kgt_allocate(2 * dim, sizeof(T));
+    tiler->copy = kgt_allocate((KGT_PANEL + 2) * dim, sizeof(T));
     if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries &&
         tiler->copy)
         return KGT_OK;
@@ -36,18 +36,23 @@ kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors,
  */
 void FN(kgt_tiler_pack)(FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
     const kgt_factors *factors = tiler->factors;
-    const int64_t dim = factors->dim;
+    const size_t dim = (size_t)factors->dim;
+    T *spare = tiler->copy + KGT_PANEL * dim;
     for (int64_t start = 0; start < n; start += KGT_PANEL) {
-        T *panel = tiler->panels + start * dim;
+        T *panel = tiler->panels + (size_t)start * dim;
         for (int64_t j = 0; j < KGT_PANEL; j++) {
-            const bool padding = start + j >= n;
-            const int64_t entity = FN(table_row)(factors, padding ? first : first + start + j);
-            const T *x = FN(entity)(tiler->kernel, factors, entity, tiler->copy);
-            for (int64_t k = 0; k < dim; k++) panel[k * KGT_PANEL + j] = padding ? 0 : x[k];
-            if (!padding) tiler->bias[start + j] = FN(bias)(factors, entity);
+            T *row = tiler->copy + (size_t)j * dim;
+            if (start + j >= n) {
+                memset(row, 0, dim * sizeof(T));
+                continue;
+            }
+            const int64_t entity = FN(table_row)(factors, first + start + j);
+            memcpy(row, FN(entity)(tiler->kernel, factors, entity, spare), dim * sizeof(T));
+            tiler->bias[start + j] = FN(bias)(factors, entity);
         }
+        tiler->kernel->OPS.transpose(tiler->copy, (ptrdiff_t)dim, dim, KGT_PANEL, panel, KGT_PANEL);
         if (factors->metric == KGT_L2)
-            tiler->kernel->OPS.norms(panel, (size_t)dim, tiler->entity_norms + start);
+            tiler->kernel->OPS.norms(panel, dim, tiler->entity_norms + start);
     }
 }
 

@@ -24,7 +24,6 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
 #define MUL(a, b) _mm512_mul_ps(a, b)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ABOVE(x, t) _mm512_cmp_ps_mask(x, t, _CMP_GT_OQ)
-#define PUT(words, i, lanes) _store_mask16((__mmask16 *)(void *)((char *)(words) + (i) / 8), lanes)
 #define REACHES(x, t) _mm512_cmp_ps_mask(x, t, _CMP_GE_OQ)
 #define FINE __m512i
 #define FINE_LANES 32

@@ -30,7 +30,6 @@ KGT_INLINE void four_sums(const __m256i v[4], int32_t *out) {
 #define MUL(a, b) _mm256_mul_ps(a, b)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))
-#define PUT(words, i, lanes) (((uint8_t *)(words))[(i) / 8] = (uint8_t)(lanes))
 #define REACHES(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GE_OQ))
 #include "isa_judge_body.h"
 #define FINE __m256i

@@ -20,11 +20,6 @@ KGT_INLINE uint32_t bits_of(uint32x4_t mask) {
     return vaddvq_u32(vandq_u32(mask, bit));
 }
 
-/* Bits of a word are put in ascending order. */
-KGT_INLINE void put_bits(uint64_t *words, size_t i, uint32_t lanes) {
-    words[i / 64] = (i % 64 == 0 ? 0 : words[i / 64]) | (uint64_t)lanes << i % 64;
-}
-
 KGT_INLINE int32x4_t step(int32x4_t sum, const int16_t *p, const int16_t *q) {
     const int16x8_t a = vld1q_s16(p), b = vld1q_s16(q);
     return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(a), vget_low_s16(b)), a, b);
@@ -38,7 +33,6 @@ KGT_INLINE int32x4_t step(int32x4_t sum, const int16_t *p, const int16_t *q) {
 #define MUL(a, b) vmulq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ABOVE(x, t) bits_of(vcgtq_f32(x, t))
-#define PUT(words, i, lanes) put_bits(words, i, lanes)
 #define REACHES(x, t) bits_of(vcgeq_f32(x, t))
 #include "isa_judge_body.h"
 #define FINE int32x4_t

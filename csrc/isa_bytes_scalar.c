@@ -28,11 +28,6 @@ static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, s
         }
 }
 
-/* Bits of a word are put in ascending order. */
-static void put_bits(uint64_t *words, size_t i, bool lane) {
-    words[i / 64] = (i % 64 == 0 ? 0 : words[i / 64]) | (uint64_t)lane << i % 64;
-}
-
 #define VEC float
 #define LANES 1
 #define LOAD(p) (*(p))
@@ -41,7 +36,6 @@ static void put_bits(uint64_t *words, size_t i, bool lane) {
 #define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ABOVE(x, t) ((x) > (t))
-#define PUT(words, i, lanes) put_bits(words, i, lanes)
 #define REACHES(x, t) ((x) >= (t))
 #include "isa_judge_body.h"
 #define FINE int32_t

@@ -162,7 +162,7 @@ def _estimates(
         _write(options["full_questions"], check.questions)
     apart = options["columns"] == "candidates"
     scores = options["full_scores"] if apart else options["scores"]
-    if check is None or scores is None:
+    if check is None or scores is None or not len(check.questions):
         return full_estimates(counts, level=level)
     full = rank_some(scores, counts.draw.questions, check.questions, **ranking)
     return full_estimates(counts, check, full, level)

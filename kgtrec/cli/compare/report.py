@@ -127,7 +127,9 @@ def missing_notes(missing: Mapping[str, int], total: int) -> list[str]:
 
 def short_key(samples: Samples) -> str:
     """A measure's key without what is most often said: "micro.mrr"."""
-    return samples.name.replace("both.", "").replace("realistic.", "")
+    from kgtrec.study.comparison.samples import short_name
+
+    return short_name(samples.name)
 
 
 def by_measure(tables: Mapping[str, Table]) -> Table:

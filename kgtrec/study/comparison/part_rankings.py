@@ -20,6 +20,7 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.parts import PartValues
 from kgtrec.study.comparison.rank_correlation import Agreement, over_systems
+from kgtrec.study.comparison.samples import short_name
 
 __all__ = ["WHOLE", "PartRankings", "SystemValues", "rankings_by_part", "shared_systems",
            "values_of_parts"]  # fmt: skip
@@ -134,9 +135,10 @@ class PartRankings(ShownAsTables):
         rows: list[tuple[Cell, ...]] = [
             (*part, *(self.tau(measure, part) for measure in self.measures)) for part in self.parts
         ]
-        heads = (*self.dimensions, *self.measures)
+        titles = (*self.dimensions, *map(short_name, self.measures))
         digits = (*(0,) * len(self.dimensions), *(4,) * len(self.measures))
-        return Table(heads, heads, digits, rows, len(self.dimensions))
+        keys = (*self.dimensions, *self.measures)
+        return Table(titles, keys, digits, rows, len(self.dimensions))
 
     def interval_table(self) -> Table:
         """A row a measure and part: tau-b and tau-AP with intervals over systems."""

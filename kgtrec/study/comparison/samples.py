@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kgtrec.measures.tied_ranks import Ranked
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["Samples", "align_ranks", "resample", "samples_of_ranks", "transform_of"]
+__all__ = ["Samples", "align_ranks", "resample", "samples_of_ranks", "short_name", "transform_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -164,6 +164,11 @@ def resample(samples: Samples, draws: int = DRAWS, seed: int = 0) -> Resampled:
             f"{samples.name}: one question alone has no spread to draw from; give two or more"
         )
     return resampled_means(samples.values, samples.cluster, samples.transform, draws, seed)
+
+
+def short_name(key: str) -> str:
+    """A measure's key without what is most often said: "micro.mrr"."""
+    return key.replace("both.", "").replace("realistic.", "")
 
 
 def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:

@@ -21,7 +21,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.rank_correlation import tau_ap, tau_b
-from kgtrec.study.comparison.samples import align_ranks
+from kgtrec.study.comparison.samples import align_ranks, short_name
 from kgtrec.study.comparison.subsets import SubsetValues, subset_values
 
 if TYPE_CHECKING:
@@ -294,7 +294,8 @@ class DepthCurves(ShownAsTables):
             for depth, column in zip(self.depths, self.tau.T.tolist(), strict=True)
         ]
         digits = (0, *(4,) * len(self.measures))
-        return Table(("depth", *self.measures), ("depth", *self.measures), digits, rows)
+        titles = ("depth", *map(short_name, self.measures))
+        return Table(titles, ("depth", *self.measures), digits, rows)
 
 
 def depth_curves(

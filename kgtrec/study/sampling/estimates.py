@@ -29,7 +29,7 @@ import numpy.typing as npt
 from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.sampled_candidates import (
+from kgtrec.study.sampling.bounds import (
     DECREASING,
     hoeffding_slack,
     mean_bounds,
@@ -98,6 +98,8 @@ class FullEstimates(ShownAsTables):
             f"{number:,} of {questions:,} questions ranked among all candidates; "
             f"{self.cost():.1%} of the scores of full ranking"
         ]
+        if not self.counts.incomplete.any():
+            return [*lines, "every candidate was drawn: sampled and full ranks are the same"]
         if not number:
             return [*lines, "MRR and Hits@k have no estimate without these, but bounds"]
         needed = self.needed("MRR", within)
@@ -133,7 +135,7 @@ class FullEstimates(ShownAsTables):
     def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
         """How many questions have to be ranked in full for an interval of ± `within`.
 
-        Estimated from the questions that were; None if not all of them would do, or none was.
+        Estimated from the questions that were, with as much noise as they leave; None if none was.
 
         Parameters
         ----------
@@ -223,11 +225,13 @@ class FullEstimates(ShownAsTables):
         return float(-np.log((1 - self.level) / 2)) * typical
 
     def _bounded(self, name: str) -> tuple[float, float, float]:
-        incomplete = self.counts.incomplete
-        miss = (1 - self.level) / 10 if incomplete.any() else 0.0
-        low, high = self.counts.rank_bounds(miss or 0.5)
+        incomplete, f = self.counts.incomplete, DECREASING[name]
+        if not incomplete.any():  # these are the ranks among all
+            value = float(f(self.counts.estimated_ranks()).mean())
+            return value, value, value
+        miss = (1 - self.level) / 10
+        low, high = self.counts.rank_bounds(miss)
         slack = hoeffding_slack(self.counts.question, incomplete, self.level)
-        f = DECREASING[name]
         return float("nan"), *mean_bounds(f(high), f(low), miss, slack)
 
 
@@ -317,6 +321,8 @@ def estimate_full(
     if not full:
         return full_estimates(counts, level=level)
     check = draw_check(counts, full, seed)
+    if not len(check.questions):  # everything was drawn, or chance has chosen none
+        return full_estimates(counts, level=level)
     return full_estimates(
         counts, check, rank_some(scores, questions, check.questions, **options), level
     )

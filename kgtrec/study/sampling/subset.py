@@ -67,7 +67,16 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
         Their numbers, ascending.
     **options
         Of `kgtrec.rank`.
+
+    Raises
+    ------
+    UsageError
+        No question, or scores that can be read only once.
+    InputError, FileError
+        As for `kgtrec.rank`.
     """
+    if not len(chosen):
+        raise UsageError("no question is chosen; ask for more of them to be ranked in full")
     part = subset_of(questions, chosen)
     if not callable(scores):
         source = as_source(scores, questions, _no_batches, len(questions))

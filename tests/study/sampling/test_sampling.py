@@ -273,9 +273,10 @@ def test_everything_drawn_is_full_ranking() -> None:
     for name, row in estimates.table().to_dict().items():
         due = mean(map(MEASURES[name], true))
         assert row["sampled"] == pytest.approx(due)
-        if name == "MR":
-            assert (row["low"], row["high"]) == pytest.approx((due, due))
+        assert (row["estimate"], row["low"], row["high"]) == pytest.approx((due,) * 3)
     assert estimates.cost() == 1
+    assert str(estimates) == str(study.estimate_full(scores, questions, 50, full=3))
+    assert "sampled and full ranks are the same" in str(estimates)
     everything = study.estimate_full(scores, questions, 10, full=len(questions))
     for name, row in everything.table().to_dict().items():
         if name != "MR":
@@ -465,6 +466,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     counts = study.count_sampled(study.draw_candidates(questions, 10), scores)
     with pytest.raises(UsageError, match="full=-1"):
         study.draw_check(counts, -1)
+    with pytest.raises(UsageError, match="no question is chosen"):
+        study.rank_some(scores, questions, np.empty(0, np.int64))
     check = study.draw_check(counts, 5)
     with pytest.raises(UsageError, match="check and full go together"):
         study.full_estimates(counts, check)

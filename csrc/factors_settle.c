@@ -1,0 +1,393 @@
+/* One row in one block: what bounds decide of it, and scores for what they leave open. */
+#include "factors_settle.h"
+
+#include <math.h>
+
+#define T float
+#define OPS f32
+#define FN(op) op##_f32
+#include "factors_vectors_body.h"
+
+/* The best of a row are sorted once so many wait. */
+#define WAITING 6
+
+kgt_prices kgt_prices_of(const kgt_factors *factors) {
+    const double d = (double)factors->dim, added = factors->metric == KGT_L2 ? 20 : 7;
+    return (kgt_prices){d + added, 5, d / 5 + 33, 6, 20, 150 + 2.2 * d, 500 + 20 * d};
+}
+
+static int32_t id_of(const kgt_block *block, int64_t place) {
+    const kgt_factors *factors = block->factors;
+    return factors->ids ? factors->ids[block->first + place]
+                        : (int32_t)(factors->first_entity + block->first + place);
+}
+
+static bool bit(const uint64_t *bits, int64_t place) { return bits[place / 64] >> place % 64 & 1; }
+
+/* The bits of those entities of a filter that the block holds, and of what pads it. `at` moves on
+ * to the first that is behind the block. */
+static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64_t *at,
+                 uint64_t *bits) {
+    const int64_t end = filter.offsets[question + 1], n = block->n;
+    const int32_t first = id_of(block, 0), last = id_of(block, n - 1), *ids = filter.ids;
+    const int32_t *own = block->factors->ids ? block->factors->ids + block->first : NULL;
+    int64_t next = *at, place = 0;
+    memset(bits, 0, kgt_block_padded(block) / 8);
+    if (n % 64 != 0) bits[n / 64] = ~(uint64_t)0 << n % 64;
+    while (next < end && ids[next] < first) next++;
+    for (; next < end && ids[next] <= last; next++) {
+        if (own == NULL) {
+            place = ids[next] - first;
+        } else {
+            while (own[place] < ids[next]) place++;
+            if (own[place] != ids[next]) continue;
+        }
+        bits[place / 64] |= (uint64_t)1 << place % 64;
+    }
+    *at = next;
+}
+
+/* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
+typedef struct {
+    double inverse, slack;
+} level;
+
+/* The row at hand: its query's figures, and what decides in this block. */
+typedef struct {
+    int64_t row, task_row;
+    const int32_t *products;
+    kgt_bounds bounds;
+    level coarse, fine;
+    double chain; /* Q */
+    int64_t open, close, n_thresholds, n_judged;
+} row_state;
+
+static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
+                        const int32_t *products) {
+    const kgt_queries *queries = &r->queries;
+    const double absolute = 0x1p-20 * (1 + 0x1p-20) * (block->largest_offset + queries->chain[row]);
+    const double inverse = queries->inverse[row], fine_inverse = queries->fine_inverse[row];
+    return (row_state){
+        .row = row,
+        .task_row = r->call->first_row + row,
+        .products = products,
+        .bounds = {block->scale, block->error, block->offset, queries->judged_norm[row],
+                   queries->factor[row]},
+        .coarse = {inverse, absolute * inverse + 0x1p-100},
+        .fine = {fine_inverse, absolute * fine_inverse + 0x1p-100},
+        .chain = queries->chain[row],
+    };
+}
+
+/* What a row has cost by bounds beside the product, or, if `expected`, will have cost if the
+ * thresholds to come leave as much open as those before. */
+static double row_cost(const kgt_run *r, const row_state *state, bool expected) {
+    const double left =
+        (double)state->open * r->prices.refine + (double)state->close * r->prices.chain;
+    const double judged = (double)(state->n_judged * r->block.n) * r->prices.judge;
+    if (!expected) return left + judged;
+    return (left + judged) / (double)state->n_judged * (double)state->n_thresholds;
+}
+
+static double tiled_cost(const kgt_run *r, const row_state *state) {
+    const int64_t n =
+        state->n_thresholds < KGT_FEW_THRESHOLDS ? state->n_thresholds : KGT_FEW_THRESHOLDS;
+    return (double)r->block.n * (r->prices.score + (double)n * r->prices.compare);
+}
+
+bool kgt_too_many_targets(const kgt_run *r, int64_t n) {
+    return (double)n * r->prices.judge > r->prices.score + KGT_FEW_THRESHOLDS * r->prices.compare;
+}
+
+static bool too_much(const kgt_run *r, const row_state *state) {
+    return row_cost(r, state, true) > tiled_cost(r, state);
+}
+
+/* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
+ * a threshold that is NaN. */
+static void thresholds(const row_state *state, const level *at, double score, float *above,
+                       float *below) {
+    const double value = (score + state->chain) * at->inverse, most = 3e38;
+    const double margin = at->slack + fabs(value) * 0x1p-22;
+    *above = *below = INFINITY;
+    if (fabs(value) < most) {
+        *above = (float)(value + margin);
+        *below = (float)(value - margin);
+    } else if (value < 0) {
+        *above = *below = -INFINITY; /* no score with bounds is as low */
+    }
+}
+
+/* The second level for n places that the first leaves open: sets the bits in `sure` of those that
+ * score higher; those that may score the same stay in places. How many these are. Without `sure`,
+ * all that may score as much stay. */
+static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t n, uint64_t *sure) {
+    const kgt_block *block = &r->block;
+    const kgt_queries *queries = &r->queries;
+    const int64_t row = state->row;
+    float above, below;
+    thresholds(state, &state->fine, score, &above, &below);
+    if (sure == NULL) {
+        above = INFINITY;
+        sure = r->sure;
+    }
+    return (int64_t)block->bytes->refine(queries->fine + (size_t)row * queries->fine_stride,
+                                         block->fine, block->fine_stride, queries->fine_norm[row],
+                                         queries->fine_factor[row], above, below, r->places,
+                                         (size_t)n, sure);
+}
+
+/* The very scores of n pairs, into dots: chains of several run side by side. */
+static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n) {
+    const kgt_block *block = &r->block;
+    const size_t dim = (size_t)r->factors->dim;
+    for (int64_t i = 0; i < n; i++) {
+        block->pointers[i] = block->vectors + pairs[i].place * block->stride;
+        r->queries_of[i] = vectors_f32(r->factors->queries, pairs[i].row, r->factors->dim);
+    }
+    block->bytes->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
+    for (int64_t i = 0; block->offset != NULL && i < n; i++) {
+        const uint16_t place = pairs[i].place;
+        r->dots[i] =
+            score_f32(r->factors->metric, r->dots[i], (float)r->queries.chain[pairs[i].row],
+                      block->entity_norm[place], block->bias[place]);
+    }
+}
+
+/* A pair's score beside that of its target. */
+static void count_pair(const kgt_run *r, const kgt_pair *pair, double score) {
+    const kgt_counts *counts = r->call->counts;
+    const int32_t *position = r->call->task->position;
+    const int64_t target = pair->target;
+    if (score > r->call->target_scores[target]) {
+        counts->greater[target] += pair->in_micro;
+        counts->macro_greater[target] += pair->in_macro;
+    } else if (score == r->call->target_scores[target]) {
+        const int32_t id = id_of(&r->block, pair->place),
+                      answer = r->call->task->targets.ids[target];
+        const bool ahead = position ? position[id] > position[answer] : id > answer;
+        counts->equal[target] += pair->in_micro;
+        counts->tied_ahead[target] += pair->in_micro && ahead;
+        counts->macro_equal[target] += pair->in_macro;
+        counts->macro_tied_ahead[target] += pair->in_macro && ahead;
+    }
+}
+
+static void keep_pair(kgt_run *r, const kgt_pair *pair, float score) {
+    const int32_t *position = r->call->task->position;
+    kgt_top_f32 *top = r->worker.tops + pair->row;
+    if (!(score >= top->bound)) return;
+    const int32_t id = id_of(&r->block, pair->place);
+    top->keys[top->used++] = kgt_make_key_f32(score, (uint32_t)(position ? position[id] : id));
+    if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
+}
+
+void kgt_settle_pairs(kgt_run *r) {
+    for (int64_t start = 0; start < r->n_pairs; start += r->block.width) {
+        const kgt_pair *pairs = r->pairs + start;
+        const int64_t left = r->n_pairs - start, n = left < r->block.width ? left : r->block.width;
+        exact_scores(r, pairs, n);
+        for (int64_t i = 0; i < n; i++) {
+            if (pairs[i].target < 0)
+                keep_pair(r, pairs + i, r->dots[i]);
+            else
+                count_pair(r, pairs + i, (double)r->dots[i]);
+        }
+    }
+    r->call->tally->close += r->n_pairs;
+    r->n_pairs = 0;
+}
+
+/* Puts n places down as pairs. */
+static void put_down(kgt_run *r, const row_state *state, int64_t n, int64_t target) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t place = r->places[i];
+        r->pairs[r->n_pairs++] = (kgt_pair){.target = target,
+                                            .row = (int32_t)state->row,
+                                            .place = place,
+                                            .in_micro = !bit(r->known, place),
+                                            .in_macro = !bit(r->removed, place)};
+    }
+}
+
+static int64_t place_in(const kgt_run *r, int32_t id) {
+    const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block.first : NULL,
+                         .n = r->block.n,
+                         .first = id_of(&r->block, 0)};
+    return kgt_row_place(&row, id);
+}
+
+/* One target from its bits. False if too much is open. */
+static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t *sure,
+                          const uint64_t *reach, int64_t *greater) {
+    const int64_t own =
+        place_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
+    const int64_t n = (int64_t)r->block.bytes->undecided(
+        sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
+    state->open += n;
+    if (too_much(r, state)) return false;
+    if (n > 0) {
+        const int64_t n_close = refine(r, state, r->call->target_scores[target], n, sure);
+        state->close += n_close;
+        if (too_much(r, state)) return false;
+        put_down(r, state, n_close, target);
+    }
+    r->block.bytes->count_bits(sure, r->known, r->removed, r->words, greater);
+    return true;
+}
+
+/* Puts down those of the entities `reach` that can be among the best. False if there are too many.
+ */
+static bool settle_best(kgt_run *r, row_state *state, const kgt_top_f32 *top,
+                        const uint64_t *reach) {
+    const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
+                                                         r->words, SIZE_MAX, r->places);
+    state->open += n;
+    if (too_much(r, state)) return false;
+    if (n > 0) {
+        const int64_t n_close = refine(r, state, (double)top->bound, n, NULL);
+        /* The first block raises the bound: what reaches it says nothing of other blocks. */
+        if (r->block.first > 0) state->close += n_close;
+        if (too_much(r, state)) return false;
+        put_down(r, state, n_close, -1);
+    }
+    return true;
+}
+
+/* The value that `depth` of the block's entities reach by `product * scale + offset * factor - norm
+ * * error`, or a lower one; those of r->removed apart. -INFINITY if there are too few. */
+static double reached_by(const kgt_run *r, const kgt_block *block, const row_state *state,
+                         float norm, int64_t depth) {
+    const int64_t n = (int64_t)kgt_block_padded(block);
+    const kgt_bounds *bounds = &state->bounds;
+    const float *restrict scale = bounds->scale, *restrict error = bounds->error;
+    const int32_t *restrict products = state->products;
+    float largest[KGT_FIRST_GROUPS], *restrict values = r->dots;
+    kgt_key_f32 keys[KGT_FIRST_GROUPS + KGT_SLACK], sorted[KGT_FIRST_GROUPS];
+    for (int64_t i = 0; i < n; i++) values[i] = (float)products[i] * scale[i] - norm * error[i];
+    for (int64_t i = 0; bounds->offset != NULL && i < n; i++)
+        values[i] += bounds->offset[i] * bounds->factor;
+    for (int64_t i = 0; i < n / 64; i++)
+        for (uint64_t word = r->removed[i]; word != 0; word &= word - 1)
+            values[i * 64 + __builtin_ctzll(word)] = -INFINITY;
+    memcpy(largest, values, sizeof largest);
+    for (int64_t i = KGT_FIRST_GROUPS; i < n; i += KGT_FIRST_GROUPS)
+        for (int j = 0; j < KGT_FIRST_GROUPS; j++)
+            largest[j] = values[i + j] > largest[j] ? values[i + j] : largest[j];
+    for (int j = 0; j < KGT_FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
+    r->worker.kernel->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
+    return (double)kgt_key_score_f32(sorted[depth - 1]);
+}
+
+static float lower_score(const row_state *state, double value) {
+    const double score = value / state->coarse.inverse - state->chain;
+    return nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
+}
+
+/* A score that `depth` candidates of the block surely reach. */
+static float first_bound(const kgt_run *r, const row_state *state, int64_t depth) {
+    const double reached = reached_by(r, &r->block, state, state->bounds.norm, depth);
+    if (reached == (double)-INFINITY) return -INFINITY;
+    return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
+}
+
+/* The bound as high as what is kept allows. */
+static void tighten(const kgt_run *r, kgt_top_f32 *top) {
+    if (top->used < top->depth + WAITING) return;
+    kgt_top_sort_f32(top, r->worker.kernel);
+    const float bound = kgt_key_score_f32(top->keys[top->depth - 1]);
+    if (bound > top->bound) top->bound = bound;
+}
+
+/* Thresholds of a row's target number `target`, or, after the last, of its best. */
+static void row_thresholds(const kgt_run *r, const row_state *state, kgt_span targets,
+                           int64_t target, float *above, float *below) {
+    const int64_t first = r->call->task->targets.offsets[state->task_row];
+    const double score = target < targets.n ? r->call->target_scores[first + target]
+                                            : (double)r->worker.tops[state->row].bound;
+    thresholds(state, &state->coarse, score, above, below);
+}
+
+/* From bounds: what the block adds to the row's counts, to gains, and the pairs that they leave.
+ * False if that is too much. */
+static bool bound_row(kgt_run *r, row_state *state) {
+    const int64_t first = r->call->task->targets.offsets[state->task_row];
+    const kgt_span targets = kgt_span_of(r->call->task->targets, state->task_row);
+    const int64_t n = state->n_thresholds;
+    for (int64_t start = 0; start < n; start += KGT_JUDGED) {
+        const int64_t m = n - start < KGT_JUDGED ? n - start : KGT_JUDGED;
+        float above[KGT_JUDGED], below[KGT_JUDGED];
+        for (int64_t j = 0; j < m; j++)
+            row_thresholds(r, state, targets, start + j, above + j, below + j);
+        r->block.bytes->judge(state->products, r->words * 64, &state->bounds, above, below,
+                              (size_t)m, r->sure, r->reach);
+        for (int64_t j = 0; j < m; j++) {
+            const int64_t target = start + j;
+            state->n_judged = target + 1;
+            uint64_t *sure = r->sure + (size_t)j * r->words;
+            const uint64_t *reach = r->reach + (size_t)j * r->words;
+            if (target == targets.n
+                    ? !settle_best(r, state, r->worker.tops + state->row, reach)
+                    : !settle_target(r, state, first + target, sure, reach, r->gains + 2 * target))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void add_cost(kgt_costs *total, double spent, double due) {
+    total->spent += spent;
+    total->due += due;
+}
+
+bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs *total) {
+    const kgt_call *call = r->call;
+    const kgt_task *task = call->task;
+    row_state state = row_of(r, &r->block, row, products);
+    const int64_t question = task->row_question[state.task_row], n_pairs = r->n_pairs;
+    const int64_t n_targets = kgt_span_of(task->targets, state.task_row).n;
+    const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
+    state.n_thresholds = n_targets + best;
+    const double due = tiled_cost(r, &state);
+    double spent = (double)r->block.n * (r->prices.product + (best ? r->prices.best : 0));
+    kgt_top_f32 *top = r->worker.tops + row;
+    mark(&r->block, task->known, question, r->known_at + row, r->known);
+    mark(&r->block, task->removed, question, r->removed_at + row, r->removed);
+    if (best) {
+        tighten(r, top);
+        if (top->bound == -INFINITY && top->depth <= KGT_FIRST_DEEPEST)
+            top->bound = first_bound(r, &state, top->depth);
+    }
+    const bool settled = !(best && top->bound == -INFINITY) && bound_row(r, &state);
+    spent += row_cost(r, &state, false) + (settled ? 0 : due);
+    add_cost(total, spent, due);
+    if (state.n_thresholds <= KGT_FEW_THRESHOLDS) {
+        r->n_few++;
+        add_cost(&r->total, spent, due);
+    }
+    if (!settled) {
+        r->n_pairs = n_pairs;
+        return false;
+    }
+    const int64_t first = task->targets.offsets[state.task_row];
+    for (int64_t j = 0; j < n_targets; j++) {
+        call->counts->greater[first + j] += r->gains[2 * j];
+        call->counts->macro_greater[first + j] += r->gains[2 * j + 1];
+    }
+    call->tally->open += state.open;
+    return true;
+}
+
+bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
+    const kgt_task *task = r->call->task;
+    kgt_block *sampled = &r->sampled;
+    const int64_t task_row = r->call->first_row + row, question = task->row_question[task_row];
+    int64_t at = task->removed.offsets[question];
+    mark(sampled, task->removed, question, &at, r->removed);
+    const row_state state = row_of(r, sampled, row, products);
+    /* A guess need not be sure: errors are well below their bounds. */
+    const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
+    if (value == (double)-INFINITY) return false;
+    r->worker.tops[row].bound = lower_score(&state, value);
+    return true;
+}

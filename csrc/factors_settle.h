@@ -1,0 +1,76 @@
+/* A call that is ranked by bounds, and one row of it in one block: internal to the factors family.
+ */
+#ifndef KGT_FACTORS_SETTLE_H
+#define KGT_FACTORS_SETTLE_H
+
+#include "factors_bounds.h"
+
+/* Groups whose maxima give a row's best their first bound, which the block must be a multiple of,
+ * and up to which depth they do. */
+#define KGT_FIRST_GROUPS 64
+#define KGT_FIRST_DEEPEST 32
+
+/* A pair that no bound decides: its score is computed with those of other pairs. */
+typedef struct {
+    int64_t target; /* whose score it is compared with, or -1: it may be among the row's best */
+    int32_t row;
+    uint16_t place;
+    bool in_micro, in_macro;
+} kgt_pair;
+
+/* What the ways to a row's counts cost, in steps of the chain of a score in a tile: by tiles, a
+ * score, and comparing it with a threshold; by bounds, a product of bytes, comparing its bounds
+ * with a threshold, keeping the best, and what these leave open at the first and at the second
+ * level. As measured, with AVX-512 VNNI; only how long the work takes depends on it. */
+#define KGT_FEW_THRESHOLDS 4 /* tiles compare with more in the same time: they are sorted */
+typedef struct {
+    double score, compare, product, judge, best, refine, chain;
+} kgt_prices;
+
+/* By bounds, so far, and what tiles would have cost. */
+typedef struct {
+    double spent, due;
+} kgt_costs;
+
+typedef struct {
+    const kgt_factors *factors;
+    const kgt_call *call;
+    kgt_prices prices;
+    kgt_block block, sampled; /* sampled: for guesses */
+    kgt_factors sampled_of;   /* its entities alone */
+    int32_t *sampled_ids;
+    int64_t guessing_rank; /* 0: no guesses */
+    kgt_queries queries;
+    kgt_worker_f32 worker;
+    kgt_tiler_f32 tiler; /* of rows that are ranked from scores: opened by the first */
+    kgt_factors tiled;   /* these rows' queries */
+    bool tiling;
+    int64_t *rows, n_rows; /* to be ranked from scores of this block */
+    int64_t *known_at, *removed_at;
+    int64_t *gains; /* what a block adds to the counts of a row: two for each target */
+    int32_t *products;
+    size_t product_stride;
+    int32_t *pause, *next_pause, n_few;       /* rows of few thresholds */
+    kgt_costs total;                          /* theirs */
+    uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
+    uint16_t *places;
+    float *dots;
+    const float **queries_of;
+    kgt_pair *pairs;
+    int64_t n_pairs;
+    size_t words;  /* of such bits */
+    bool *guessed; /* the bound of a row's best may be too high */
+} kgt_run;
+
+kgt_prices kgt_prices_of(const kgt_factors *factors);
+/* Whether comparing alone costs a row of n targets more than tiles do. */
+bool kgt_too_many_targets(const kgt_run *r, int64_t n);
+/* A guess of the bound of a row's best, from its products with the sample. False: there is none. */
+bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products);
+/* Counts a row's targets and puts down its pairs in the block, and adds up the costs; false, and
+ * nothing has been counted or put down, if bounds leave too much open. */
+bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs *total);
+/* Settles the pairs that the bounds of a tile of queries have left. */
+void kgt_settle_pairs(kgt_run *r);
+
+#endif
