@@ -144,7 +144,8 @@ def main() -> None:
     n_questions = N_QUESTIONS // (100 if options.quick else 1)
     print(
         f"{costs.score * 1e12:.0f} ps a score of {DIM} dimensions, "
-        f"{costs.task * 1e3:.2f} ms a task, {costs.byte * 1e9:.2f} ns a byte; {n_questions:,} questions x {N_ENTITIES:,} entities\n"
+        f"{costs.task * 1e3:.2f} ms a task, {costs.byte * 1e9:.2f} ns a byte; "
+        f"{n_questions:,} questions x {N_ENTITIES:,} entities\n"
     )
     print(
         "| workers | tasks | waves | hours | idle | of it at the end | scheduler and client busy |"
