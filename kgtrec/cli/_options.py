@@ -42,6 +42,10 @@ SIDES = click.option(
     "--sides", type=click.Choice(SIDE_NAMES), default="both",
     show_default=True, help="Which entity of a triple is asked; or its relation, (h, ?, t).",
 )  # fmt: skip
+CONTEXT = click.option(
+    "--context", type=click.Choice(["time"]),
+    help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact.",
+)  # fmt: skip
 SIDE = click.option(
     "--side", type=click.Choice(SIDE_NAMES),
     help="Side of the triple that is predicted; by default all that the ranks hold.",

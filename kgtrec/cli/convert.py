@@ -17,7 +17,10 @@ from kgtrec.cli._output import note
 )  # fmt: skip
 @shared.split("Split to convert.")
 @shared.SIDES
-def command(graph: str, qrels: str | None, topics: str | None, split: str, sides: str) -> None:
+@shared.CONTEXT
+def command(
+    graph: str, qrels: str | None, topics: str | None, split: str, sides: str, context: str | None
+) -> None:
     """Write a split's answers as TREC qrels, and what its questions ask.
 
     Question headN asks (?, relation, entity), tailN asks (entity, relation, ?); N counts in order
@@ -35,7 +38,7 @@ def command(graph: str, qrels: str | None, topics: str | None, split: str, sides
         raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")
     check_outputs({"--qrels": qrels, "--questions": topics}, graph)
     loaded = read_graph(graph)
-    questions = loaded.questions(split, sides)
+    questions = loaded.questions(split, sides, context=context)
     if qrels:
         write_qrels(questions, qrels)
     if topics:

@@ -116,7 +116,9 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
 def _of_side(ranks: Ranks, side: str) -> Ranks:
     if side == "both":
         return ranks
-    return ranks.subset(ranks.side == ("head", "tail").index(side))
+    from kgtrec.questions.sides import NAMES
+
+    return ranks.subset(ranks.side == NAMES.index(side))
 
 
 def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:

@@ -38,8 +38,9 @@ _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies
 _LISTS = ("answers", "known", "removed")
 _ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
 _GIVEN = ("given_first", "given_second")
-_OPTIONAL = ("kept", "outside", "full_candidates")
+_OPTIONAL = ("kept", "outside", "full_candidates", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
+_LABELS = ("entities", "relations", "contexts")
 _FACTS = ("split", "sides", "n_extra_known", "details")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
@@ -171,8 +172,9 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
     for name, array in _arrays(questions, plan).items():
         with atomic_write(folder / f"{name}.npy") as file:
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-    for kind in ("entities", "relations"):
-        _write_labels(getattr(graph, kind), folder / f"{kind}.arrow")
+    for kind in _LABELS:
+        if (labels := getattr(graph, kind)) is not None:
+            _write_labels(labels, folder / f"{kind}.arrow")
     candidate_lists = questions.candidate_lists
     body = {
         "format": FORMAT,
@@ -189,6 +191,7 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         "sizes": {
             "entities": graph.n_entities,
             "relations": graph.n_relations,
+            "contexts": None if graph.contexts is None else len(graph.contexts),
             "labels": questions.n_labels,
         },
         "fingerprints": {"graph": graph.fingerprint, "questions": questions.fingerprint},
@@ -214,7 +217,7 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
         if candidate_lists.columns is not None:
             arrays["lists_columns"] = candidate_lists.columns
     arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
-    arrays |= {f"split_{name}": rows for name, rows in questions.graph.splits.items()}
+    arrays |= {f"split_{name}": rows for name, rows in questions.graph.facts.items()}
     position = questions.candidate_labels.trec_order
     return arrays if position is None else arrays | {"position": position}
 
@@ -363,7 +366,7 @@ class Store:
 
     def _graph(self) -> Graph:
         splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}
-        labels = [self._labels(kind) for kind in ("entities", "relations")]
+        labels = [self._labels(kind) for kind in _LABELS if self.body["sizes"][kind] is not None]
         graph = Graph(splits, self.body["duplicates"], *labels)
         graph.name = self.body["graph_name"]
         vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]

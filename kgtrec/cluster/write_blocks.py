@@ -74,6 +74,8 @@ def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
     else:
         columns["relation"] = questions.given[1], n_relations
         columns["answer"] = questions.answers.ids, n_entities
+    if questions.context is not None and questions.graph.contexts is not None:
+        columns["context"] = questions.context, len(questions.graph.contexts)
     used = {}
     for name, (ids, size) in columns.items():
         mask = np.zeros(size, bool)
@@ -110,10 +112,12 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
         return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
 
     outside, full = questions.outside, questions.full_candidates
+    context = questions.context
     some = replace(
         questions,
         side=np.array(questions.side[rows]),
         given=(np.array(questions.given[0][rows]), np.array(questions.given[1][rows])),
+        context=None if context is None else np.array(context[rows]),
         answers=part(questions.answers),
         known=part(questions.known),
         removed=part(questions.removed),

@@ -92,6 +92,13 @@ GRAPHS = Formats(
             f"{_READERS}.ntriples:read_ntriples",
         ),
         Format(
+            "timed",
+            "facts with a time (ICEWS, Wikidata)",
+            "train.txt, valid.txt, test.txt: head, relation, tail and time, or since and until",
+            f"{_READERS}.timed:read_timed",
+            "the format: timed:DIR",
+        ),
+        Format(
             "ilpc",
             "ILPC 2022 (inductive)",
             "train.txt, inference.txt, inference_validation.txt, inference_test.txt",

@@ -44,6 +44,8 @@ class GraphData:
     duplicates: dict[str, int]
     entities: Labels
     relations: Labels
+    facts: dict[str, npt.NDArray[np.int32]]
+    contexts: Labels | None
 
     def __init__(
         self,
@@ -51,8 +53,12 @@ class GraphData:
         duplicates: dict[str, int],
         entities: Labels,
         relations: Labels,
+        contexts: Labels | None = None,
     ) -> None:
-        self.splits = splits
+        self.facts, self.contexts = splits, contexts
+        self.splits = (
+            {name: rows[:, :3] for name, rows in splits.items()} if contexts is not None else splits
+        )
         self.duplicates = duplicates
         self.entities = entities
         self.relations = relations
@@ -60,7 +66,11 @@ class GraphData:
 
     @classmethod
     def _build(
-        cls, triples: Mapping[str, npt.NDArray[np.int32]], entities: Labels, relations: Labels
+        cls,
+        triples: Mapping[str, npt.NDArray[np.int32]],
+        entities: Labels,
+        relations: Labels,
+        contexts: Labels | None = None,
     ) -> Self:
         """From triples that the graph takes over."""
         splits, duplicates = {}, {}
@@ -70,7 +80,7 @@ class GraphData:
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
             duplicates[name] = n_rows - len(distinct)
-        return cls(splits, duplicates, entities, relations)
+        return cls(splits, duplicates, entities, relations, contexts)
 
     @classmethod
     def from_arrays(
@@ -82,40 +92,50 @@ class GraphData:
         n_relations: int | None = None,
         entities: Sequence[str] | Mapping[str, int] | None = None,
         relations: Sequence[str] | Mapping[str, int] | None = None,
+        times: Sequence[str] | Mapping[str, int] | None = None,
     ) -> Self:
-        """Graph from integer triples.
+        """Graph from integer triples, or from facts with a fourth column: the time of each.
 
         Parameters
         ----------
-        train, valid, test : array-like of int, shape (n, 3), optional
-            Rows head, relation, tail; ids count from 0. At least one is needed. The arrays are
-            copied, never changed.
+        train, valid, test : array-like of int, shape (n, 3) or (n, 4), optional
+            Rows head, relation, tail; with a fourth column in all of them, the time (or another
+            context, such as a source) of each fact, as a number; ids count from 0. At least one is
+            needed. The arrays are copied, never changed.
         n_entities, n_relations : int, optional
             Default: the number of labels, or without labels the largest id plus one.
         entities, relations : sequence of str, or mapping of str to int, optional
             Labels in id order, or the id of each label: 0, 1, ..., each once. Default: the ids in
             decimal.
+        times : sequence of str, or mapping of str to int, optional
+            Labels of the fourth column, in the order of time.
 
         Raises
         ------
         InputError
-            On anything but integers of shape (n, 3), or an id out of range: split, row, column
-            and value are named.
+            On anything but integers of shape (n, 3), or of (n, 4) in every split, or an id out of
+            range: split, row, column and value are named.
         UsageError
             If no split is given, a size contradicts its labels, labels have no order, or ids of
             labels are not 0, 1, ...
         """
         splits = {"train": train, "valid": valid, "test": test}
-        arrays = {name: as_triples(name, a) for name, a in splits.items() if a is not None}
-        if not arrays:
+        given = {name: array for name, array in splits.items() if array is not None}
+        if not given:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
+        arrays = _of_one_width({n: as_triples(n, a, (3, 4)) for n, a in given.items()})
+        if times is not None and not _is_timed(arrays):
+            raise InputError("times= are labels of a fourth column, which no split has")
         entity_labels = _resolve_labels("entities", n_entities, entities, arrays.values(), (0, 2))
         relation_labels = _resolve_labels(
             "relations", n_relations, relations, arrays.values(), (1,)
         )
-        sizes = len(entity_labels), len(relation_labels)
+        time_labels = None
+        if _is_timed(arrays):
+            time_labels = _resolve_labels("times", None, times, arrays.values(), (3,))
+        sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
         checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
-        return cls._build(checked, entity_labels, relation_labels)
+        return cls._build(checked, entity_labels, relation_labels, time_labels)
 
     @classmethod
     def read(
@@ -145,6 +165,7 @@ class GraphData:
             graph = cls.from_arrays(
                 train, valid, test,
                 tables.n_entities, tables.n_relations, tables.entities, tables.relations,
+                tables.times,
             )  # fmt: skip
         graph.name = place.folder.resolve().name
         return graph
@@ -190,10 +211,11 @@ class GraphData:
     def fingerprint(self) -> str:
         """Hash (32 hexadecimal digits) over the triples of all splits, in order, and all labels."""
         hasher = hashlib.blake2b(digest_size=16)
-        for name, rows in self.splits.items():
+        for name, rows in self.facts.items():
             hash_array(hasher, name, rows)
-        hasher.update(self.entities.digest())
-        hasher.update(self.relations.digest())
+        for labels in (self.entities, self.relations, self.contexts):
+            if labels is not None:
+                hasher.update(labels.digest())
         return hasher.hexdigest()
 
     def entity_counts(self) -> npt.NDArray[np.int64]:
@@ -219,9 +241,13 @@ class GraphData:
         """Triples of one split with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)
 
+    @property
+    def _times(self) -> str:
+        return "" if self.contexts is None else f", {len(self.contexts):,} times"
+
     def summary(self) -> str:
         """A few lines for people: sizes, and duplicates dropped."""
-        lines = [f"{self.n_entities:,} entities, {self.n_relations:,} relations"]
+        lines = [f"{self.n_entities:,} entities, {self.n_relations:,} relations{self._times}"]
         for name, rows in self.splits.items():
             dropped = self.duplicates[name]
             note = f" ({dropped:,} duplicates dropped)" if dropped else ""
@@ -232,12 +258,31 @@ class GraphData:
         sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in self.splits.items())
         name = f" {self.name}" if self.name else ""
         return (
-            f"Graph{name}\n  {self.n_entities:,} entities, {self.n_relations:,} relations\n"
+            f"Graph{name}\n  {self.n_entities:,} entities, {self.n_relations:,} relations"
+            f"{self._times}\n"
             f"  triples: {sizes}"
         )
 
     def _repr_html_(self) -> str:
         return lines_as_html(repr(self))
+
+
+def _of_one_width(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The same; InputError if some facts have a time and others none."""
+    widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
+    if len(set(widths.values())) > 1:
+        raise InputError(
+            f"the splits have {widths} columns; all of them need the time of their facts, or none"
+        )
+    width = next(iter(widths.values()), 3)
+    return {
+        name: rows if len(rows) else np.empty((0, width), rows.dtype)
+        for name, rows in arrays.items()
+    }
+
+
+def _is_timed(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+    return any(rows.shape[1] == 4 for rows in arrays.values())
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:

@@ -20,15 +20,20 @@ _CHUNK = 1 << 18
 _PIECE_BITS = 5
 
 
-def as_triples(name: str, triples: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Triples as an integer array of shape (n, 3), not copied where it is one already."""
+def as_triples(
+    name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
+) -> npt.NDArray[Any]:
+    """Triples as an integer array of shape (n, 3), not copied where it is one already.
+
+    ``widths`` of 3 and 4 also take a fourth column, the context of a fact.
+    """
     advice = "triples are integer ids in rows (head, relation, tail)"
     try:
         array = np.asarray(triples)
     except ValueError:
         raise InputError(f"{name} is ragged: its rows differ in length; {advice}") from None
     if array.shape in ((0,), (0, 3)):  # an empty list has neither a dtype nor a width
-        return np.empty((0, 3), dtype=np.int64)
+        return np.empty((0, widths[0]), dtype=np.int64)
     if array.dtype.kind == "f":
         raise InputError(
             f"{name} has dtype {array.dtype}: floats lose precision (float32 cannot tell ids above "
@@ -37,25 +42,29 @@ def as_triples(name: str, triples: npt.ArrayLike) -> npt.NDArray[Any]:
     if array.dtype.kind not in "iu":
         hint = "; give labels through entities= and relations=" if array.dtype.kind in "USO" else ""
         raise InputError(f"{name} has dtype {array.dtype}; {advice}{hint}")
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise InputError(f"{name} has shape {array.shape}, not (n, 3); {advice}")
+    if array.ndim != 2 or array.shape[1] not in widths:
+        shapes = " or ".join(f"(n, {width})" for width in widths)
+        raise InputError(f"{name} has shape {array.shape}, not {shapes}; {advice}")
     return array
 
 
 def checked_ids(
-    name: str, triples: npt.NDArray[Any], n_entities: int, n_relations: int
+    name: str, triples: npt.NDArray[Any], n_entities: int, n_relations: int, n_contexts: int = 0
 ) -> npt.NDArray[np.int32]:
     """Copy as int32; InputError naming the first id that is negative or too large."""
-    for column, size in enumerate((n_entities, n_relations, n_entities)):
+    sizes = (n_entities, n_relations, n_entities, n_contexts)
+    for column, size in enumerate(sizes[: triples.shape[1]]):
         ids = triples[:, column]
         if not len(ids) or (ids.min() >= 0 and ids.max() < size):
             continue
         row = int(np.flatnonzero((ids < 0) | (ids >= size))[0])
-        noun = "relation" if column == 1 else "entity"
+        noun = ("entity", "relation", "entity", "context")[column]
         limit = "is negative" if ids[row] < 0 else f"is not below the {size} of this graph"
-        count = "n_relations" if column == 1 else "n_entities"
+        count = {"relation": "n_relations", "context": "the number of contexts"}.get(
+            noun, "n_entities"
+        )
         raise InputError(
-            f"{name}, row {row}, column {column} ({COLUMNS[column]}): "
+            f"{name}, row {row}, column {column} ({(*COLUMNS, 'context')[column]}): "
             f"{noun} id {ids[row]} {limit}; ids run from 0 to {count} - 1, "
             "and columns are head, relation, tail"
         )
@@ -97,9 +106,11 @@ def drop_duplicates(
         return triples
     n_distinct = int(np.count_nonzero(keep))
     if not in_place:
-        return _move_selected(triples, keep, np.empty((n_distinct, 3), dtype=triples.dtype))
+        return _move_selected(
+            triples, keep, np.empty((n_distinct, triples.shape[1]), dtype=triples.dtype)
+        )
     _move_selected(triples, keep, triples)
-    triples.resize((n_distinct, 3), refcheck=False)
+    triples.resize((n_distinct, triples.shape[1]), refcheck=False)
     return triples
 
 
@@ -110,7 +121,8 @@ def _hashes(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
     hashes |= triples[:, 2].astype(np.uint64)
     hashes *= np.uint64(0x9E3779B97F4A7C15)
     hashes ^= hashes >> np.uint64(29)
-    hashes += triples[:, 1].astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    for column in range(1, triples.shape[1], 2):  # the relation, and the context
+        hashes += triples[:, column].astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9 + 2 * column)
     return hashes
 
 
@@ -160,7 +172,7 @@ def _later_copies(
     alike = hashes[order[1:]] == hashes[order[:-1]]
     equal = _equal_neighbours(some[order])
     if (alike & ~equal).any():  # different rows with one hash: as good as never
-        order = np.lexsort((some[:, 0], some[:, 1], some[:, 2]))
+        order = np.lexsort(some.T)
         equal = _equal_neighbours(some[order])
     return rows[order[1:][equal]]
 
@@ -168,7 +180,7 @@ def _later_copies(
 def _equal_neighbours(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Whether each row but the first equals the one before it."""
     equal = rows[1:, 0] == rows[:-1, 0]
-    for column in (1, 2):
+    for column in range(1, rows.shape[1]):
         equal &= rows[1:, column] == rows[:-1, column]
     return equal
 

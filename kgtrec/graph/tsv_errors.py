@@ -150,7 +150,8 @@ def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileEr
             problem += ", which looks space-separated"
             hint = f"turn the spaces into tabs: {WANTED}"
     elif columns > 3:
-        hint = f"cut the other columns off (cut -f 1-3): {WANTED}"
+        timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
+        hint = f"cut the other columns off (cut -f 1-3): {WANTED}{timed}"
     return FileError(path, number, found=problem, hint=hint)
 
 

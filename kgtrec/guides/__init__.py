@@ -20,6 +20,7 @@ ORDER = (
     "numbers",
     "ties",
     "filters-and-protocols",
+    "temporal",
     "sampled-candidates",
     "adjusted-metrics",
     "slices",

@@ -84,6 +84,11 @@ class Graph(GraphData):
         Split name to the number of repeated triples that were dropped.
     entities, relations : Labels
         Labels in id order.
+    contexts : Labels or None
+        Times in id order, if facts have one.
+    facts : dict of ndarray of int32, shape (n, 3) or (n, 4)
+        The splits, with the time of each fact if it has one; then the same triple at two times is
+        two facts.
     name : str or None
         Name of the folder that it was read from.
     """
@@ -101,6 +106,7 @@ class Graph(GraphData):
         entities: npt.ArrayLike | None = None,
         relations: npt.ArrayLike | None = None,
         columns: Any = None,
+        context: str | None = None,
     ) -> Questions:
         """Questions that the triples of a split ask, with their answers and known entities.
 
@@ -116,6 +122,11 @@ class Graph(GraphData):
             (unfiltered) ranking.
         extra_known : array-like of int, shape (n, 3), optional
             More triples that count as known.
+        context : {"time"}, optional
+            Of a graph whose facts have a time, and needed there: a question is asked at the time
+            of its fact. `filter` then says what is known: "time-aware", the default, answers at
+            that time alone; "static" those at any time; "raw" none; from `filter_splits`, by
+            default all.
         filter : {"all", "test", "valid", "raw"} or iterable of str, optional
             Which splits' triples count as known, by protocol: "all", the default, is every split;
             "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
@@ -149,7 +160,7 @@ class Graph(GraphData):
         FilterWarning
             If a split is left out of a filter that is not empty.
         """
-        how = Filter(filter, filter_splits, extra_known, known, unknown)
+        how = Filter(filter, filter_splits, extra_known, known, unknown, context)
         return build_questions(Questions, self, split, sides, how, entities, relations, columns)
 
     def questions_by_filter(
@@ -225,6 +236,8 @@ class Questions(QuestionData):
         The same by name; questions for the relation have no `relation`, others no `tail`.
     kind : {"entity", "relation"}
         What candidates are; `candidate_labels` has their labels, and `n_labels` says how many.
+    context : ndarray of int32, shape (Q,), or None
+        The time at which it is asked, by its place in ``graph.contexts``.
     answers : Csr
         Entities (or relations) that answer the question in the evaluated split.
     known : Csr

@@ -176,6 +176,7 @@ def separate(questions: QuestionsT) -> QuestionsT:
         questions,
         side=questions.side[question],
         given=(questions.given[0][question], questions.given[1][question]),
+        context=None if questions.context is None else questions.context[question],
         answers=Csr(np.arange(len(instance) + 1), answers),
         known=known,
         removed=to_csr(others, len(instance), n),

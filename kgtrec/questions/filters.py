@@ -22,20 +22,23 @@ from kgtrec.questions.sides import (
     ASKED,
     GIVEN,
     SIDES,
-    given_keys,
     given_pair,
     label_counts,
+    question_keys,
 )
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["PROTOCOLS", "Filter", "build_questions"]
+__all__ = ["CONTEXT_FILTERS", "PROTOCOLS", "Filter", "build_questions"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer[Any]]
 Path = str | PathLike[str]
+CONTEXT = "time"
+"""What the fourth column of facts is called."""
+
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
 _CHUNK = 1 << 18
@@ -49,6 +52,10 @@ PROTOCOLS: dict[str, tuple[str, ...] | None] = {
     "none": (),
 }
 """Filters by name: every split; what is known at test time; at validation time; unfiltered."""
+
+
+CONTEXT_FILTERS = ("time-aware", "static", "raw")
+"""Filters of questions at a context: what is known then; at any; unfiltered."""
 
 
 class Filter(NamedTuple):
@@ -65,6 +72,8 @@ class Filter(NamedTuple):
     files : path or sequence of paths
         `known` of it.
     unknown : {"error", "skip"}
+    context : str or None
+        `context` of it.
     """
 
     name: str | Iterable[str] | None = None
@@ -72,6 +81,7 @@ class Filter(NamedTuple):
     extra: npt.ArrayLike | None = None
     files: Path | Sequence[Path] = ()
     unknown: str = "error"
+    context: str | None = None
 
 
 def build_questions(
@@ -93,11 +103,16 @@ def build_questions(
         raise UsageError(
             f"split {split!r} holds no triples, so it asks no questions; choose another"
         )
+    known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
+    details |= at_context
+    static = at_context.get("context_filter") == "static"
     extra, n_extra = _further(graph, known, details)
-    others = [*(graph.splits[name] for name in filters if name != split), *extra]
+    others = [*(graph.facts[name] for name in filters if static or name != split), *extra]
     rows = _evaluated_rows(graph, split, entities, relations, details)
-    parts = [_ask(graph, split, rows, side, others, split in filters) for side in SIDES[sides]]
+    parts = [
+        _ask(graph, split, rows, side, others, split in filters, static) for side in SIDES[sides]
+    ]
     sizes = [len(part.answers) for part in parts]
     fields = _joined(parts)
     if rows is not None:
@@ -121,6 +136,34 @@ def build_questions(
     if subset is None:
         return questions
     return restrict(questions, {name: subset}, "entities", "error", "error")
+
+
+def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:
+    """The filter by splits alone, and what the manifest tells of the context; UsageError if the
+    facts have one and it is not asked for, or the reverse."""
+    if graph.contexts is None:
+        if known.context is not None or known.name in CONTEXT_FILTERS[:2]:
+            raise UsageError(
+                f"context={known.context!r}, filter={known.name!r}: facts of this graph have no "
+                "time; read it as timed:DIR, or give arrays with a fourth column"
+            )
+        return known, {}
+    if known.context != CONTEXT:
+        raise UsageError(
+            f"the facts of this graph have a time: ask with context={CONTEXT!r} (--context "
+            f"{CONTEXT}), and filter='time-aware', 'static' or 'raw'; got context={known.context!r}"
+        )
+    name = "time-aware" if known.name is None else known.name
+    if name not in CONTEXT_FILTERS:
+        raise UsageError(
+            f"filter={name!r} does not say what is known at a time; choose one of "
+            f"{', '.join(CONTEXT_FILTERS)}, of the splits in filter_splits"
+        )
+    if known.files:
+        raise UsageError("files of known triples have no time; give extra_known with four columns")
+    if name == "raw":
+        return known, {"context": CONTEXT, "context_filter": name}
+    return known._replace(name=None), {"context": CONTEXT, "context_filter": name}
 
 
 def _filter_splits(
@@ -195,8 +238,10 @@ def _further(
     """Known triples beyond the splits, and how many rows were given."""
     parts = []
     if known.extra is not None:
-        extra = as_triples("extra_known", known.extra)
-        parts.append(checked_ids("extra_known", extra, graph.n_entities, graph.n_relations))
+        n_contexts = 0 if graph.contexts is None else len(graph.contexts)
+        extra = as_triples("extra_known", known.extra, (4,) if n_contexts else (3,))
+        sizes = graph.n_entities, graph.n_relations, n_contexts
+        parts.append(checked_ids("extra_known", extra, *sizes))
     files = [known.files] if isinstance(known.files, (str, PathLike)) else list(known.files)
     if files:
         read = [read_known(path, graph.entities, graph.relations, known.unknown) for path in files]
@@ -253,6 +298,7 @@ class _Part:
     known: Csr
     removed: Csr
     instance_triple: Integers
+    context: Int32 | None
 
 
 def _ask(
@@ -262,10 +308,12 @@ def _ask(
     side: int,
     others: list[npt.NDArray[np.int32]],
     evaluated_is_known: bool,
+    static: bool,
 ) -> _Part:
-    """Questions of one side, with what the other triples say about them."""
-    n_labels, triples = label_counts(graph)[ASKED[side]], graph.splits[split]
-    every = given_keys(graph, triples, side)
+    """Questions of one side, with what the other facts say about them, at any context if static."""
+    n_labels, triples = label_counts(graph)[ASKED[side]], graph.facts[split]
+    n_contexts = _n_contexts(graph, side)
+    every = question_keys(graph, triples, side, n_contexts)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
     if rows is not None:  # in the order in which all questions stand, with gaps
@@ -281,11 +329,12 @@ def _ask(
     del keys
     order = order.astype(position_type(len(order)))
     elsewhere = distinct(
-        [keys for other in others for keys in _look_up(pairs, rank, other, side, graph)]
+        [keys for other in others for keys in _look_up(pairs, rank, other, side, graph, static)]
     )
     asked = pairs[appearance]
     del pairs, rank, appearance
-    given, n_questions = given_pair(graph, asked, side), len(asked)
+    context = None if graph.contexts is None else (asked % n_contexts).astype(np.int32)
+    given, n_questions = given_pair(graph, asked // n_contexts, side), len(asked)
     del asked
     # Keys are let go as soon as they are lists.
     removed = to_csr(elsewhere[~contains(answers, elsewhere)], n_questions, n_labels)
@@ -294,26 +343,53 @@ def _ask(
     known_lists = to_csr(known, n_questions, n_labels)
     del known
     answer_lists = to_csr(answers, n_questions, n_labels)
-    return _Part(given, answer_lists, known_lists, removed, order)
+    return _Part(given, answer_lists, known_lists, removed, order, context)
+
+
+def _n_contexts(graph: GraphData, side: int) -> int:
+    """Contexts that keys of questions tell apart; InputError if no key could."""
+    n = 1 if graph.contexts is None else len(graph.contexts)
+    sizes = [label_counts(graph)[column] for column in GIVEN[side]]
+    if sizes[0] * sizes[1] * n > np.iinfo(np.int64).max:
+        raise InputError(f"{sizes[0]:,} x {sizes[1]:,} given pairs at {n:,} times are too many")
+    return n
 
 
 def _look_up(
-    pairs: Int64, rank: Int64, triples: npt.NDArray[np.int32], side: int, graph: GraphData
+    pairs: Int64,
+    rank: Int64,
+    triples: npt.NDArray[np.int32],
+    side: int,
+    graph: GraphData,
+    static: bool,
 ) -> Iterator[Int64]:
-    """Keys (question, answer) of the triples whose pair is asked, unsorted, with repeats."""
+    """Keys (question, answer) of the facts that a question asks for, unsorted, with repeats."""
+    n_contexts = _n_contexts(graph, side)
+    if static:  # a pair is asked at several contexts, and a fact answers it at all of them
+        every, starts, counts = np.unique(
+            pairs // n_contexts, return_index=True, return_counts=True
+        )
+        pairs, n_contexts = every, 1
     asked, entity_column, n_labels = ASKED[side], GIVEN[side][0], label_counts(graph)[ASKED[side]]
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
     touched = np.zeros(graph.n_entities, dtype=bool)
-    touched[pairs // label_counts(graph)[GIVEN[side][1]]] = True
+    touched[pairs // (n_contexts * label_counts(graph)[GIVEN[side][1]])] = True
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
         rows = rows[touched[rows[:, entity_column]]]
-        row_pairs = given_keys(graph, rows, side)
+        row_pairs = question_keys(graph, rows, side, n_contexts)
         at = np.searchsorted(pairs, row_pairs)
         at[at == len(pairs)] = 0
         hit = pairs[at] == row_pairs
-        yield rank[at[hit]] * n_labels + rows[hit, asked]
+        if not static:
+            yield rank[at[hit]] * n_labels + rows[hit, asked]
+            continue
+        keys = np.unique(at[hit] * n_labels + rows[hit, asked])
+        pair, answer = keys // n_labels, keys % n_labels
+        times = counts[pair]
+        first = np.repeat(starts[pair] - np.cumsum(times) + times, times)
+        yield rank[first + np.arange(len(first))] * n_labels + np.repeat(answer, times)
 
 
 def _joined(parts: list[_Part]) -> dict[str, Any]:
@@ -323,6 +399,8 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
     for name in ("answers", "known", "removed"):
         fields[name] = stack(_taken(parts, name))
     fields["given"] = tuple(map(np.concatenate, zip(*_taken(parts, "given"), strict=True)))
+    contexts = _taken(parts, "context")
+    fields["context"] = None if contexts[0] is None else np.concatenate(contexts)
     fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
     lengths = fields["answers"].lengths
     numbers = np.arange(len(lengths), dtype=position_type(len(lengths)))

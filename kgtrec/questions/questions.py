@@ -15,7 +15,7 @@ from kgtrec._internal.csr import Csr, contains, inverse, to_keys
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids, hash_array
-from kgtrec.questions.sides import GIVEN, NAMES, SIDES, given_keys, label_counts
+from kgtrec.questions.sides import GIVEN, NAMES, SIDES, given_keys, label_counts, question_keys
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -55,12 +55,17 @@ class QuestionData:
     full_candidates: Int64 | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     column_of: Int64 | None = None
+    context: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.side)
 
     def __repr__(self) -> str:
         filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
+        if "context" in self.details and self.filter_splits:
+            filtered = (
+                f"at a {self.details['context']}, {self.details['context_filter']}, {filtered}"
+            )
         name = f" of {self.graph.name}" if self.graph.name else ""
         sides = "both sides" if self.sides == "both" else f"{self.sides} side"
         among = "restricted" if self.candidate_lists is not None else f"{self.n_labels:,}"
@@ -135,13 +140,18 @@ class QuestionData:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ..."""
+        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ...; at a time
+        head0@2014-07-01, ..."""
         counts = np.bincount(self.side, minlength=len(NAMES)).tolist()
-        return [
+        names = [
             f"{name}{number}"
             for name, count in zip(NAMES, counts, strict=True)
             for number in range(count)
         ]
+        if self.context is None or self.graph.contexts is None:
+            return names
+        times = self.graph.contexts.docnos[self.context.astype(np.int64)]
+        return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     @cached_property
     def candidates(self) -> Int64:
@@ -183,7 +193,8 @@ class QuestionData:
         total : int
             Rows that the split has with every triple evaluated.
         """
-        triples = self.graph.splits[self.split]
+        triples = self.graph.facts[self.split]
+        n_contexts = 1 if self.graph.contexts is None else len(self.graph.contexts)
         sides = SIDES[self.sides]
         if rows == "instances":
             evaluated = np.arange(len(triples)) if self.kept is None else self.kept
@@ -191,10 +202,13 @@ class QuestionData:
             return np.concatenate(parts), len(triples) * len(sides)
         parts, total = [], 0
         for side in sides:
-            pairs, first = np.unique(given_keys(self.graph, triples, side), return_index=True)
+            keys = question_keys(self.graph, triples, side, n_contexts)
+            pairs, first = np.unique(keys, return_index=True)
             own = self.side == side
             one, other = (ids[own].astype(np.int64) for ids in self.given)
             own_pairs = one * label_counts(self.graph)[GIVEN[side][1]] + other
+            if self.context is not None:
+                own_pairs = own_pairs * n_contexts + self.context[own]
             place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
             parts.append(place + total)
             total += len(pairs)
@@ -227,6 +241,8 @@ class QuestionData:
             csr: Csr = getattr(self, name)
             hash_array(hasher, f"{name} offsets", csr.offsets)
             hash_array(hasher, f"{name} ids", csr.ids)
+        if self.context is not None:
+            hash_array(hasher, "context", self.context)
         if self.candidate_lists is not None:
             hash_array(hasher, "domain of", self.candidate_lists.of)
             hash_array(hasher, "domain offsets", self.candidate_lists.lists.offsets)
@@ -263,11 +279,18 @@ def describe_question(questions: QuestionData, question: int) -> str:
     terms = ["?", "?", "?"]
     for column, ids in zip(GIVEN[int(questions.side[question])], questions.given, strict=True):
         terms[column] = labels[column][int(ids[question])]
+    if questions.context is not None and questions.graph.contexts is not None:
+        terms.append(questions.graph.contexts[int(questions.context[question])])
     return f"question {questions.ids[question]} ({', '.join(terms)})"
 
 
 def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
     """Where triples, shape (n, 3), stand among the evaluated ones; InputError if one does not."""
+    if questions.context is not None:
+        raise UsageError(
+            "a triple does not say which of its questions at a time it is; use the batches of "
+            "the ranker, or its rows' own numbers"
+        )
     graph, evaluated = questions.graph, questions.triples
     rows = checked_ids(
         "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations

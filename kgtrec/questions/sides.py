@@ -10,7 +10,16 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["ASKED", "GIVEN", "NAMES", "SIDES", "given_keys", "given_pair", "label_counts"]
+__all__ = [
+    "ASKED",
+    "GIVEN",
+    "NAMES",
+    "SIDES",
+    "given_keys",
+    "given_pair",
+    "label_counts",
+    "question_keys",
+]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -39,6 +48,18 @@ def given_keys(graph: GraphData, triples: npt.NDArray[np.integer], side: int) ->
     keys: Int64 = triples[:, first].astype(np.int64)
     keys *= label_counts(graph)[second]
     keys += triples[:, second]
+    return keys
+
+
+def question_keys(
+    graph: GraphData, facts: npt.NDArray[np.integer], side: int, n_contexts: int = 1
+) -> Int64:
+    """One number for the question of a side that each fact answers; `n_contexts` above 1: at the
+    context in its fourth column."""
+    keys = given_keys(graph, facts, side)
+    if n_contexts > 1:
+        keys *= n_contexts
+        keys += facts[:, 3]
     return keys
 
 

@@ -75,6 +75,8 @@ def instance_columns(
     }
     if questions.kind == "relation":
         columns["given_tail"] = given[1]
+    if questions.context is not None:
+        columns["context"] = questions.context[question]
     if questions.full_candidates is not None:
         columns["full_candidates"] = questions.full_candidates
     return columns
@@ -83,7 +85,8 @@ def instance_columns(
 def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
     """Where ranks come from; ``scores`` says it of the scores."""
     heads = int(np.count_nonzero(questions.side == 0))
-    return {
+    contexts = questions.graph.contexts
+    manifest: dict[str, Any] = {
         "questions": questions.describe() | {"n_head_questions": heads},
         "scores": scores,
         "versions": {
@@ -92,3 +95,4 @@ def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, An
             "python": platform.python_version(),
         },
     }
+    return manifest if contexts is None else manifest | {"contexts": list(contexts)}

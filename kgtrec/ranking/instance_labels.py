@@ -22,13 +22,15 @@ def answer_label(ranks: Ranks, answer: int) -> str:
 
 
 def given_labels(ranks: Ranks, row: int) -> list[str]:
-    """Head, relation and tail of an instance's triple, with "?" for what is asked."""
+    """Head, relation and tail of an instance's triple, with "?" for what is asked, and its time if
+    it has one."""
     side = int(ranks.side[row])
     labels = (ranks.entity_labels, ranks.relation_labels, ranks.entity_labels)
-    return [
+    terms = [
         "?" if column == ASKED[side] else _text(labels[column], int(ids[row]))
         for column, ids in enumerate(triple_ids(ranks))
     ]
+    return terms if ranks.context is None else [*terms, ranks.context_labels[ranks.context[row]]]
 
 
 def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:

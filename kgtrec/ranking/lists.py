@@ -87,6 +87,8 @@ def ranked_lists(
     """As `rank_lists`, and the filtered lists as a run."""
     if unlinkable not in UNLINKABLE:
         raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
+    if questions.context is not None:
+        raise UsageError("lists of predictions say no time; rank scores of questions at a time")
     lists = _opened(predictions, questions, format)
     matched = _match(lists, questions)
     entries, repeats = without_repeats(lists, matched.used, _tie_order(questions))

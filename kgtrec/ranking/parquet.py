@@ -35,7 +35,7 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 ROW_GROUP = 1 << 20
 """Instances that are compressed together."""
-IDS = ("relation", "given", "given_tail", "answer")
+IDS = ("relation", "given", "given_tail", "context", "answer")
 """Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
@@ -78,6 +78,9 @@ def write_blocks(
         name: column_values(encoded_labels(labels, used[name]))
         for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
+    if "context" in used:
+        times = encoded_labels(manifest["contexts"], used["context"])
+        dictionaries["context"] = column_values(times)
     sides = column_values(encoded(NAMES[: 3 if "given_tail" in used else 2]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}

@@ -155,14 +155,8 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
         raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
     for other, second in others:
-        same = all(
-            np.array_equal(*arrays)
-            for arrays in zip(
-                (first.side, *first.given, first.triple_rows),
-                (second.side, *second.given, second.triple_rows),
-                strict=True,
-            )
-        )
+        pairs = zip(_what_is_asked(first), _what_is_asked(second), strict=True)
+        same = all(np.array_equal(one, two) for one, two in pairs)
         columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, second)]
         if (
             not same
@@ -175,6 +169,11 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
                 "ranks those that differ in their filter alone (graph.questions_by_filter)"
             )
     return questions
+
+
+def _what_is_asked(questions: Questions) -> list[Array]:
+    context = np.empty(0, np.int32) if questions.context is None else questions.context
+    return [questions.side, *questions.given, questions.triple_rows, context]
 
 
 def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factors:

@@ -52,6 +52,8 @@ class Batch:
         1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1.
     tail : ndarray of int64, or None
         The given tail, where the relation is asked.
+    context : ndarray of int64, or None
+        The time at which it is asked, by its place in ``graph.contexts``.
     question : ndarray of int64
         Index of each row's question.
     column : ndarray of int64
@@ -67,6 +69,7 @@ class Batch:
     question: Int64
     column: Int64
     tail: Int64 | None
+    context: Int64 | None
     owner: Ranker = field(repr=False)
 
     def __len__(self) -> int:
@@ -195,6 +198,9 @@ class Ranker:
             question=question,
             column=entity if self._column_of is None or asks_relation else self._column_of[entity],
             tail=second if asks_relation else None,
+            context=None
+            if questions.context is None
+            else questions.context[question].astype(np.int64),
             owner=self,
         )
 

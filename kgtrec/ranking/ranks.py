@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.labels import Labels
 from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.instance_columns import (
     COUNTS,
@@ -48,6 +49,7 @@ _COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
 _OPTIONAL: dict[str, type] = {
     "given_tail": np.int64,
+    "context": np.int64,
     "full_candidates": np.int64,
     **dict.fromkeys(_UNLISTED, bool),
 }
@@ -66,6 +68,8 @@ class Ranks:
         0: the head was asked, 1: the tail, 2: the relation.
     relation, given, answer : ndarray of int64
         Ids of the relation, the given entity and the answer (a relation, if that was asked).
+    context : ndarray of int64, or None
+        Number of the time at which the question was asked; `context_labels` names it.
     given_tail : ndarray of int64, or None
         The given tail where the relation was asked, beside the head in `given`.
     greater, equal, tied_ahead, candidates : ndarray of int64
@@ -111,6 +115,7 @@ class Ranks:
     answer_nan: npt.NDArray[np.bool_]
     macro_answer_nan: npt.NDArray[np.bool_]
     given_tail: Int64 | None
+    context: Int64 | None
     full_candidates: Int64 | None
     unlisted: npt.NDArray[np.bool_] | None
     macro_unlisted: npt.NDArray[np.bool_] | None
@@ -154,6 +159,11 @@ class Ranks:
     @property
     def _names(self) -> tuple[str, ...]:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
+
+    @property
+    def context_labels(self) -> list[str]:
+        """Labels of the times, by number; nothing if questions have none."""
+        return list(self.manifest.get("contexts") or ())
 
     @property
     def kind(self) -> str:
@@ -223,7 +233,11 @@ class Ranks:
         relation0, ..."""
         heads = int(self.manifest.get("questions", {}).get("n_head_questions", 0))
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
-        return [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
+        names = [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
+        if self.context is None:
+            return names
+        times = Labels.from_strings(self.context_labels).docnos[self.context]
+        return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     def tie_report(self) -> dict[str, Any]:
         """How far ties matter, over all instances and micro candidates.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["check_graph", "comparable", "tolerance_text"]
+__all__ = ["check_graph", "comparable", "context_note", "tolerance_text"]
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
@@ -64,8 +64,17 @@ def _filter(facts: Mapping[str, Any]) -> str:
     if splits is None:
         return "not recorded"
     extra = facts.get("extra_known")
-    names = ", ".join(splits) if splits else "unfiltered"
+    names = ", ".join(splits) + context_note(facts) if splits else "unfiltered"
     return f"{names} and {extra:,} further triples" if extra else names
+
+
+def context_note(facts: Mapping[str, Any]) -> str:
+    """What a filter counts as known of questions at a time, behind the names of its splits."""
+    return f" ({facts['context_filter']})" if facts.get("context_filter") else ""
+
+
+def _context(facts: Mapping[str, Any]) -> str:
+    return f"asked at a {facts['context']}" if facts.get("context") else "none"
 
 
 def _candidates(facts: Mapping[str, Any]) -> str:
@@ -99,6 +108,7 @@ _FACTS = (
     ("graph", lambda facts: facts.get("graph_hash"), _graph),
     ("split", _split, _split),
     ("sides", _sides, _sides),
+    ("context", _context, _context),
     ("filter", _filter, _filter),
     ("evaluated", _evaluated, _evaluated),
     ("answers at the worst rank", _outside, _outside),

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
-from kgtrec.results.comparability import tolerance_text
+from kgtrec.results.comparability import context_note, tolerance_text
 from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE, by_filter
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _filter(facts: Mapping[str, Any]) -> str:
     splits = facts.get("filter_splits")
     if splits is None:
         return "filter not recorded"
-    return f"filter {', '.join(splits)}" if len(splits) else "unfiltered"
+    return f"filter {', '.join(splits)}{context_note(facts)}" if len(splits) else "unfiltered"
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:

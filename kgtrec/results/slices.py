@@ -34,11 +34,12 @@ DIMENSIONS = {
     "given-quartile": "of the given entity's popularity among all entities, Q1 the rarest",
     "relation-quartile": "of the relation's popularity among all relations, Q1 the rarest",
     "label": "a label per triple, from a file",
+    "time": "the time at which the question was asked",
 }
 """What instances can be sliced by, and what it means."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-WHOLE = {"relation", "category", "side", "given-quartile", "relation-quartile"}
+WHOLE = {"relation", "category", "side", "given-quartile", "relation-quartile", "time"}
 """Dimensions that never part the answers of a question."""
 
 
@@ -65,8 +66,8 @@ def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
         if name not in DIMENSIONS:
             raise UsageError(
                 f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
-                "'quartile', 'given-quartile', 'relation-quartile' or 'label', or by several: "
-                "'category,side'"
+                "'quartile', 'given-quartile', 'relation-quartile', 'label' or 'time', or by "
+                "several: 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -87,7 +88,9 @@ def sliced(
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
     parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
-    whole = WHOLE if calculator.ranks.kind == "entity" else WHOLE & {"side", "given-quartile"}
+    whole = (
+        WHOLE if calculator.ranks.kind == "entity" else WHOLE & {"side", "given-quartile", "time"}
+    )
     if not whole.issuperset(dimensions):
         _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
@@ -269,6 +272,16 @@ def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels 
     return _largest_first(code, names)
 
 
+def _by_time(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
+    """In the order of time."""
+    ranks = calculator.ranks
+    if ranks.context is None:
+        raise UsageError("slices by time need questions at a time: rank with context='time'")
+    times, code = np.unique(ranks.context, return_inverse=True)
+    texts = ranks.context_labels
+    return _Groups(code.reshape(-1).astype(np.int64), [texts[time] for time in times.tolist()])
+
+
 def _needed(calculator: Calculator, graph: Graph | None, what: str) -> Graph:
     if graph is None:
         raise UsageError(
@@ -295,4 +308,5 @@ _GROUPED: dict[str, Grouper] = {
     "given-quartile": _by_given_quartile,
     "relation-quartile": _by_relation_quartile,
     "label": _by_label,
+    "time": _by_time,
 }

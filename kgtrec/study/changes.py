@@ -247,7 +247,7 @@ def _best_answers(
     if not names:
         raise InputError("the runs list none of the ranks' questions; name runs of these models")
     return BestAnswers(
-        np.array([NAMES.index(name.rstrip(digits)) for name in names], np.int64),
+        np.array([NAMES.index(name.partition("@")[0].rstrip(digits)) for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
         np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
     )

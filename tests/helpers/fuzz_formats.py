@@ -29,6 +29,7 @@ def graphs() -> dict[str, list[str]]:
         "csv:x/csv": ["train.csv"],
         "csv,hrt:x/plain": ["test.csv"],
         "ntriples:x/nt": ["train.nt"],
+        "timed:x/timed": ["train.txt"],
         "ilpc:x/ilpc": ["inference.txt", "inference_test.txt"],
         "grail:x/grail": ["../grail_ind/test.txt", "train.txt"],
         "ultra:x/ultra": ["inference_graph.txt", "inf_test.txt"],
@@ -46,7 +47,8 @@ def reads() -> dict[str, list[list[str]]]:
         folder = place.rpartition(":")[2]
         for name in names:
             path = os.path.normpath(f"{folder}/{name}")
-            found[path] = [["convert", "--graph", place, "--qrels", "out/q"]]
+            timed = ["--context", "time"] if place.startswith("timed:") else []
+            found[path] = [["convert", "--graph", place, "--qrels", "out/q", *timed]]
     for form, path in PREDICTIONS.items():
         found[path] = [["rank", "--graph", "g", "--predictions", path, "--format", form, "-q",
                         "--sides", "tail" if form == "pykeen" else "both",
@@ -102,6 +104,8 @@ def _numbered(splits: dict[str, Triples]) -> None:
         rows = list(splits[split])
         _write(f"x/libkge/{split}.del", _lines(rows))
         _write(f"x/rotate/{split}.txt", _lines(_labels(rows)))
+        _write(f"x/timed/{split}.txt", _lines([(*row, h) for row, (h, _, _) in
+                                               zip(_labels(rows), rows, strict=True)]))  # fmt: skip
         _write(f"x/dgl/{split}.txt", _lines(rows))
         swapped = [(h, t, r) for h, r, t in rows]
         _write(f"x/openke/{split}2id.txt", f"{len(rows)}\n" + _lines(swapped, " "))

@@ -73,7 +73,7 @@ def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> R
         most=options["depth"],
         judged_only=options["judged_only"],
     )
-    for name in ("split", "sides"):
+    for name in ("split", "sides", "context"):
         if options[name] is not None and options["graph"] is None:
             raise UsageError(f"--{name} goes with --graph DIR; leave it out")
     return Request(
@@ -89,19 +89,22 @@ def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> R
         ties=options["ties"],
         entities=options["entities"],
         questions=_questions(
-            options["graph"], options["split"] or "test", options["sides"] or "both"
+            options["graph"],
+            options["split"] or "test",
+            options["sides"] or "both",
+            options["context"],
         ),
         resampling=_resampling(options["ci"], options["resamples"], options["seed"]),
         command_line=True,
     )
 
 
-def _questions(graph: str | None, split: str, sides: str) -> Questions | None:
+def _questions(graph: str | None, split: str, sides: str, context: str | None) -> Questions | None:
     if graph is None:
         return None
     from kgtrec.questions.api import read_graph
 
-    return read_graph(graph).questions(split, sides)
+    return read_graph(graph).questions(split, sides, context=context)
 
 
 def _resampling(
@@ -233,6 +236,7 @@ beyond_trec_eval = shared.all_of(
         "--sides", type=click.Choice(shared.SIDE_NAMES),
         help="With --graph: what of its triples is asked. Default: both (head and tail).",
     ),
+    shared.CONTEXT,
     click.option(
         "--ci", type=float, metavar="PERCENT",
         help="Confidence intervals of the means, 1 to 99.9, by resampling the queries.",

@@ -27,10 +27,13 @@ __all__ = [
 of_questions = shared.all_of(
     shared.split("Split to evaluate."),
     shared.SIDES,
+    shared.CONTEXT,
     click.option(
         "--filter", "filters", metavar="NAME", multiple=True, default=["all"], show_default="all",
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
         "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
+        "With --context time: time-aware (what is known at that time; the default), static (at any "
+        "time) or raw. "
         "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
         "Repeatable: each filter's files by its name, from one pass (see below).",
     ),
@@ -130,6 +133,7 @@ class QuestionRequest:
     graph: str
     split: str
     sides: str
+    context: str | None
     filters: tuple[str, ...]
     known: tuple[str, ...]
     entities: str | None
@@ -158,6 +162,8 @@ class QuestionRequest:
         """Read the graph and ask, with a single filter."""
         graph, options = self._read(progress)
         chosen = filter_of(self.filters[0])
+        if self.context is not None and self.filters == ("all",):
+            chosen = "time-aware"  # the default of questions at a time
         return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
 
     def questions_by_filter(self, progress: bool | None) -> dict[str, Questions]:
@@ -177,7 +183,8 @@ class QuestionRequest:
             kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
             for kind, path in (("entities", self.entities), ("relations", self.relations))
         }
-        return graph, {"known": self.known, "unknown": self.unknown, **ids}
+        options = {"known": self.known, "unknown": self.unknown, "context": self.context}
+        return graph, {**options, **ids}
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:

@@ -230,7 +230,7 @@ def ask(graph: Graph, job: Job) -> Questions:
     """Questions of a graph by a protocol's settings."""
     settings = dict(job.settings)
     unknown = settings.get("unknown", "error")
-    lists = {
+    lists: dict[str, Any] = {
         kind: read_labels(settings[kind], getattr(graph, kind), unknown)[0]
         for kind in ("entities", "relations")
         if kind in settings

@@ -50,6 +50,8 @@ class GraphTables:
         Labels in id order; None: ids are their own labels.
     n_entities, n_relations : int, optional
         Where there are no labels, and the files say how many there are.
+    times : sequence of str, optional
+        Labels of a fourth column of `splits`, in the order of time.
     """
 
     splits: dict[str, npt.NDArray[Any]]
@@ -57,6 +59,7 @@ class GraphTables:
     relations: Sequence[str] | None = None
     n_entities: int | None = None
     n_relations: int | None = None
+    times: Sequence[str] | None = None
 
 
 def checked_columns(columns: str | None) -> str | None:

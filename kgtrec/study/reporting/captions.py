@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.measures import Measure
-from kgtrec.results.comparability import comparable
+from kgtrec.results.comparability import comparable, context_note
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -130,7 +130,9 @@ def _filter(facts: Mapping[str, Any]) -> str:
     *most, last = splits
     names = f"{', '.join(most)} and {last}" if most else last
     extra = facts.get("extra_known")
-    return f"filtered by {names}" + (f" and {extra:,} further triples" if extra else "")
+    return f"filtered by {names}{context_note(facts)}" + (
+        f" and {extra:,} further triples" if extra else ""
+    )
 
 
 def _candidates(facts: Mapping[str, Any]) -> str:

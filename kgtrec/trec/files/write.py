@@ -122,7 +122,8 @@ def write_qrels(qrels: Any, path: PathName) -> None:
 def write_questions(questions: Questions, path: PathName) -> None:
     """Write what each question asks: lines ``query<TAB>given entity<TAB>relation``.
 
-    Questions for the relation give ``query<TAB>head<TAB>tail``.
+    Questions for the relation give ``query<TAB>head<TAB>tail``, those at a time have it in a last
+    column.
 
     Labels are percent-encoded where they hold white space, as in run and qrels.
 
@@ -148,11 +149,14 @@ def write_questions(questions: Questions, path: PathName) -> None:
         labels.docnos.to_arrow().take(pa.array(ids))
         for labels, ids in zip(kinds, questions.given, strict=True)
     )
-    last = _endings(others, ending)
+    columns = [queries, entities, others]
+    if questions.context is not None and graph.contexts is not None:
+        columns.append(graph.contexts.docnos.to_arrow().take(pa.array(questions.context)))
+    columns[-1] = _endings(columns[-1], ending)
     with atomic_write(path) as out:
         for start in range(0, len(queries), LINES_AT_A_TIME):
             rows = slice(start, start + LINES_AT_A_TIME)
-            out.write(lines([queries[rows], entities[rows], last[rows]], b"\t"))
+            out.write(lines([column[rows] for column in columns], b"\t"))
 
 
 def _endings(values: Any, ending: Any) -> Any:

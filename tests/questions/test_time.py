@@ -1,0 +1,261 @@
+"""Questions at a time: by the protocol of TGB 2.0 in plain Python, and from files to tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import PATIENT
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import InputError, UsageError
+
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+
+N, R, T = 5, 2, 4
+SIDES = {"head": (0,), "tail": (2,), "both": (0, 2), "relation": (1,)}  # columns that are asked
+Fact = tuple[int, int, int, int]
+
+facts = st.tuples(*(st.integers(0, size - 1) for size in (N, R, N, T)))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, list[Fact]], list[Fact]]:
+    pool = draw(st.lists(facts, min_size=1, max_size=14))
+    some = st.lists(st.sampled_from(pool), max_size=14)
+    splits = {"train": draw(some), "valid": draw(some), "test": draw(some.filter(bool))}
+    return splits, draw(st.lists(facts, max_size=3))
+
+
+def graph_of(splits: dict[str, list[Fact]]) -> kgtrec.Graph:
+    arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
+    return kgtrec.Graph.from_arrays(**arrays, n_entities=N, n_relations=R, times=list("abcd"))
+
+
+def score(fact: Fact) -> float:
+    """Few values, other ones at other times."""
+    h, r, t, time = fact
+    return float((7 * h + 3 * r + 5 * t + 11 * time * h + t * time) % 4)
+
+
+def with_column(fact: Fact, column: int, value: int) -> Fact:
+    return (*fact[:column], value, *fact[column + 1 :])
+
+
+def rivals(
+    fact: Fact, asked: int, known: set[Fact], filter_: str, evaluated: set[Fact] = frozenset()
+) -> list[Fact]:
+    """What is ranked against a fact: all but itself, the known, and (macro) what stays."""
+    left = []
+    for value in range(R if asked == 1 else N):
+        other = with_column(fact, asked, value)
+        if filter_ == "static":
+            is_known = any(with_column(other, 3, time) in known for time in range(T))
+        else:
+            is_known = other in known
+        if value != fact[asked] and (not is_known or other in evaluated):
+            left.append(other)
+    return left
+
+
+def due(
+    splits: dict[str, list[Fact]], extra: list[Fact], sides: str, filter_: str
+) -> dict[tuple[Fact, int], tuple[int, ...]]:
+    """(greater, equal, candidates), micro and macro, of every fact and asked column."""
+    known = set() if filter_ == "raw" else {f for rows in splits.values() for f in rows}
+    known |= set(extra)
+    test, counts = set(splits["test"]), {}
+    for fact in test:
+        for asked in SIDES[sides]:
+            row: list[int] = []
+            for group in (
+                rivals(fact, asked, known, filter_),
+                rivals(fact, asked, known, filter_, evaluated=test),
+            ):
+                own = score(fact)
+                row += [sum(score(f) > own for f in group), sum(score(f) == own for f in group)]
+                row.append(len(group) + 1)
+            counts[fact, asked] = tuple(row)
+    return counts
+
+
+@PATIENT
+@given(
+    cases(),
+    st.sampled_from(list(SIDES)),
+    st.sampled_from(["time-aware", "static", "raw"]),
+    st.sampled_from(["questions", "instances"]),
+)
+def test_counts_are_those_of_one_fact_against_all(
+    case: tuple, sides: str, filter_: str, rows: str
+) -> None:
+    splits, extra = case
+    graph = graph_of(splits)
+    assert {name: len(rows) for name, rows in graph.facts.items()} == {
+        name: len(set(rows)) for name, rows in splits.items()
+    }
+    questions = graph.questions(
+        sides=sides, context="time", filter=filter_,
+        extra_known=np.array(extra, np.int64).reshape(-1, 4),
+    )  # fmt: skip
+    ranker = kgtrec.Ranker(questions, rows=rows)
+    for batch in ranker.batches(3):
+        asked = (0, 2, 1)[int(batch.side[0])]
+        scores = np.zeros((len(batch), questions.n_labels), np.float32)
+        for row in range(len(batch)):
+            other = 0 if batch.tail is None else int(batch.tail[row])
+            e, r, time = (int(c[row]) for c in (batch.entity, batch.relation, batch.context))
+            pattern = {0: (0, r, e, time), 2: (e, r, 0, time), 1: (e, 0, other, time)}[asked]
+            for value in range(questions.n_labels):
+                scores[row, value] = score(with_column(pattern, asked, value))
+        ranker.update(batch, scores)
+    ranks, _ = ranker.finish()
+    expected = due(splits, extra, sides, filter_)
+    test = graph.facts["test"]
+    assert len(ranks) == len(expected)
+    for i in range(len(ranks)):
+        fact = tuple(test[ranks.triple[i]].tolist())
+        key = fact, (0, 2, 1)[int(ranks.side[i])]
+        assert ranks.context[i] == fact[3]
+        counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
+                  for name in ("greater", "equal", "candidates")]  # fmt: skip
+        assert tuple(counts) == expected[key], key
+    assert all(name.endswith("@" + "abcd"[c]) for name, c in
+               zip(questions.ids, questions.context.tolist(), strict=True))  # fmt: skip
+    assert ranks.question_ids == [questions.ids[number] for number in ranks.question.tolist()]
+
+
+def test_duplicates_are_facts_at_the_same_time() -> None:
+    rows = np.array([[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0], [0, 0, 1, 3]] * 50)
+    rows = np.concatenate([rows, np.random.default_rng(0).integers(0, 40, (5000, 4))])
+    graph = kgtrec.Graph.from_arrays(test=rows)
+    assert [tuple(row) for row in graph.facts["test"].tolist()] == list(
+        dict.fromkeys(map(tuple, rows.tolist()))
+    )
+    assert graph.splits["test"].base is graph.facts["test"]  # 16 bytes a fact
+    other = rows.copy()
+    other[-1, 3] = (other[-1, 3] + 1) % 40
+    assert graph.fingerprint != kgtrec.Graph.from_arrays(test=other).fingerprint
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+ICEWS = {
+    "train": ["USA\tMake a visit\tIraq\t2014-01-01", "Iraq\tConsult\tIran\t2014-01-02"],
+    "valid": ["USA\tMake a visit\tIran\t2014-01-01"],
+    "test": ["USA\tMake a visit\tIraq\t2014-02-01", "USA\tMake a visit\tIraq\t2014-01-02",
+             "Iran\tConsult\tUSA\t2014-01-02"],
+}  # fmt: skip
+WIKIDATA = {
+    "train": ["Q1\tP54\tQ2\t1999\t2003", "Q1\tP54\tQ3\t2003\t2006"],
+    "test": ["Q1\tP54\tQ2\t1999\t2004", "Q1\tP54\tQ3\t99\t2006"],
+}
+
+
+def folder(path: Path, files: dict[str, list[str]]) -> str:
+    path.mkdir()
+    for split, lines in files.items():
+        (path / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    return f"timed:{path}"
+
+
+def run(*words: str, fails: bool = False) -> str:
+    result = CliRunner().invoke(cli, list(words))
+    assert (result.exit_code != 0) == fails, (result.output, result.exception)
+    return str(result.exception) if fails else result.output
+
+
+def test_files_with_times_and_intervals(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "icews", ICEWS))
+    assert list(graph.contexts) == ["2014-01-01", "2014-01-02", "2014-02-01"]
+    assert list(graph.entities) == ["Iran", "Iraq", "USA"]
+    assert graph.facts["test"].tolist() == [[2, 1, 1, 2], [2, 1, 1, 1], [0, 0, 2, 1]]
+    assert "3 times" in repr(graph)
+    graph = kgtrec.read_graph(folder(tmp_path / "wiki", WIKIDATA))
+    assert list(graph.contexts) == ["1999/2003", "1999/2004", "2003/2006", "99/2006"]
+    steps = {"test": ["a\tr\tb\t10", "a\tr\tb\t9"]}
+    graph = kgtrec.read_graph(folder(tmp_path / "steps", steps))
+    assert list(graph.contexts) == ["9", "10"]
+    for number, line in enumerate(("a\tr\tb", "a\tr\tb\t", "a\tr\tb\t1\t2", "a\tr\tb\t1\t2\t3")):
+        lines = {"test": ["a\tr\tb\t1", line]}
+        with pytest.raises(InputError, match=r"test\.txt:2: .*head, relation, tail and time"):
+            kgtrec.read_graph(folder(tmp_path / f"bad{number}", lines))
+
+
+def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = folder(tmp_path / "g", ICEWS)
+    questions = kgtrec.read_graph(place).questions(context="time")
+    assert questions.ids[:2] == ["head0@2014-02-01", "head1@2014-01-02"]
+    scores = np.random.default_rng(0).random((len(questions), 3), np.float32)
+    np.save("s.npy", scores)
+    words = ("rank", "--graph", place, "--scores", "s.npy", "--context", "time")
+    text = run(*words, "-o", "a.parquet", "--run", "a.run", "--qrels", "a.qrels")
+    assert "filter train, valid, test (time-aware)" in text
+    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", "time-aware")
+    assert Path("time-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
+    aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
+    assert "(time-aware) against" in kgtrec.comparable(aware, static)[0]
+    assert aware.context_labels[0] == "2014-01-01"
+    assert (static.candidates < aware.candidates).any()
+    assert "head0@2014-02-01 0 USA 1" in Path("a.qrels").read_text()
+    result = kgtrec.evaluate(scores, questions)
+    values = kgtrec.trec.evaluate("a.qrels", "a.run", ["recip_rank"])
+    mean = np.mean([each["recip_rank"] for each in values.values()])
+    assert mean == pytest.approx(result["both.macro.recip_rank"], abs=1e-12)
+    table = run("report", "a.parquet", "--by", "time")
+    assert table.index("2014-01-02") < table.index("2014-02-01")
+    run("convert", "--graph", place, "--context", "time", "--questions", "q.tsv")
+    first = Path("q.tsv").read_text().splitlines()[0]
+    assert first == "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01"
+    run("compare", "a.parquet", "time-aware.parquet", "--draws", "100")
+    assert "2014-02-01" in run("compare", "a.parquet", "time-aware.parquet", "--by", "time",
+                               "-m", "mrr")  # fmt: skip
+    message = run(*words[:-2], "-o", "b.parquet", fails=True)
+    assert "ask with context='time' (--context time)" in message
+    due = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
+    for number in "12":
+        run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
+    run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
+    assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due
+    # A run of everything, filtered by the graph afterwards
+    run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    printed = run("eval", "--graph", place, "--context", "time", "-m", "kg_mrr", "a.qrels",
+                  "raw.run")  # fmt: skip
+    (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
+    assert float(value) == pytest.approx(result["both.realistic.micro.mrr"], abs=6e-5)
+    np.save("s.npy", scores[::-1])
+    run(*words, "-o", "b.parquet", "--run", "b.run")
+    changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
+    assert "same first" in changed
+    assert "USA Make a visit ? 2014-01-02" in changed
+    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    assert "2014-02-01" in Path("page.html").read_text()
+    assert "train" in run("stats", place)
+
+
+def test_what_does_not_fit_is_said_in_one_sentence() -> None:
+    timed = graph_of({"train": [(0, 0, 1, 0)], "test": [(0, 0, 2, 1)]})
+    plain = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
+    for call, message in (
+        (lambda: plain.questions(context="time"), "have no time"),
+        (lambda: plain.questions(filter="static"), "have no time"),
+        (lambda: timed.questions(context="place"), "got context='place'"),
+        (lambda: timed.questions(context="time", filter="valid"), "time-aware, static, raw"),
+        (lambda: timed.questions(context="time", known="x.txt"), "extra_known with four columns"),
+        (lambda: kgtrec.rank_lists([], timed.questions(context="time")), "say no time"),
+        (lambda: timed.questions(context="time", extra_known=[[0, 0, 1]]), r"not \(n, 4\)"),
+        (lambda: kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 1, 2]]), "or none"),
+        (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1]], times=["a"]), "no split has"),
+        (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1, 2]], times=["a"]), "context id 2"),
+    ):
+        with pytest.raises((UsageError, InputError), match=message):
+            call()
+    splits = timed.questions(context="time", filter="static", filter_splits=("train",))
+    assert splits.filter_splits == ("train",)
+    assert splits.known.lengths.tolist() == [0, 1]
