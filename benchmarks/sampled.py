@@ -20,7 +20,7 @@ from data import FOLDER
 
 import kgtrec
 from kgtrec import study
-from kgtrec.study.sampled_candidates import DECREASING
+from kgtrec.study.sampling.bounds import DECREASING
 
 MODELS = ("distmult", "complex", "transe", "rotate")
 TRIPLES = 800

@@ -45,7 +45,7 @@ def bounds_block(result: Result) -> str:
     """A table of what sampled ranks say of full ones; empty for full ones."""
     if result.ranks.full_candidates is None:
         return ""
-    from kgtrec.study.sampled_candidates import full_bounds
+    from kgtrec.study.sampling.bounds import full_bounds
 
     table = full_bounds(result.ranks)
     text = (
@@ -60,7 +60,7 @@ def bounds_by_key(result: Result) -> dict[str, float]:
     """The same as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
     if result.ranks.full_candidates is None:
         return {}
-    from kgtrec.study.sampled_candidates import full_bounds
+    from kgtrec.study.sampling.bounds import full_bounds
 
     side, bounds = result.sides[-1], {}
     for name, _, *values in full_bounds(result.ranks).rows:

@@ -4,9 +4,8 @@ In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. E
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
 `openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full
 ranking from drawn candidates), `reporting/` (what is published); and `stratified`, `semantics` (do
-answers make sense?), `changes`, `relation_shift`, `relation_spread` and `sampled_candidates`. What
-is used most is here, loaded on first use: ``from kgtrec import study``, then
-``study.beta_curve(ranks)``.
+answers make sense?), `changes`, `relation_shift` and `relation_spread`. What is used most is here,
+loaded on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -82,8 +81,8 @@ if TYPE_CHECKING:
     from kgtrec.study.relation_shift import reweighted_table as reweighted_table
     from kgtrec.study.relation_spread import spreads as spreads
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
-    from kgtrec.study.sampled_candidates import full_bounds as full_bounds
-    from kgtrec.study.sampled_candidates import rank_bounds as rank_bounds
+    from kgtrec.study.sampling.bounds import full_bounds as full_bounds
+    from kgtrec.study.sampling.bounds import rank_bounds as rank_bounds
     from kgtrec.study.sampling.counts import count_sampled as count_sampled
     from kgtrec.study.sampling.draw import draw_candidates as draw_candidates
     from kgtrec.study.sampling.estimates import estimate_full as estimate_full
@@ -122,8 +121,8 @@ _HOMES = {
     # what train gives away
     "find_leaks": "kgtrec.graph.statistics.leakage",
     # sampled candidates
-    "full_bounds": "kgtrec.study.sampled_candidates",
-    "rank_bounds": "kgtrec.study.sampled_candidates",
+    "full_bounds": "kgtrec.study.sampling.bounds",
+    "rank_bounds": "kgtrec.study.sampling.bounds",
     "count_sampled": "kgtrec.study.sampling.counts",
     "draw_candidates": "kgtrec.study.sampling.draw",
     "draw_check": "kgtrec.study.sampling.full_check",

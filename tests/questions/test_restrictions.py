@@ -590,7 +590,7 @@ def plain_ids(path: Path) -> dict[str, str]:
 
 @pytest.mark.data
 def test_sampled_fb15k_237_estimates_the_full_mean_rank(shared_data: Path, tmp_path: Path) -> None:
-    from kgtrec.study.sampled_candidates import full_bounds
+    from kgtrec.study.sampling.bounds import full_bounds
 
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
     questions = graph.questions(relations=np.arange(0, 237, 6))

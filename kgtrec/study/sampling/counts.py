@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.ranking.rank import rank
-from kgtrec.study.sampled_candidates import count_bounds
+from kgtrec.study.sampling.bounds import count_bounds
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks

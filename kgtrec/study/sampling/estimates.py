@@ -29,7 +29,7 @@ import numpy.typing as npt
 from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.sampled_candidates import (
+from kgtrec.study.sampling.bounds import (
     DECREASING,
     hoeffding_slack,
     mean_bounds,

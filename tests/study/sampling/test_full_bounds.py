@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec.errors import UsageError
-from kgtrec.study.sampled_candidates import count_bounds, full_bounds, rank_bounds
+from kgtrec.study.sampling.bounds import count_bounds, full_bounds, rank_bounds
 
 
 def tail(seen: int, drawn: int, population: int, special: int) -> Fraction:
