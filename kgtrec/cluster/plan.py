@@ -35,6 +35,7 @@ _BEST_MERGED = 96
 
 _CHUNK = 1 << 16  # rows whose needs are looked at together
 _MOST_ROWS = 1 << 14  # a block, so that progress is seen and a retry is cheap
+_SHARES, _LEAST_SHARES = 4, 32  # a block is that part of a worker's share of what is left, of all
 _TILE = 64  # queries that share one pass over the entities in the native core
 _CALIBRATION = 0.2  # seconds
 _TRIALS = 4
@@ -245,13 +246,13 @@ def _blocks(
 ) -> tuple[list[tuple[int, int]], int]:
     """Blocks of rows that fit the memory, and what the largest needs."""
     n_rows = rows[1] - rows[0]
-    limit = min(_MOST_ROWS, n_rows if workers == 1 else max(_TILE, -(-n_rows // (4 * workers))))
     blocks, start, used, most = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
         needs = np.append(0, np.cumsum(_row_bytes(inputs, store, first, stop, width, cut)))
         at = first
         while at < stop:
+            limit = _most_rows(n_rows, rows[1] - start, workers)
             # Rows up to `end` fit: both the memory and the limit allow them.
             end = int(np.searchsorted(needs, needs[at - first] + budget - used, "right")) - 1
             end = min(first + end, start + limit, stop)
@@ -265,6 +266,14 @@ def _blocks(
     if start < rows[1]:
         blocks.append((start, rows[1]))
     return blocks, most
+
+
+def _most_rows(n_rows: int, left: int, workers: int) -> int:
+    """Rows of the next block: fewer towards the end, so that workers finish together."""
+    if workers == 1:
+        return min(_MOST_ROWS, n_rows)
+    share, least = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
+    return min(_MOST_ROWS, max(_TILE, share, least))
 
 
 def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, cut: bool) -> Int64:

@@ -20,7 +20,7 @@ import kgtrec
 from kgtrec.cluster.inputs import fit_files, make_inputs
 from kgtrec.cluster.merge_parts import finish, merge, perform
 from kgtrec.cluster.part import Inputs, answer_scores, partial
-from kgtrec.cluster.plan import Plan, format_bytes, make_plan, memory_bytes
+from kgtrec.cluster.plan import Plan, _most_rows, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store, gather, save_questions
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
@@ -395,3 +395,14 @@ def test_memory_stays_within_what_is_granted(tmp_path: Path, n: int) -> None:
     peak, planned, ranges = map(int, done.stdout.split())
     assert peak <= planned <= 200e6
     assert (ranges > 1) == (n > 20_000)
+
+
+@given(st.integers(1, 10**8), st.integers(2, 2000))
+def test_blocks_become_smaller_towards_the_end(n_rows: int, workers: int) -> None:
+    """Where the shares are more than a tile and less than the largest block."""
+    sizes, left = [], n_rows
+    while left and len(sizes) < 1000:
+        sizes.append(min(left, _most_rows(n_rows, left, workers)))
+        left -= sizes[-1]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] <= max(64, min(1 << 14, -(-n_rows // (4 * workers))))
