@@ -21,6 +21,7 @@ KINDS = {
     "ties": "share of instances tied with at least w other candidates",
     "rank-types": "one metric at all five rank definitions",
     "relations": "one metric over the relations, as boxes",
+    "times": "one metric over the times of questions at a time",
     "beta": "stratified metrics over the popularity exponent of entities",
     "beta-grid": "one stratified metric over both exponents; one file",
 }
@@ -33,8 +34,8 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @shared.output("The figure: .pdf, .svg, .eps for print, .png.")
 @click.option(
     "-m", "--metric", "metrics", multiple=True, metavar="NAME",
-    help="mrr, hits@10, amr, ...; of rank-types, relations and beta-grid one (default: mrr), of "
-    "beta several (default: mrr, hits@1, hits@3, hits@10).",
+    help="mrr, hits@10, amr, ...; of rank-types, relations, times and beta-grid one (default: "
+    "mrr), of beta several (default: mrr, hits@1, hits@3, hits@10).",
 )  # fmt: skip
 @click.option(
     "--name", "names", multiple=True, metavar="TEXT",
@@ -59,6 +60,7 @@ def command(
       ties        share of instances tied with at least w other candidates
       rank-types  one metric at all five rank definitions
       relations   one metric over the relations, as boxes
+      times       one metric over the times of questions at a time
       beta        stratified metrics over the popularity exponent of entities
       beta-grid   one stratified metric over both exponents; one file
 
@@ -132,6 +134,10 @@ def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Fig
     if kind == "ties":
         return figures.tie_widths(loaded)
     results = {name: Result(ranks) for name, ranks in loaded.items()}
+    if kind == "times":
+        from kgtrec.plots.times import over_time
+
+        return over_time(results, metrics[0])
     draw = figures.rank_types if kind == "rank-types" else figures.relations
     return draw(results, metrics[0])
 

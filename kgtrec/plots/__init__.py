@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kgtrec.plots.stratified import beta_heat_map as beta_heat_map
     from kgtrec.plots.stratified import popularity as popularity
     from kgtrec.plots.style import save as save
+    from kgtrec.plots.times import over_time as over_time
 
 _HOMES = {
     "reliability_curves": "kgtrec.plots.classification",
@@ -67,6 +68,7 @@ _HOMES = {
     "bump_chart": "kgtrec.plots.rankings",
     "depth_curves": "kgtrec.plots.rankings",
     "sensitivity": "kgtrec.plots.rankings",
+    "over_time": "kgtrec.plots.times",
     "save": "kgtrec.plots.style",
 }
 

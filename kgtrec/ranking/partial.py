@@ -330,11 +330,15 @@ def describe_parts(
     return described
 
 
+def _joined(columns: list[Array]) -> Array:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
 def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int32, Array]:
     """Candidates kept, from the order of rows to that of questions."""
-    lengths = np.concatenate([part.lengths for part in parts])
-    documents = np.concatenate([part.documents for part in parts])
-    scores = np.concatenate([part.scores for part in parts])
+    lengths = _joined([part.lengths for part in parts])
+    documents = _joined([part.documents for part in parts])
+    scores = _joined([part.scores for part in parts])
     question = np.array(slot[slot >= 0])
     order = np.argsort(question, kind="stable")
     starts = np.cumsum(lengths) - lengths

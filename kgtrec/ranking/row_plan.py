@@ -162,8 +162,13 @@ class RowPlan(Rows):
     ) -> tuple[Int64, npt.NDArray[np.bool_]]:
         """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
 
-        Micro values come from an instance's own row, macro values from its question's first.
+        Micro values come from an instance's own row, macro values from its question's first. Where
+        each target is one instance's, in their order, the counts are `counts` itself.
         """
+        if np.array_equal(self.micro, np.arange(len(self.targets))) and np.array_equal(
+            self.macro, self.micro
+        ):
+            return counts, np.stack([target_nan, target_nan])
         # One more target, for instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
         target_nan = np.append(target_nan, True)

@@ -57,12 +57,19 @@ def scores_of(questions: kgtrec.Questions, rows: str) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("rows", ["questions", "instances"])
-@pytest.mark.parametrize("case", ["all known", "train known", "restricted", "relations"])
+@pytest.mark.parametrize("case", ["all known", "train known", "restricted", "relations", "timed"])
 def test_the_file_is_that_of_one_process(
     tmp_path: Path, client: Client, case: str, rows: str, stored: bool
 ) -> None:
     sides = "relation" if case == "relations" else "both"
     questions = questions_of(("train",) if case == "train known" else None, sides)
+    if case == "timed":
+        graph, rng = questions.graph, np.random.default_rng(7)
+        facts = {
+            name: np.column_stack([rows, rng.integers(0, 3, len(rows))])
+            for name, rows in graph.splits.items()
+        }
+        questions = kgtrec.Graph.from_arrays(**facts, n_entities=N).questions(context="time")
     if case == "restricted":
         questions = questions.restrict(heads={0: range(15)}, outside="worst")
     scores = scores_of(questions, rows)

@@ -126,11 +126,21 @@ def classified() -> list[ReliabilityCurve]:
     return kgtrec.classify(part, part, resamples=100).curves
 
 
+def timed_results() -> dict[str, Result]:
+    random = np.random.default_rng(4)
+    facts = np.unique(random.integers(0, (20, 2, 20, 9), (300, 4)), axis=0)
+    days = [f"2014-07-0{day}" for day in range(1, 10)]
+    questions = kgtrec.Graph.from_arrays(test=facts, times=days).questions(context="time")
+    scores = [random.random((len(questions), 20)) for _ in NAMES]
+    return {n: kgtrec.evaluate(s, questions) for n, s in zip(NAMES, scores, strict=True)}
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(RANKS),
     "tie_widths": lambda: plots.tie_widths(RANKS),
     "rank_types": lambda: plots.rank_types(RESULTS),
     "relations": lambda: plots.relations(RESULTS),
+    "over_time": lambda: plots.over_time(timed_results()),
     "over_relations": lambda: plots.over_relations(
         {name: np.random.default_rng(1).random(9) for name in NAMES}, "MRR"
     ),

@@ -210,6 +210,8 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
     assert mean == pytest.approx(result["both.macro.recip_rank"], abs=1e-12)
     table = run("report", "a.parquet", "--by", "time")
     assert table.index("2014-01-02") < table.index("2014-02-01")
+    run("plot", "times", "a.parquet", "-o", "times.svg", "-m", "hits@1")
+    assert "2014-01-02" in Path("times.svg").read_text()
     run("convert", "--graph", place, "--context", "time", "--questions", "q.tsv")
     first = Path("q.tsv").read_text().splitlines()[0]
     assert first == "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01"
