@@ -64,7 +64,7 @@ def command(
     split = "valid"
     filter = "valid"
     atol = 1e-5                      # close scores tie, too
-    rtol = 1e-4
+    rtol = 1e-4                      # (facts with a time: context = "time")
 
     \b
     kgtrec batch jobs.toml

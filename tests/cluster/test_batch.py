@@ -168,6 +168,35 @@ rtol = 0.25
     assert states == ["finished", "changed"] * 2
 
 
+def test_protocols_at_a_time_are_those_of_rank(tmp_path: Path, client: Client) -> None:
+    rng = np.random.default_rng(40)
+    (tmp_path / "g").mkdir()
+    for split, size in (("train", 60), ("valid", 10), ("test", 20)):
+        facts = np.unique(rng.integers(0, (9, 2, 9, 3), (size, 4)), axis=0)
+        lines = [
+            f"e{head}\tr{relation}\te{tail}\t202{time}" for head, relation, tail, time in facts
+        ]
+        (tmp_path / "g" / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    graph = kgtrec.read_graph(f"timed:{tmp_path}/g")
+    n_rows = len(graph.questions(context="time"))
+    np.save(tmp_path / "a.npy", rng.integers(0, 5, (n_rows, graph.n_entities)).astype("f4"))
+    (tmp_path / "jobs.toml").write_text(
+        'output = "out"\ngraphs.g = "timed:g"\nmodels.a = "a.npy"\n'
+        '[protocols.then]\ncontext = "time"\n'
+        '[protocols.ever]\ncontext = "time"\nfilter = "static"\n'
+    )
+    batch = read_jobs(tmp_path / "jobs.toml")
+    assert [one.state for one in run_batch(batch, client)] == ["finished"] * 2
+    for protocol, name in (("then", "time-aware"), ("ever", "static")):
+        arguments = f"rank --graph timed:{tmp_path}/g --scores {tmp_path}/a.npy --context time"
+        single = tmp_path / f"{protocol}.parquet"
+        done = CliRunner().invoke(cli, [*arguments.split(), "--filter", name, "-qo", str(single)])
+        assert done.exit_code == 0, done.output
+        place = batch.output / f"ranks/graph=g/protocol={protocol}/model=a/ranks.parquet"
+        kgtrec.Ranks.load(place).save(tmp_path / "again.parquet")
+        assert (tmp_path / "again.parquet").read_bytes() == single.read_bytes()
+
+
 def check_dataset(batch: Batch) -> None:
     import pyarrow.dataset as ds
 

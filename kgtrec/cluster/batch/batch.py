@@ -28,7 +28,7 @@ from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
-from kgtrec.questions.filters import PROTOCOLS
+from kgtrec.questions.filters import CONTEXT_FILTERS, PROTOCOLS
 from kgtrec.results.evaluate import COMPARED, checked_result
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _keep_few(cache: dict[Any, Any]) -> None:
 def ask(graph: Graph, job: Job) -> Questions:
     """Questions of a graph by a protocol's settings."""
     settings = dict(job.settings)
-    unknown = settings.get("unknown", "error")
+    unknown, context = settings.get("unknown", "error"), settings.get("context")
     lists: dict[str, Any] = {
         kind: read_labels(settings[kind], getattr(graph, kind), unknown)[0]
         for kind in ("entities", "relations")
@@ -238,7 +238,8 @@ def ask(graph: Graph, job: Job) -> Questions:
     questions = graph.questions(
         settings.get("split", "test"),
         settings.get("sides", "both"),
-        filter=_filter(settings.get("filter", "all")),
+        filter=_filter(settings.get("filter", "all" if context is None else "time-aware")),
+        context=context,
         known=settings.get("known", ()),
         unknown=unknown,
         **lists,
@@ -259,7 +260,7 @@ def ask(graph: Graph, job: Job) -> Questions:
 def _filter(name: str | list[str]) -> str | tuple[str, ...]:
     """A protocol by name, or splits: as a list, or in one string with commas."""
     if isinstance(name, str):
-        if name in PROTOCOLS:
+        if name in PROTOCOLS or name in CONTEXT_FILTERS:
             return name
         name = name.split(",")
     return tuple(one.strip() for one in name)

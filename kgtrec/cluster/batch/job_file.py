@@ -70,7 +70,7 @@ _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "pr
 _PROTOCOL = {
     "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
     "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
-    "outside": str, "unknown": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
+    "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
 _CHOICES = {
     "sides": ("head", "tail", "both", "relation"),
@@ -79,6 +79,7 @@ _CHOICES = {
     "columns": ("entities", "candidates"),
     "outside": ("error", "worst"),
     "unknown": ("error", "skip"),
+    "context": ("time",),
 }
 _FILES = ("entities", "relations", "type_constraints", "candidates")
 _KINDS = {
