@@ -402,10 +402,11 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
     contexts = _taken(parts, "context")
     fields["context"] = None if contexts[0] is None else np.concatenate(contexts)
     fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
-    lengths = fields["answers"].lengths
-    numbers = np.arange(len(lengths), dtype=position_type(len(lengths)))
-    fields["instance_question"] = np.repeat(numbers, lengths)
-    del lengths, numbers
+    # Every question has an answer: its number is how many others have begun.
+    answers: Csr = fields["answers"]
+    number = np.zeros(len(answers.ids), position_type(len(answers)))
+    number[answers.offsets[1:-1]] = 1
+    fields["instance_question"] = np.cumsum(number, dtype=number.dtype, out=number)
     fields["triple_rows"] = _triple_rows(fields["instance_triple"], n_triples)
     return fields
 
