@@ -36,7 +36,7 @@ def flip(path: Path, at: int = -1) -> None:
 
 def ranked(inputs: Inputs) -> kgtrec.Ranks:
     store = inputs.store()
-    return finish([perform((0, store.n_rows), [(0, store.n_entities)], inputs)], inputs)[0]
+    return finish([perform((0, store.n_rows), [(0, store.n_labels)], inputs)], inputs)[0]
 
 
 def test_every_file_of_a_store_is_checked_before_it_is_used_again(
