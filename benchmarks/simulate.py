@@ -126,7 +126,7 @@ def measured(quick: bool) -> Costs:
             future.result()
         return (sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - start) / n_tasks
 
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
         cpu(1, 50)
         n_tasks, size = (50, 1 << 18) if quick else (500, 1 << 22)
         task = cpu(1, n_tasks)

@@ -135,9 +135,8 @@ def make_ranks(
     manifest: dict | None = None,
     relation_labels: list[str] | None = None,
 ) -> Ranks:
-    """Ranks from columns; what is not given is 0."""
+    """Ranks from columns; what is not given is 0, or not there if it is optional."""
     n = len(columns["greater"])
-    names = [name for name in Ranks.__annotations__ if not name.endswith("_nan")]
-    full = {name: np.zeros(n, np.int64) for name in names}
-    full |= {name: np.zeros(n, bool) for name in ("answer_nan", "macro_answer_nan")}
+    needed = [name for name, kind in Ranks.__annotations__.items() if "None" not in str(kind)]
+    full = {name: np.zeros(n, bool if name.endswith("_nan") else np.int64) for name in needed}
     return Ranks(full | columns, manifest, relation_labels)
