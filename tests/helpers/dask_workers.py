@@ -11,6 +11,7 @@ import dask
 from distributed import LocalCluster
 
 from kgtrec.cluster.dask.local import COME_BACK
+from kgtrec.cluster.dask.workers import TimedOut
 
 __all__ = ["worker_processes"]
 
@@ -36,5 +37,5 @@ def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]
             yield cluster
         finally:
             # That Dask did not end a worker in time is not what a test is about.
-            with suppress(TimeoutError):
+            with suppress(*TimedOut):
                 cluster.close(timeout=30)

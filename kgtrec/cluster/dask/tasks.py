@@ -20,6 +20,7 @@ from kgtrec.cluster.dask.workers import (
     Gone,
     Refusal,
     SchedulerLost,
+    TimedOut,
     a_worker,
     no_workers,
 )
@@ -130,7 +131,7 @@ def _one_round(
             yield work, value
             if waiting:
                 start()
-    except (OSError, TimeoutError, CancelledError) as error:
+    except (OSError, *TimedOut, CancelledError) as error:
         if isinstance(error, FileError):
             raise
         raise _Lost from error
@@ -197,7 +198,7 @@ def _wait_for_scheduler(client: Client, pause: float, patience: float, lost: _Lo
             left = patience - (time.monotonic() - started)
             with a_worker(client, max(_GLANCE, left)):
                 return
-    except TimeoutError:
+    except TimedOut:
         raise SchedulerLost(no_workers(client, patience)) from None
     except Exception as error:
         lost = _Lost(type(error).__name__)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, HeldScores, ScoreFiles
-from kgtrec.cluster.dask.workers import PATIENCE, PiecesGone, guarded, look_at_workers
+from kgtrec.cluster.dask.workers import PATIENCE, PiecesGone, TimedOut, guarded, look_at_workers
 from kgtrec.cluster.merge_parts import perform
 from kgtrec.cluster.part import Inputs
 from kgtrec.ranking.partial import Task
@@ -272,7 +272,7 @@ def _received(client: Client, piece: Future) -> bytes:
     while True:
         try:
             return piece.result(timeout=_GLANCE)
-        except TimeoutError:
+        except TimedOut:
             if not any(client.who_has([piece]).values()):
                 raise PiecesGone("files that were sent are on no worker any more") from None
 

@@ -5,6 +5,7 @@ Dask is imported by the functions that use it, so that this module loads without
 
 from __future__ import annotations
 
+import asyncio
 import math
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ __all__ = [
     "PiecesGone",
     "Refusal",
     "SchedulerLost",
+    "TimedOut",
     "a_worker",
     "connected",
     "guarded",
@@ -49,6 +51,9 @@ def refuse_unguarded() -> None:
             "if __name__ == '__main__':"
         )
 
+
+TimedOut = (TimeoutError, asyncio.TimeoutError)
+"""What Dask raises when time is up: one and the same class from Python 3.11 on."""
 
 PATIENCE = 60.0
 """Seconds that a cluster may be without any worker, at the start and after a loss."""
@@ -144,7 +149,7 @@ def connected(address: str) -> Iterator[Client]:
 
     try:
         client = Client(address, timeout=CONNECT)
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, *TimedOut, ValueError) as error:
         raise UsageError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}); "
             "check the address, as `dask scheduler` prints it"
@@ -194,7 +199,7 @@ def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str,
         try:
             with a_worker(client, patience):
                 answers = client.run(look, list(paths), on_error="return")
-        except (TimeoutError, OSError) as lost:
+        except (OSError, *TimedOut) as lost:
             raise SchedulerLost(no_workers(client, patience, type(lost).__name__)) from None
         faults = [said for said in answers.values() if isinstance(said, BaseException)]
         error = next((fault for fault in faults if not isinstance(fault, ImportError)), None)
