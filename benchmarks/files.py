@@ -356,7 +356,7 @@ def _p5(settings: Settings) -> list[Row]:
         cache = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
         environment = os.environ | cache
         rank = ["rank", "--graph", str(FOLDER), "--scores", str(path), "--threads", "1", "-q"]
-        command = [sys.executable, "-c", "from kgtrec.cli import main; main()", *rank]
+        command = [sys.executable, "-c", "from kgtrec.cli import run; run()", *rank]
         command += ["-o", f"{folder}/x.ranks.parquet"]
         rows = [np.arange(n)[start : start + 1_024] for start in range(0, n, 1_024)]
 

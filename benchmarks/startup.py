@@ -21,7 +21,7 @@ __all__ = ["BARS"]
 
 ALLOWED_MS = 60
 HEAVY = ("scipy", "pyarrow", "matplotlib", "pandas", "pytrec_eval")
-HELP = "from kgtrec.cli import main; main()"
+HELP = "from kgtrec.cli import run; run()"
 COMMANDS = {
     "import numpy": ("-c", "import numpy"),
     "import kgtrec": ("-c", "import kgtrec"),

@@ -25,7 +25,7 @@ MEASURES = ("map_cut.20", "ndcg_cut.20")
 DEPTH = 1_000
 T1_QUERIES = 2_000
 FLAGS = [part for measure in MEASURES for part in ("-m", measure)]
-KGTREC = ("-c", "from kgtrec.cli import main; main()", "eval", *FLAGS)
+KGTREC = ("-c", "from kgtrec.cli import run; run()", "eval", *FLAGS)
 WATCHED = f"""
 import sys
 sys.path.append({str(Path(__file__).parent)!r})
@@ -247,7 +247,7 @@ def _write_groups(folder: Path, n_queries: int) -> dict[str, tuple[Path, Path]]:
 
 def _t3(settings: Settings) -> list[Row]:
     n_queries = 50 if settings.quick else 1_000
-    start = [sys.executable, "-c", "from kgtrec.cli import main; main()", "eval"]
+    start = [sys.executable, "-c", "from kgtrec.cli import run; run()", "eval"]
     with tempfile.TemporaryDirectory() as folder:
         files = _write_groups(Path(folder), n_queries)
         commands = {

@@ -1,5 +1,5 @@
 """``python -m kgtrec``: the command line, where its script is not on the path."""
 
-from kgtrec.cli import main
+from kgtrec.cli import run
 
-main()
+run()

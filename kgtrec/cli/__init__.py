@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
+    LeaveAtExit,
     Terminated,
-    end_quickly,
     exit_at_once,
     give_up_stdout,
     open_closed_streams,
@@ -31,7 +31,7 @@ with without_collector():
 
     from kgtrec.cli._output import note, warn
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "main", "run"]
 
 
 class _Entry(NamedTuple):
@@ -170,10 +170,19 @@ def _silenced() -> Iterator[None]:
         yield
 
 
+def run() -> None:
+    """The process ``kgtrec``: `main`, and an end without delay."""
+    end = LeaveAtExit()
+    try:
+        main()
+    except SystemExit as leaving:
+        end.code = leaving.code if isinstance(leaving.code, int) else 0
+        raise
+
+
 def main() -> None:
-    """Entry point: one sentence for a user's mistake, never a traceback."""
+    """The command line: one sentence for a user's mistake, never a traceback."""
     open_closed_streams()
-    end_quickly()
     warnings.showwarning = _show_warning
     Terminated.came = None
     with signals_as_exceptions(), pandas_out_of_sight():
