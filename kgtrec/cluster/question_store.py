@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
+from kgtrec._internal.npy_header import map_array
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
@@ -315,6 +316,11 @@ class Store:
         """Answers counted in all rows."""
         return len(self.array("plan_targets"))
 
+    @cached_property
+    def n_instances(self) -> int:
+        """Pairs of a question and an answer."""
+        return len(self.array("answers_ids"))
+
     def has(self, name: str) -> bool:
         """Whether the store holds an array."""
         return f"{name}.npy" in self.body["files"]
@@ -323,10 +329,9 @@ class Store:
         """An array, mapped anew."""
         path = self.folder / f"{name}.npy"
         try:
-            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            return map_array(path)
         except (OSError, ValueError) as error:
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
-        return array
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""

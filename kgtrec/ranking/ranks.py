@@ -220,8 +220,8 @@ class Ranks:
                 columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
-    def subset(self, rows: npt.NDArray[Any]) -> Ranks:
-        """The instances of a boolean mask or an index array."""
+    def subset(self, rows: npt.NDArray[Any] | slice) -> Ranks:
+        """The instances of a boolean mask, an index array or a slice."""
         columns = {name: getattr(self, name)[rows] for name in self._names}
         # What was checked of all questions says nothing of some.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}

@@ -492,7 +492,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", lost)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_in_files", lost)
     with pytest.raises(SchedulerLost):
         run_batch(batch, client)
     assert states(batch) == ["waiting"] * 9

@@ -174,6 +174,7 @@ def rank_parts(
     tell: Callable[[str], None] | None = None,
     patience: float = PATIENCE,
     take: Callable[[PartialRanks], PartialRanks] = lambda part: part,
+    watch: Callable[[int, int], None] = lambda left, threads: None,
 ) -> list[PartialRanks]:
     """Parts of all rows with all entities.
 
@@ -192,6 +193,8 @@ def rank_parts(
         Seconds to wait for a worker.
     take : callable
         Is handed every part with all entities, and returns what is kept of it.
+    watch : callable
+        Is told how many tasks are left, and threads there are, before each and after the last.
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
@@ -206,6 +209,8 @@ def rank_parts(
                 else:
                     joiner.add(work, part)
                     bar.update()
+            n_left = len(left)
+            watch(n_left, workers.threads)
             done = do_all(client, left, workers.submit, workers.prepare, workers.window, patience)
             for work, part in done:
                 check()
@@ -214,6 +219,8 @@ def rank_parts(
                     files.save(part)
                 joiner.add(work, part)
                 bar.update()
+                n_left -= 1
+                watch(n_left, workers.threads)
         check()
         return joiner.parts()
 
