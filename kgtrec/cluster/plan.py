@@ -56,6 +56,8 @@ class Plan:
     memory : int
         What was granted.
     workers, threads : int
+    sent : int
+        Bytes of files that each host is sent.
     speed : float or None
         Scores that one worker ranks per second, as measured.
     """
@@ -66,6 +68,7 @@ class Plan:
     memory: int
     workers: int = 1
     threads: int = 1
+    sent: int = 0
     speed: float | None = None
 
     @property
@@ -100,6 +103,8 @@ class Plan:
             f"{len(self.ranges):,} parts of at most {rows:,} x {width:,}; at most "
             f"{format_bytes(self.task_bytes)} of {format_bytes(self.memory)} a worker"
         )
+        if self.sent:
+            text += f"; {format_bytes(self.sent)} are sent, once a host"
         if self.seconds is None or self.speed is None:
             return text
         workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
@@ -148,6 +153,7 @@ def make_plan(
     entities: tuple[int, int] | None = None,
     calibrate: bool = True,
     reserve: int = 0,
+    sent: int = 0,
 ) -> Plan:
     """Cut a ranking into parts.
 
@@ -164,6 +170,8 @@ def make_plan(
         Measure the speed of the native kernel, on this machine and these scores: about 0.2 s.
     reserve : int
         Bytes of a worker's memory that something else takes, such as Dask.
+    sent : int
+        Bytes of files that each host is sent.
 
     Raises
     ------
@@ -189,6 +197,7 @@ def make_plan(
         granted,
         workers,
         inputs.threads,
+        sent,
     )
     return replace(plan, speed=throughput(plan, inputs)) if calibrate else plan
 

@@ -37,10 +37,19 @@ Array = npt.NDArray[Any]
 FORMAT = 3
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
+_CSR = ("offsets", "ids")
 _ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
 _GIVEN = ("given_first", "given_second")
 _OPTIONAL = ("kept", "outside", "full_candidates", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
+_OF_TASKS = tuple(
+    f"{name}.npy"
+    for name in (
+        *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
+        *(f"{lists}_{name}" for lists in ("known", "removed", "lists") for name in _CSR),
+        "lists_of", "lists_columns", "position",
+    )
+)  # fmt: skip
 _LABELS = ("entities", "relations", "contexts")
 _FACTS = ("split", "sides", "n_extra_known", "details")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
@@ -278,6 +287,16 @@ class Store:
                 raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
             if actual != expected:
                 raise FileError(path, found="damaged: its hash is another", hint=_HINT)
+
+    def task_files(self) -> list[Path]:
+        """The files that tasks read: no splits, labels or answers."""
+        names = [name for name in _OF_TASKS if name in self.body["files"]]
+        return [self.folder / name for name in ("meta.json", *names)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files are here, and not only those that tasks read."""
+        return (self.folder / "side.npy").exists()
 
     @property
     def rows(self) -> str:

@@ -21,7 +21,7 @@ from kgtrec.cluster.dask.transfer import Work, Workers
 from kgtrec.cluster.dask.workers import PATIENCE, opened_client, valid_patience
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.part import Inputs, naming
 from kgtrec.cluster.plan import make_plan, memory_bytes
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import InputError
@@ -201,7 +201,7 @@ def rank_parts(
     with Workers(client, inputs, retries, patience) as workers:
         works = _planned(workers, memory_bytes(memory), files, tell)
         joiner, left = _Joiner(inputs, works, take), []
-        with progress_bar(len(works), "parts", progress) as bar:
+        with naming(inputs), progress_bar(len(works), "parts", progress) as bar:
             for work in works:
                 part = None if files is None else files.load(work.task)
                 if part is None:
@@ -211,7 +211,10 @@ def rank_parts(
                     bar.update()
             n_left = len(left)
             watch(n_left, workers.threads)
-            done = do_all(client, left, workers.submit, workers.prepare, workers.window, patience)
+            done = do_all(
+                client, left, workers.submit, workers.prepare, workers.window, patience,
+                workers.fetch,
+            )  # fmt: skip
             for work, part in done:
                 check()
                 workers.done(work)
@@ -256,7 +259,8 @@ def _planned(
         memory,
         max(1, workers.threads),
         calibrate=tell is not None,
-        reserve=DASK_BYTES,
+        reserve=DASK_BYTES + workers.bytes_held,
+        sent=workers.bytes_sent,
     )
     if tell is not None:
         tell(str(plan))
