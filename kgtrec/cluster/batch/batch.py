@@ -135,6 +135,7 @@ def _all_of(jobs: list[Job], doer: _Doer) -> Iterator[Outcome]:
         while waiting or n_running:
             while waiting and doer.load.may_begin():
                 job = waiting.popleft()
+                doer.load.waiting = len(waiting)
                 doer.load.begin(job.name)
                 pool.submit(doer.do, job).add_done_callback(events.put)
                 n_running += 1
@@ -231,6 +232,7 @@ class _Doer:
             progress=False,
             tell=lambda plan: self.tell(f"{job.name}: {plan}"),
             patience=self.patience,
+            jobs=self.load.jobs,
             watch=lambda left, threads: self.load.watch(job.name, left, threads),
         )
 

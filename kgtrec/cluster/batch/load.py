@@ -39,11 +39,14 @@ class Load:
     memory : int
         Bytes for all jobs under way. One is begun in any case.
     changed : callable
-        Called when there may be room for another job.
+        Called when another job might begin.
+    waiting : int
+        Jobs not begun yet.
     """
 
     memory: int
     changed: Callable[[], None] = lambda: None
+    waiting: int = 0
     _left: dict[str, int | None] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
     _largest: int = 0
@@ -51,12 +54,17 @@ class Load:
     _lock: Lock = field(default_factory=Lock)
 
     def may_begin(self) -> bool:
-        """Whether one more job is begun; it may turn out as large as the largest before."""
+        """Whether one more job is begun; it may turn out as large as the largest so far."""
         with self._lock:
             needed = sum(self._bytes.values()) + self._largest
-            if self._left and needed > self.memory:
+            if self._left and (not self._largest or needed > self.memory):
                 return False
             return may_begin(list(self._left.values()), self._threads)
+
+    @property
+    def jobs(self) -> int:
+        """Jobs that will share the workers."""
+        return min(MOST, len(self._left) + self.waiting)
 
     def begin(self, name: str) -> None:
         """A job is begun."""
@@ -69,6 +77,7 @@ class Load:
         with self._lock:
             self._bytes[name] = size
             self._largest = max(self._largest, size)
+        self.changed()
 
     def watch(self, name: str, left: int, threads: int) -> None:
         """Tasks left of a job, and threads of the workers."""
