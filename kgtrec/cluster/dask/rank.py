@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.atomic_file import make_folder
+from kgtrec._internal.locations import mapped_folder
 from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.checkpoint import PartFiles
@@ -135,8 +136,8 @@ def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
         return Path(stack.enter_context(temporary))
-    make_folder(folder)
-    work = Path(folder).absolute()
+    work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
+    make_folder(work)
     return work
 
 
