@@ -54,7 +54,7 @@ class FileError(InputError):
         self.path = str(path)
         if is_url(self.path):
             self.path = url_text(self.path)
-            if not any(f"{self.path}/".startswith(f"{url}/") for url in FETCHED):
+            if not LOCATION.match(self.path):
                 found, hint = _ELSEWHERE, _MOUNT
         self.line = line
         self.found = found
@@ -83,8 +83,8 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None and not os.path.exists(path)
 
 
-FETCHED: set[str] = set()
-"""URLs of which this process has read copies: what is said of these is of their content."""
+LOCATION = re.compile(r"(s3|gs|file):/", re.IGNORECASE)
+"""URLs that are read and written: what is said of these is of their content."""
 
 
 def url_text(path: str) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from kgtrec.errors import FETCHED, FileError, is_url, refuse_url, url_text
+from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
 
 __all__ = [
     "RangedFile",
@@ -41,7 +41,6 @@ __all__ = [
     "stamps",
 ]
 
-_LOCATION = re.compile(r"(s3|gs|file):/.*", re.DOTALL | re.IGNORECASE)
 _BROKEN: list[Any] = []  # streams of uploads that failed: one that is dropped would send again
 _AHEAD = 4 << 20
 _HINT = "check the name, and the credentials and the region in the environment"
@@ -50,7 +49,7 @@ _HINT = "check the name, and the credentials and the region in the environment"
 def is_location(path: str | os.PathLike[str]) -> bool:
     """Whether this is a URL that can be read and written here."""
     text = os.fspath(path)
-    return isinstance(text, str) and is_url(text) and _LOCATION.fullmatch(text) is not None
+    return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str | None:
@@ -104,14 +103,12 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
         return
     url = _url(path)
     if (local := local_path(url)) is not None:
-        FETCHED.add(url.rstrip("/"))
         yield Path(local)
         return
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
         copy = Path(folder) / (url.rstrip("/").rpartition("/")[2] or "copy")
         with _explained(url):
             _fetch(url, copy, folders)
-        FETCHED.add(url.rstrip("/"))
         try:
             yield copy
         except FileError as error:
@@ -154,12 +151,22 @@ def reachable(url: str | os.PathLike[str]) -> None:
             raise FileError("", found=problem, hint="make it first").at(url)
 
 
-def names_in(url: str | os.PathLike[str]) -> list[str] | None:
-    """Names of the files in a folder at a URL; None if it is a file, FileError if neither is there.
+def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
+    """Names of the files in a folder, on this machine or at a URL; None if it is a file.
 
-    A store has no folder without files.
+    Raises
+    ------
+    FileError
+        Neither is there; a store has no folder without files.
     """
-    url = _url(url)
+    local = local_path(folder) if is_location(folder) else folder
+    if local is not None:
+        if os.path.isdir(local):
+            return [entry.name for entry in os.scandir(local) if entry.is_file()]
+        if os.path.exists(local):
+            return None
+        raise FileError(local, found="there is no such file", hint="check the name")
+    url = _url(folder)
     with _explained(url):
         from pyarrow import fs
 
@@ -280,7 +287,6 @@ class RangedFile:
             self._before = self._info()
             self._file = self._system.open_input_file(self._key)
             self.size: int = self._file.size()
-        FETCHED.add(self.url)
 
     def _info(self) -> tuple[Any, ...]:
         (info,) = self._system.get_file_info([self._key])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgtrec._internal.atomic_file import check_writable
-from kgtrec._internal.locations import files_below, is_folder, is_location, names_in
+from kgtrec._internal.locations import is_folder, is_location, names_in
 from kgtrec.errors import UsageError
 from kgtrec.graph.formats import graph_files, split_format
 
@@ -74,4 +74,4 @@ def _files(scores: str | None) -> Iterable[str]:
         return []
     if not is_folder(scores):
         return [scores]
-    return [f"{scores}/{name}" for name in files_below(scores) if name.endswith(".npy")]
+    return [f"{scores}/{name}" for name in names_in(scores) or () if name.endswith(".npy")]

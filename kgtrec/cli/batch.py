@@ -134,7 +134,7 @@ def _report(batch: Batch, outcomes: list[Outcome]) -> None:
     echo(summary(outcomes, batch.measures).to_markdown())
     for line in tie_notes(batch):
         note(line)
-    note(f"wrote {batch.output}/ranks, summary.csv, summary.md")
+    note(f"wrote {batch.place}/ranks, summary.csv, summary.md")
 
 
 def _line(outcome: Outcome) -> str:

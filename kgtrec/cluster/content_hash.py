@@ -73,7 +73,7 @@ def label_files(
     They say which entity a number is.
     """
     folders = [Path(path).parent for path in type_constraints]
-    if is_numbered(splits):
+    if splits and is_numbered(splits):
         folders.append(next(iter(splits.values())).parent)
     return [path for folder in folders for name in _BESIDE if exists(path := folder / name)]
 
