@@ -33,6 +33,7 @@ __all__ = [
     "is_location",
     "local_path",
     "mapped_folder",
+    "named_as",
     "names_in",
     "reachable",
     "read_bytes",
@@ -109,12 +110,19 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
         copy = Path(folder) / (url.rstrip("/").rpartition("/")[2] or "copy")
         with _explained(url):
             _fetch(url, copy, folders)
-        try:
+        with named_as(url, copy):
             yield copy
-        except FileError as error:
-            if error.path.startswith(str(copy)):
-                raise error.at(url.rstrip("/") + error.path[len(str(copy)) :]) from None
-            raise
+
+
+@contextmanager
+def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Iterator[None]:
+    """Let a `FileError` that names a copy, or a file in it, name the URL."""
+    try:
+        yield
+    except FileError as error:
+        if error.path.startswith(str(copy)):
+            raise error.at(_url(url).rstrip("/") + error.path[len(str(copy)) :]) from None
+        raise
 
 
 @contextmanager

@@ -102,6 +102,8 @@ def ranged_matrix(url: str) -> MatrixSource:
     file = RangedFile(url)
     try:
         start, shape, by_column, dtype = _header(io.BytesIO(bytes(file.read(0, _HEADER))))
+    except FileError:
+        raise
     except Exception as error:  # the header is parsed as Python, which has errors of its own
         said = " ".join(str(error).split())[:160]
         problem = f"not a readable .npy array ({said})"

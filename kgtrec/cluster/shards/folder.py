@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.locations import exists, is_location, local_path, read_bytes
+from kgtrec._internal.locations import exists, is_location, local_path, named_as, read_bytes
 
 __all__ = ["local_shards", "send_shard"]
 
@@ -31,7 +31,8 @@ def local_shards(folder: str, name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as made:
         if exists(f"{folder}/{name}"):
             (Path(made) / name).write_bytes(read_bytes(f"{folder}/{name}"))
-        yield Path(made)
+        with named_as(folder, made):
+            yield Path(made)
 
 
 def send_shard(shard: Path, questions: Path, folder: str) -> None:
