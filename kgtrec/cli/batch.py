@@ -71,6 +71,9 @@ def command(
     kgtrec batch jobs.toml --scheduler tcp://node1:8786
     kgtrec batch jobs.toml --status
 
+    Paths may be URLs (s3://, gs://, file://); an output at one needs work = "FOLDER" of this
+    machine, for finished parts (kgtrec guide clusters).
+
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, stands for all files that
     match, named like these without .npz.
 

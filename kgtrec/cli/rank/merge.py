@@ -34,6 +34,7 @@ def command(
     \b
     kgtrec merge shards/ -o ranks.parquet
     kgtrec merge shards/ -o ranks.parquet --run sys.run --qrels test.qrels
+    kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
     from kgtrec._internal.atomic_file import check_writable
     from kgtrec._internal.locations import fetched

@@ -65,9 +65,10 @@ def rank(
     Parameters
     ----------
     source : object
-        The path of a ``.npy`` file, of a folder of ``.npy`` shards or of an ``.npz`` with a
-        factorised model; an array; `kgtrec.Factors`; a mapping with ``head`` and ``tail`` arrays;
-        or a Dask array of shape (rows, entities), which is ranked chunk by chunk and never whole.
+        The path or URL of a ``.npy`` file, of a folder of ``.npy`` shards or of an ``.npz`` with a
+        factorised model, of which workers read what they need; an array; `kgtrec.Factors`; a
+        mapping with ``head`` and ``tail`` arrays; or a Dask array of shape (rows, entities), which
+        is ranked chunk by chunk and never whole.
     questions : Questions
     client : distributed.Client, optional
         Any. None: as many worker processes as there are cores, which end with the call.
