@@ -169,12 +169,14 @@ def _k9(settings: Settings) -> list[Row]:
         2_000 if settings.quick else SHORT_ROWS, "random", 1, KNOWN, n_entities=CANDIDATES
     )
     loop = _fastest_loop(block)
-    return [_short(block, depth, bar, loop, settings) for depth, bar in ((0, 2.9), (20, 7))]
+    cases = ((0, 2.9), (20, 7))
+    return [row for depth, bar in cases for row in _short(block, depth, bar, loop, settings)]
 
 
 def _short(
     block: Block, depth: int, bar: float, loop: Callable[[], Array], settings: Settings
-) -> Row:
+) -> list[Row]:
+    """What the loop does (`Ranker.update`), and the whole way to the finished ranks (`rank`)."""
     check(block.questions, block.scores, depth)
     n = len(block.scores)
     what = f"{n:,} rows x {CANDIDATES} candidates" + (f", best {depth}" if depth else "")
@@ -183,13 +185,25 @@ def _short(
     columns = (ranks.greater, ranks.equal, ranks.tied_ahead,
                ranks.macro_greater, ranks.macro_equal, ranks.macro_tied_ahead)  # fmt: skip
     require(np.array_equal(np.stack(columns, axis=1), counts), "the loop counts otherwise")
-    timings = compete(
-        {"ours": Contestant(lambda _: case.rank()), "loop": Contestant(lambda _: loop())},
-        rounds=3 if settings.quick else 15,
-    )
-    detail = timings.detail("ours", "loop")
-    per_row = {name: f"{1e6 * s / n:.3f} us a row" for name, s in detail["seconds_cpu"].items()}
-    return at_most("K9", what, per_row["ours"], per_row["loop"], detail["ratio_cpu"], bar, **detail)
+
+    def ranker() -> kgtrec.Ranker:
+        return kgtrec.Ranker(block.questions, run_depth=depth, threads=1)
+
+    contestants = {
+        "update": Contestant(lambda ranker: ranker.update(np.arange(n), block.scores), ranker),
+        "rank": Contestant(lambda _: case.rank()),
+        "loop": Contestant(lambda _: loop()),
+    }
+    timings = compete(contestants, rounds=3 if settings.quick else 15)
+    rows = []
+    for ours, name in (("update", "Ranker.update"), ("rank", "rank, from questions to ranks")):
+        detail = timings.detail(ours, "loop")
+        per_row = {key: f"{1e6 * s / n:.3f} us a row" for key, s in detail["seconds_cpu"].items()}
+        rows.append(
+            at_most("K9", f"{what}, {name}", per_row[ours], per_row["loop"], detail["ratio_cpu"],
+                    bar, **detail)
+        )  # fmt: skip
+    return rows
 
 
 def _fastest_loop(block: Block) -> Callable[[], Array]:
