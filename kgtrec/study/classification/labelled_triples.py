@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
@@ -67,13 +68,11 @@ class LabelledTriples(ShownInLines):
     def __len__(self) -> int:
         return len(self.triples)
 
-    def __repr__(self) -> str:
-        relations = len(np.unique(self.triples[:, 1]))
-        true = int(self.labels.sum())
+    def _lines(self) -> tuple[str, str]:
+        relations, true = len(np.unique(self.triples[:, 1])), int(self.labels.sum())
         return (
-            f"LabelledTriples of {relations:,} relations\n"
-            f"  {true:,} true, {len(self) - true:,} false\n"
-            f"  scores {self.scores.min():.4g} to {self.scores.max():.4g}"
+            f"{true:,} true and {len(self) - true:,} false triples of {relations:,} relations",
+            f"scores {self.scores.min():.4g} to {self.scores.max():.4g}",
         )
 
     def negated(self) -> LabelledTriples:
@@ -272,7 +271,10 @@ def _scores_of(parts: list[_Rows], path: Path | None) -> npt.NDArray[np.float64]
 
 def _array_scores(path: Path) -> npt.NDArray[Any]:
     try:
-        return np.load(path, allow_pickle=False)
+        with fetched(path) as copy:
+            return np.load(copy, allow_pickle=False)
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileError(path, found="there is no such file", hint="check the name") from None
     except Exception as error:  # the header is parsed as Python, which has errors of its own
