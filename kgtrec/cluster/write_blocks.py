@@ -18,6 +18,7 @@ from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.run_files import RunFiles
 from kgtrec.questions.sides import NAMES
 from kgtrec.ranking.instance_columns import (
+    GIVEN_COLUMNS,
     instance_columns,
     popularities,
     ranks_manifest,
@@ -128,10 +129,9 @@ class StoredRanks:
             f"{NAMES[side]}{number - self._first_of_side[side]}"
             for number, side in enumerate(sides, start=first)
         ]
-        if not self.store.has("context"):
-            return names
         contexts = self.store.questions().graph.contexts
-        assert contexts is not None
+        if contexts is None or not self.store.has("context"):
+            return names
         times = contexts.docnos[self.store.array("context")[first:stop].astype(np.int64)]
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
@@ -152,12 +152,15 @@ class StoredRanks:
 
 def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
     """Ids that stand in the columns `IDS`; every question has an answer."""
-    columns = {"given": questions.given[0]}
+    columns = {
+        name: ids
+        for name, (_, ids) in zip(
+            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
+        )
+    }
+    columns["answer"] = questions.answers.ids
     if questions.kind == "relation":
-        columns["given_tail"] = questions.given[1]
-        columns["relation"] = columns["answer"] = questions.answers.ids
-    else:
-        columns["relation"], columns["answer"] = questions.given[1], questions.answers.ids
+        columns["relation"] = columns["answer"]
     if questions.context is not None and questions.graph.contexts is not None:
         columns["context"] = questions.context
     return {name: ids_in(ids) for name, ids in columns.items()}

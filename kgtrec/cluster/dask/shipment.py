@@ -93,8 +93,8 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
     }
 
     def moved(array: ArrayFile | None, name: str) -> Any:
-        if array is None:
-            return None
+        if array is None or array.is_remote:
+            return array
         size = array.itemsize
         for length in array.shape:
             size *= length
@@ -201,7 +201,9 @@ def _received(client: Client, piece: Future) -> bytes:
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:
     def at(array: ArrayFile | None) -> Any:
-        return None if array is None else replace(array, path=str(folder / array.path))
+        if array is None or array.is_remote:
+            return array
+        return replace(array, path=str(folder / array.path))
 
     files: Any = inputs.files
     if files is not None and files.selection:

@@ -89,8 +89,9 @@ class Workers:
 
     @property
     def sends_rows(self) -> bool:
-        """Whether tasks are sent the rows of a matrix."""
-        return not self.shared and isinstance(self.inputs.files, ScoreFiles)
+        """Whether tasks are sent the rows of a matrix; of one at a URL they read them."""
+        files = self.inputs.files
+        return not self.shared and isinstance(files, ScoreFiles) and not files.parts[0].is_remote
 
     @property
     def bytes_sent(self) -> int:
@@ -161,12 +162,13 @@ class Workers:
 
 
 def paths_of(inputs: Inputs) -> list[str]:
-    """Files that the inputs name, besides the store of the questions."""
+    """Files of this machine that the inputs name, besides the store of the questions."""
     files: Any = inputs.files
     if files is None:
         return []
     arrays = files.arrays if hasattr(files, "arrays") else files.parts
-    return [array.path for array in arrays] + ([files.selection] if files.selection else [])
+    paths = [array.path for array in arrays if not array.is_remote]
+    return paths + ([files.selection] if files.selection else [])
 
 
 def perform_work(
