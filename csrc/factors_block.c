@@ -16,7 +16,7 @@
 #define LARGEST_BIAS 0x1p80f
 
 /* Vectors of this many bytes stay in the second-level cache with the block's codes. */
-#define BLOCK_BYTES (1 << 20)
+#define BLOCK_BYTES (2 << 20)
 /* Floats of a line of the cache. */
 #define LINE 16
 
