@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ def _three_lines(shown: ShownInLines) -> str:
     return f"{type(shown).__name__}\n  {first}\n  {second}"
 
 
-class ShownInLines:
+class ShownInLines(ABC):
     """Results that consoles show in three lines: what it is, and `_lines`; notebooks too.
 
     `_shown` names the methods or attributes that are tables, the most important one first.
@@ -27,9 +28,9 @@ class ShownInLines:
         if "__repr__" not in cls.__dict__:  # before a dataclass would list all its arrays
             cls.__repr__ = _three_lines  # type: ignore[assignment]
 
+    @abstractmethod
     def _lines(self) -> tuple[str, str]:
         """How large it is, and what it says."""
-        raise NotImplementedError
 
     def _tables(self) -> list[Any]:
         parts = [getattr(self, name) for name in self._shown]

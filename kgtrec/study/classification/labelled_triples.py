@@ -67,13 +67,11 @@ class LabelledTriples(ShownInLines):
     def __len__(self) -> int:
         return len(self.triples)
 
-    def __repr__(self) -> str:
-        relations = len(np.unique(self.triples[:, 1]))
-        true = int(self.labels.sum())
+    def _lines(self) -> tuple[str, str]:
+        relations, true = len(np.unique(self.triples[:, 1])), int(self.labels.sum())
         return (
-            f"LabelledTriples of {relations:,} relations\n"
-            f"  {true:,} true, {len(self) - true:,} false\n"
-            f"  scores {self.scores.min():.4g} to {self.scores.max():.4g}"
+            f"{true:,} true and {len(self) - true:,} false triples of {relations:,} relations",
+            f"scores {self.scores.min():.4g} to {self.scores.max():.4g}",
         )
 
     def negated(self) -> LabelledTriples:

@@ -276,4 +276,4 @@ def test_what_is_shown():
     assert result.to_dict()["overall"]["F1"]["micro"] == result["f1"]
     assert "best accuracy on valid; 3 of 3 relations" in str(result)
     assert "100 draws of whole (head, relation) groups" in str(result)
-    assert repr(parts()).startswith("LabelledTriples of 3 relations\n")
+    assert "triples of 3 relations" in repr(parts()).splitlines()[1]
