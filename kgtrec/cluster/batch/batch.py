@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.atomic_file import check_writable, make_folder
+from kgtrec._internal.locations import is_location
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import rank_parts
@@ -28,7 +28,7 @@ from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
-from kgtrec.questions.filters import CONTEXT_FILTERS, PROTOCOLS
+from kgtrec.questions.filters import CONTEXT_FILTER_NAMES, PROTOCOLS
 from kgtrec.results.evaluate import COMPARED, checked_result
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run_batch(
     """
     memory_bytes(batch.memory)
     patience = valid_patience(patience)
-    with _locked(batch.output):
+    with _locked(batch):
         records = Records(batch)
         for path in list(records.left_behind()):
             if path.is_dir():
@@ -105,8 +105,13 @@ def run_batch(
 
 
 @contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Nobody else works in the folder; the lock ends with the process, however that ends."""
+def _locked(batch: Batch) -> Iterator[None]:
+    """Nobody else works in the folder; the lock ends with the process, however that ends.
+
+    There are no locks at a URL: it is that of the folder for parts.
+    """
+    check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
+    output = batch.work if is_location(batch.output) else batch.output
     try:
         make_folder(output)
     except OSError:
@@ -238,7 +243,7 @@ def ask(graph: Graph, job: Job) -> Questions:
     questions = graph.questions(
         settings.get("split", "test"),
         settings.get("sides", "both"),
-        filter=_filter(settings.get("filter", "all" if context is None else "time-aware")),
+        filter=_filter(settings.get("filter", "all" if context is None else None)),
         context=context,
         known=settings.get("known", ()),
         unknown=unknown,
@@ -257,10 +262,12 @@ def ask(graph: Graph, job: Job) -> Questions:
     )
 
 
-def _filter(name: str | list[str]) -> str | tuple[str, ...]:
+def _filter(name: str | list[str] | None) -> str | tuple[str, ...] | None:
     """A protocol by name, or splits: as a list, or in one string with commas."""
+    if name is None:
+        return None
     if isinstance(name, str):
-        if name in PROTOCOLS or name in CONTEXT_FILTERS:
+        if name in PROTOCOLS or name in CONTEXT_FILTER_NAMES:
             return name
         name = name.split(",")
     return tuple(one.strip() for one in name)
