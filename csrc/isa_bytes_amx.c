@@ -125,6 +125,7 @@ const kgt_bytes kgt_bytes_amx = {
     .open = open_bytes_amx,
     .close = close_bytes_amx,
     .product = product_bytes_amx,
+    .largest = largest_bytes_amx,
     .quantise = quantise_bytes_amx,
     .quantise_fine = quantise_fine_bytes_amx,
     .judge = judge_bytes_amx,

@@ -75,6 +75,7 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .open = leave_alone,
     .close = nothing,
     .product = product_bytes_avx512vnni,
+    .largest = largest_bytes_avx512vnni,
     .quantise = quantise_bytes_avx512vnni,
     .quantise_fine = quantise_fine_bytes_avx512vnni,
     .judge = judge_bytes_avx512vnni,

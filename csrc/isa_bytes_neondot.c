@@ -30,7 +30,6 @@ KGT_INLINE int32x4_t step(int32x4_t sum, const int16_t *p, const int16_t *q) {
 #define LOAD(p) vld1q_f32(p)
 #define LOAD_INT(p) vcvtq_f32_s32(vld1q_s32(p))
 #define SET1(s) vdupq_n_f32(s)
-#define MUL(a, b) vmulq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ABOVE(x, t) bits_of(vcgtq_f32(x, t))
 #define REACHES(x, t) bits_of(vcgeq_f32(x, t))
@@ -104,6 +103,7 @@ const kgt_bytes kgt_bytes_neondot = {
     .open = leave_alone,
     .close = nothing,
     .product = product_bytes_neondot,
+    .largest = largest_bytes_neondot,
     .quantise = quantise_bytes_neondot,
     .quantise_fine = quantise_fine_bytes_neondot,
     .judge = judge_bytes_neondot,

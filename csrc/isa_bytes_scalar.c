@@ -33,7 +33,6 @@ static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, s
 #define LOAD(p) (*(p))
 #define LOAD_INT(p) ((float)*(p))
 #define SET1(s) (s)
-#define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ABOVE(x, t) ((x) > (t))
 #define REACHES(x, t) ((x) >= (t))
@@ -55,6 +54,7 @@ const kgt_bytes kgt_bytes_scalar = {
     .open = leave_alone,
     .close = nothing,
     .product = product_bytes_scalar,
+    .largest = largest_bytes_scalar,
     .quantise = quantise_bytes_scalar,
     .quantise_fine = quantise_fine_bytes_scalar,
     .judge = judge_bytes_scalar,

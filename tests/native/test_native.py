@@ -55,13 +55,14 @@ WRONGS = {
     "product": "product",
     "pairs": "pairs",
     "refine": "refine",
+    "judge": "judge",
     "quantise": "quantise",
     "quantise_fine": "quantise_fine",
     "bound": "bound",
     "fine bound": "fine bound",
 }
 # Only a path that multiplies bytes has these. A residual, or a whole bound, is 3 % too small.
-BYTES = {"product", "pairs", "refine", "quantise", "quantise_fine", "bound", "fine bound"}
+BYTES = {"product", "pairs", "refine", "judge", "quantise", "quantise_fine", "bound", "fine bound"}
 
 
 def tool(*names: str) -> str:
