@@ -36,6 +36,9 @@ from kgtrec.results.evaluate import COMPARED
 __all__ = ["WAYS", "Shard", "open_shard", "parse_shard", "rank_shard", "shard_inputs"]
 
 WAYS = ("auto", "questions", "entities")
+COMMAND_BYTES = 44 << 20
+"""What the command line, pyarrow and a small graph take of a shard's memory."""
+
 _FEW_ROWS = 64  # the native core scores as many queries in one pass over the entities
 
 
@@ -65,7 +68,9 @@ class Shard:
 
     def plan(self, memory: str | int) -> Plan:
         """How it is cut into parts, and how long it will take."""
-        return make_plan(self.inputs, memory, rows=self.rows, entities=self.entities)
+        return make_plan(
+            self.inputs, memory, rows=self.rows, entities=self.entities, reserve=COMMAND_BYTES
+        )
 
     def state(self) -> str:
         """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
