@@ -346,7 +346,7 @@ def test_the_command_line_goes_all_the_way(
     assert given in changed
     run("compare", "a.parquet", "b.parquet", "--draws", "100", "--by", "qualifiers",
         "-m", f"{sides}.mrr")  # fmt: skip
-    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
     assert "P582=" in Path("page.html").read_text()
 
 
