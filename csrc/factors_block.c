@@ -10,8 +10,6 @@
 #define FN(op) op##_f32
 #include "factors_vectors_body.h"
 
-/* Above the roundings of a few steps in double, and of one to float. */
-#define UP (1 + 0x1p-20)
 /* Biases beyond this leave no room for bounds in float. */
 #define LARGEST_BIAS 0x1p80f
 
@@ -28,13 +26,23 @@ static int64_t block_width(const kgt_factors *factors) {
     return width < needed ? width : needed;
 }
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
-    const size_t dim = (size_t)factors->dim, groups = kgt_byte_groups(kgt_bytes_active(), dim);
+/* Groups of four codes of a vector. */
+static size_t groups_of(const kgt_factors *factors) {
+    const size_t dim = (size_t)factors->dim;
+    return factors->metric == KGT_L1 ? kgt_l1_groups(dim)
+                                     : kgt_byte_groups(kgt_bytes_active(), dim);
+}
+
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps) {
+    const size_t dim = (size_t)factors->dim, groups = groups_of(factors);
+    const bool l1 = factors->metric == KGT_L1;
     const int64_t width = block_width(factors);
     const size_t n = (size_t)width;
     *block = (kgt_block){.bytes = kgt_bytes_active(),
                          .kernel = kgt_kernel_active(),
                          .factors = factors,
+                         .sums = l1 ? &kgt_bytes_active()->l1 : &kgt_bytes_active()->dot,
+                         .steps = steps,
                          .groups = groups,
                          .width = width};
     block->panels = kgt_allocate(n, groups * 4);
@@ -51,7 +59,8 @@ kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
-    memset(block->codes, 0, groups * 4);
+    memset(block->codes, l1 ? KGT_L1_ZERO : 0, groups * 4);
+    memset(block->scale, 0, 7 * n * sizeof(float));
     memset(block->panels, 0, n * groups * 4);
     memset(block->vectors, 0, n * block->stride * sizeof(float));
     memset(block->fine, 0, n * block->fine_stride * sizeof(int16_t));
@@ -87,11 +96,6 @@ static void take_vectors(kgt_block *block, int64_t first, int64_t n) {
     }
 }
 
-static char *figures_of(kgt_block *block, int64_t i) {
-    const size_t end = ((size_t)i + 1) * block->fine_stride;
-    return (char *)(block->fine + end - KGT_FINE_FIGURES);
-}
-
 /* Quantises entity i of the block and puts its codes into its panel. */
 static bool take_codes(kgt_block *block, int64_t i) {
     const size_t dim = (size_t)block->factors->dim;
@@ -109,12 +113,12 @@ static bool take_codes(kgt_block *block, int64_t i) {
     block->start[i] = -(int32_t)block->bytes->query_zero * x.sum;
     block->scale[i] = x.scale;
     block->code_norm[i] = x.code_norm;
-    block->base[i] = (float)(((double)x.residual + rounding * (double)x.norm) * UP);
+    block->base[i] = (float)(((double)x.residual + rounding * (double)x.norm) * KGT_UP);
     const double residual =
         (double)fine.residual + (double)block->fine_relative * (double)fine.code_norm;
-    const kgt_figures figures = {fine.scale, (float)((residual + rounding * (double)x.norm) * UP),
-                                 0, 0};
-    memcpy(figures_of(block, i), &figures, sizeof figures);
+    const kgt_figures figures = {fine.scale,
+                                 (float)((residual + rounding * (double)x.norm) * KGT_UP), 0, 0};
+    memcpy(kgt_figures_of(block, i), &figures, sizeof figures);
     return true;
 }
 
@@ -123,7 +127,8 @@ static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
     const size_t dim = (size_t)factors->dim;
     for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
     if (factors->metric == KGT_L2)
-        block->bytes->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
+        block->bytes->dot.pairs(block->pointers, block->pointers, (size_t)n, dim,
+                                block->entity_norm);
     else
         memset(block->entity_norm, 0, (size_t)n * sizeof(float));
     for (int64_t i = 0; i < n; i++) {
@@ -132,7 +137,7 @@ static bool take_offsets(kgt_block *block, int64_t first, int64_t n) {
         const float norm = block->entity_norm[i];
         block->bias[i] = bias;
         block->offset[i] = bias - norm;
-        memcpy(figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
+        memcpy(kgt_figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
                sizeof(float));
         const double offset = (double)fabsf(block->offset[i]) + (double)norm + (double)fabsf(bias);
         if (offset > block->largest_offset) block->largest_offset = offset;
@@ -145,8 +150,9 @@ void kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
     block->n = n;
     block->largest_offset = 0;
     take_vectors(block, first, n);
+    const bool l1 = block->factors->metric == KGT_L1;
     for (int64_t i = 0; i < n; i++)
-        if (!(block->bounded = take_codes(block, i))) return;
+        if (!(block->bounded = l1 ? kgt_l1_take_codes(block, i) : take_codes(block, i))) return;
     if (block->offset != NULL && !(block->bounded = take_offsets(block, first, n))) return;
     /* What pads the last block: zeros in number only, whose comparisons nobody looks at. */
     for (int64_t i = n; i < (int64_t)kgt_block_padded(block); i++) {
@@ -174,7 +180,7 @@ void kgt_block_errors(kgt_block *block, float relative) {
 
 /* k of the bound: |q - q'| / |q|, for a norm and a residual in units of s. */
 static float relative(double residual, double norm) {
-    return norm > 0 ? (float)(residual / norm * UP * UP) : 0;
+    return norm > 0 ? (float)(residual / norm * KGT_UP * KGT_UP) : 0;
 }
 
 /* The second level of query i. */
@@ -185,9 +191,9 @@ static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t 
     queries->bytes->quantise_fine(query, (size_t)factors->dim, coarse,
                                   queries->fine + (size_t)i * queries->fine_stride, &q);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * UP;
+    const double norm = (double)q.norm / scale * KGT_UP;
     queries->fine_inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->fine_norm[i] = (float)(norm * UP);
+    queries->fine_norm[i] = (float)(norm * KGT_UP);
     queries->fine_factor[i] = (float)queries->fine_inverse[i];
     const float own = relative((double)q.residual / scale, norm);
     if (own > queries->fine_relative) queries->fine_relative = own;
@@ -202,30 +208,32 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     uint8_t *row = queries->codes + (size_t)i * queries->groups * 4;
     for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * UP;
+    const double norm = (double)q.norm / scale * KGT_UP;
     queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->judged_norm[i] = (float)(norm * UP);
+    queries->judged_norm[i] = (float)(norm * KGT_UP);
     queries->factor[i] = (float)queries->inverse[i];
     take_fine(queries, factors, i, &q);
     const float own = relative((double)q.residual / scale, norm);
     if (own > queries->relative[i / KGT_BYTE_QUERIES])
         queries->relative[i / KGT_BYTE_QUERIES] = own;
     if (factors->metric == KGT_L2) {
-        queries->bytes->pairs(&query, &query, 1, dim, &q.norm);
+        queries->bytes->dot.pairs(&query, &query, 1, dim, &q.norm);
         queries->chain[i] = (double)q.norm;
     }
     return true;
 }
 
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps) {
     const int64_t n = factors->n_rows;
+    const size_t groups = groups_of(factors);
+    const bool l1 = factors->metric == KGT_L1;
     const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
     const size_t n_padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
-    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
+    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .steps = steps, .groups = groups, .n = n};
     queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
     int8_t *codes = kgt_allocate(groups, 4);
     queries->codes = kgt_allocate(n_padded, groups * 4);
-    queries->inverse = calloc(3 * n_padded, sizeof(double));
+    queries->inverse = calloc(5 * n_padded, sizeof(double));
     queries->judged_norm = calloc(4 * n_padded + n_tiles, sizeof(float));
     queries->bounded = calloc(n_padded, sizeof(bool));
     queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
@@ -237,13 +245,17 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, si
     }
     queries->chain = queries->inverse + n_padded;
     queries->fine_inverse = queries->chain + n_padded;
+    queries->own = queries->fine_inverse + n_padded;
+    queries->fine_own = queries->own + n_padded;
     queries->factor = queries->judged_norm + n_padded;
     queries->fine_norm = queries->factor + n_padded;
     queries->fine_factor = queries->fine_norm + n_padded;
     queries->relative = queries->fine_factor + n_padded;
-    memset(queries->codes, queries->bytes->query_zero, n_padded * groups * 4);
+    memset(queries->codes, l1 ? KGT_L1_ZERO : queries->bytes->query_zero, n_padded * groups * 4);
     memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
-    for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
+    for (int64_t i = 0; i < n; i++)
+        queries->bounded[i] =
+            l1 ? kgt_l1_take_query(queries, factors, i) : take_query(queries, factors, i, codes);
     free(codes);
     return KGT_OK;
 }
