@@ -66,7 +66,7 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
         const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
         targets = n > targets ? n : targets;
     }
-    kgt_steps steps = {0, 0};
+    kgt_steps steps = {0};
     if (factors->metric == KGT_L1 && kgt_steps_choose(factors, &steps) != KGT_OK)
         return KGT_NO_MEMORY;
     if (kgt_block_open(&r->block, factors, steps) != KGT_OK ||
@@ -160,7 +160,8 @@ static kgt_status take_sample(kgt_run *r) {
     int64_t n = r->block.width;
     while (n > KGT_FIRST_GROUPS && n * SAMPLED > n_entities) n -= KGT_FIRST_GROUPS;
     const int64_t rank = guessing_rank(depth, n, n_entities);
-    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING) return KGT_OK;
+    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING || r->block.steps.poor)
+        return KGT_OK;
     r->sampled_ids = kgt_allocate((size_t)n, sizeof *r->sampled_ids);
     if (r->sampled_ids == NULL) return KGT_NO_MEMORY;
     sample(r->factors, n, r->sampled_ids);

@@ -64,9 +64,11 @@
 #include "factors_tiles.h"
 #include "isa_bytes.h"
 
-/* What codes of 8 and of 16 bits count under L1, where all vectors of a call share it. */
+/* What codes of 8 and of 16 bits count under L1, where all vectors of a call share it. Those of 8
+ * are poor if they leave much of the vectors: distances of codes are too small then. */
 typedef struct {
     float coarse, fine;
+    bool poor;
 } kgt_steps;
 
 /* Steps that suit a sample of the vectors; any are right. */

@@ -17,6 +17,8 @@
 /* Steps that are tried: a third of a power of two apart, the first without cutting anything off. */
 #define STEPS 14
 #define STEPS_RATIO 0.7937f
+/* Codes that leave more than this of the sum of magnitudes are poor. */
+#define MOST_LEFT (1.0 / 16)
 /* Beyond those of the sample by so much are values that codes of 16 bits have room for. */
 #define SPARE 2
 
@@ -66,6 +68,13 @@ static float best_step(const float *magnitudes, size_t n, size_t stride, size_t 
     return best;
 }
 
+static bool is_poor(const float *magnitudes, size_t n, size_t stride, size_t dim, float step) {
+    double left = 0, sum = 0;
+    for (size_t j = 0; j < n; j++) left += left_of(magnitudes + j * stride, stride, dim, step);
+    for (size_t k = 0; k < n * stride; k++) sum += (double)magnitudes[k];
+    return left > sum * MOST_LEFT;
+}
+
 static float at_least(float step) { return step > KGT_L1_SMALLEST ? step : KGT_L1_SMALLEST; }
 
 kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps) {
@@ -85,6 +94,7 @@ kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps) {
     for (size_t k = 0; k < n * stride; k++)
         largest = magnitudes[k] > largest ? magnitudes[k] : largest;
     steps->coarse = at_least(best_step(magnitudes, n, stride, dim, largest));
+    steps->poor = is_poor(magnitudes, n, stride, dim, steps->coarse);
     steps->fine = at_least(largest * SPARE / KGT_L1_MOST_FINE);
     free(magnitudes);
     return KGT_OK;

@@ -450,10 +450,9 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     expect(kgt_factor_scores(&factors, scores) == KGT_OK, "bound", "no scores");
     kgt_block block;
     kgt_queries queries;
-    kgt_steps steps = {1, 1.0f / 128}; /* as STEPS and BETWEEN have them */
-    expect(
-        kgt_steps_choose(&factors, entity_kind < N_KINDS ? &steps : &(kgt_steps){0, 0}) == KGT_OK,
-        "bound", "no steps");
+    kgt_steps steps = {1, 1.0f / 128, false}; /* as STEPS and BETWEEN have them */
+    expect(kgt_steps_choose(&factors, entity_kind < N_KINDS ? &steps : &(kgt_steps){0}) == KGT_OK,
+           "bound", "no steps");
     if (entity_kind < N_KINDS && random_below(3) == 0) steps.coarse *= 4 * fabsf(real()) + 0.01f;
     if (entity_kind < N_KINDS && random_below(3) == 0) steps.fine *= 4 * fabsf(real()) + 0.01f;
     expect(kgt_block_open(&block, &factors, steps) == KGT_OK, "bound", "no block");
