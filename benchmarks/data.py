@@ -72,6 +72,7 @@ def make_block(
     n_known: int = 30,
     *,
     labels_in_order: bool = True,
+    n_entities: int = N_ENTITIES,
 ) -> Block:
     """Questions with answers, and scores of a certain kind.
 
@@ -86,9 +87,10 @@ def make_block(
         files; ids that are their own decimal labels do not.
     """
     rng = np.random.default_rng(SEED)
-    chosen = _distinct_entities(rng, n_rows, n_answers + n_known)
-    questions = _questions(chosen[:, :n_answers], chosen[:, n_answers:], labels_in_order)
-    scores = _scores(rng, n_rows, kind)
+    chosen = _distinct_entities(rng, n_rows, n_answers + n_known, n_entities)
+    labels = [f"e{i:07d}" for i in range(n_entities)] if labels_in_order else None
+    questions = _questions(chosen[:, :n_answers], chosen[:, n_answers:], n_entities, labels)
+    scores = _scores(rng, (n_rows, n_entities), kind)
     answers = questions.answers.ids.reshape(n_rows, n_answers).astype(np.int64)
     if kind in ("good", "saturated"):
         sample = np.sort(rng.standard_normal(200_000, dtype=np.float32))
@@ -98,29 +100,29 @@ def make_block(
     return Block(questions, scores)
 
 
-def _distinct_entities(rng: np.random.Generator, n_rows: int, n: int) -> Array:
+def _distinct_entities(rng: np.random.Generator, n_rows: int, n: int, n_entities: int) -> Array:
     """n different entities a row, anywhere: one of each of n equal strata, in random order."""
-    edges = np.linspace(0, N_ENTITIES, n + 1).astype(np.int64)
+    edges = np.linspace(0, n_entities, n + 1).astype(np.int64)
     chosen = rng.integers(edges[:-1], edges[1:], size=(n_rows, n))
     return rng.permuted(chosen, axis=1)
 
 
-def _questions(answers: Array, known: Array, labels_in_order: bool) -> kgtrec.Questions:
+def _questions(
+    answers: Array, known: Array, n_entities: int, labels: list[str] | None
+) -> kgtrec.Questions:
     splits = {}
     for name, entities in (("test", answers), ("train", known)):
         row = np.repeat(np.arange(len(entities)), entities.shape[1])
-        splits[name] = np.column_stack([row % N_ENTITIES, row // N_ENTITIES, entities.ravel()])
-    labels = [f"e{i:05d}" for i in range(N_ENTITIES)] if labels_in_order else None
-    graph = kgtrec.Graph.from_arrays(**splits, n_entities=N_ENTITIES, entities=labels)
+        splits[name] = np.column_stack([row % n_entities, row // n_entities, entities.ravel()])
+    graph = kgtrec.Graph.from_arrays(**splits, n_entities=n_entities, entities=labels)
     return graph.questions("test", sides="tail")
 
 
-def _scores(rng: np.random.Generator, n_rows: int, kind: str) -> Floats:
-    shape = (n_rows, N_ENTITIES)
+def _scores(rng: np.random.Generator, shape: tuple[int, int], kind: str) -> Floats:
     if kind == "tied":
         return np.full(shape, 0.5, dtype=np.float32)
     if kind == "rising":
-        return np.tile(np.arange(N_ENTITIES, dtype=np.float32), (n_rows, 1))
+        return np.tile(np.arange(shape[1], dtype=np.float32), (shape[0], 1))
     scores = rng.standard_normal(shape, dtype=np.float32)
     if kind == "saturated":  # a sigmoid in float32 is exactly 1.0 from about 17 on
         np.maximum(scores, -16, out=scores)

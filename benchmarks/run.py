@@ -18,7 +18,8 @@ from rows import Row, Settings, WrongAnswer, format_table, not_run
 # Which module measures a bar; modules are imported when one of theirs is asked for.
 BARS = {
     "K1": "kernels", "K2": "kernels", "K3": "kernels", "K4": "kernels", "K5": "kernels",
-    "KP": "kernels", "K6": "shapes", "K7": "shapes", "K8": "shapes", "KU": "shapes",
+    "KP": "kernels", "K6": "shapes", "K7": "shapes", "K8": "shapes", "K9": "growth",
+    "KU": "shapes", "KG": "growth",
     "F1": "factors", "F2": "factors", "Q1": "bounds", "Q2": "bounds", "Q3": "bounds",
     "Q4": "bounds", "Q5": "bounds", "Q6": "bounds", "Q8": "bounds", "E1": "endtoend",
     "E2": "endtoend", "T1": "trec", "T2": "trec", "T3": "trec", "S1": "grids", "I1": "startup",

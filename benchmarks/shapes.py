@@ -17,7 +17,7 @@ from timing import Contestant, compete
 
 import kgtrec
 
-__all__ = ["BARS"]
+__all__ = ["BARS", "check"]
 
 Array = npt.NDArray[Any]
 
@@ -45,11 +45,14 @@ def _contestant(
     return Contestant(run, prepare)
 
 
-def _check(questions: kgtrec.Questions, scores: Array, depth: int) -> None:
+def check(
+    questions: kgtrec.Questions, scores: Array, depth: int, higher_is_better: bool = True
+) -> None:
     """Ranks and runs of some rows, spread over the block, against plain numpy; NaN is -inf."""
-    ranks, run = kgtrec.rank(scores, questions, depth, 1, nan="worst", progress=False)
+    options: dict[str, Any] = {"nan": "worst", "higher_is_better": higher_is_better}
+    ranks, run = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
     for question in np.linspace(0, len(questions) - 1, CHECKED_ROWS).astype(int).tolist():
-        row = scores[question]
+        row = scores[question] if higher_is_better else -scores[question]
         answers = questions.answers[question]
         numbers = ~np.isnan(row)
         counts, best = in_numpy(questions, question, np.where(numbers, row, -np.inf), depth)
@@ -74,7 +77,7 @@ def _row(
     **options: Any,
 ) -> Row:
     """One shape against as many plain rows of the same numbers of rows and entities."""
-    _check(questions, scores, depth)
+    check(questions, scores, depth)
     plain = make_block(len(scores))
     contestants = {
         "ours": _contestant(questions, scores, depth, **options),

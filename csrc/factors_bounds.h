@@ -41,18 +41,19 @@
  *
  * UNDER L1 the score is fl(b - D), D being the chain of d differences and additions, which is
  * within g (|q| + |x|) of the distance, as |.| here is the sum of magnitudes (and what underflows
- * is exact in float). Codes count steps of one length s for all vectors, so that P = |c - e| is the
- * distance of q' = s c and x' = s e over s, an integer without error. By the triangle inequality
+ * is exact in float). Codes count steps of one length s for all vectors, so that P = -|c - e|,
+ * minus the distance of q' = s c and x' = s e over s, is an integer without error. By the triangle
+ * inequality
  *
- *     ||q - x| - s P| <= |(q - q') - (x - x')| <= |q - q'| + |x - x'|,
+ *     ||q - x| + s P| <= |(q - q') - (x - x')| <= |q - q'| + |x - x'|,
  *
  * codes that are cut off where they end included, and so, with o = b and m = 1,
  *
- *     |score - (o - s P)| / s
+ *     |score - (s P + o)| / s
  *         <= ((|x - x'| + g' |x|) + (|q - q'| + g' |q|) + 16 u (|o| + |b|)) / s,
  *
  * where g' pays as above, for |s P| <= |q'| + |x'|. What the entity says is its error, with norm =
- * 1 / s and k = 0; r P is -P; and what the query says, `own`, is part of the slack. The second
+ * 1 / s and k = 0, and r is 1; what the query says, `own`, is part of the slack. The second
  * level has a smaller step, and codes below 2^14, whose differences fit 16 bits.
  *
  * ROUNDING. Norms, residuals, k, g', norm, own and slack are rounded up, by factors above the

@@ -120,10 +120,10 @@ bool kgt_l1_take_codes(kgt_block *block, int64_t i) {
     for (size_t k = 0; k < block->groups; k += 2)
         memcpy(place + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
     block->start[i] = 0;
-    block->scale[i] = -1;
+    block->scale[i] = 1;
     block->code_norm[i] = 0;
     block->base[i] = (float)error_of(x, dim);
-    const kgt_figures figures = {-1, (float)error_of(fine, dim), 0, 0};
+    const kgt_figures figures = {1, (float)error_of(fine, dim), 0, 0};
     memcpy(kgt_figures_of(block, i), &figures, sizeof figures);
     return true;
 }

@@ -116,6 +116,8 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #define NANS_NONE _mm256_setzero_ps()
 #define NANS_MEET(seen, x, y) _mm256_or_ps(seen, _mm256_cmp_ps(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_ps(seen) != 0)
+#define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))
+#define EQUALS(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_EQ_OQ))
 #define TRANSPOSE(v) transpose_8_by_8(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
@@ -123,6 +125,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
@@ -190,6 +193,8 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define NANS_NONE _mm256_setzero_pd()
 #define NANS_MEET(seen, x, y) _mm256_or_pd(seen, _mm256_cmp_pd(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_pd(seen) != 0)
+#define ABOVE(x, t) (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(x, t, _CMP_GT_OQ))
+#define EQUALS(x, t) (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(x, t, _CMP_EQ_OQ))
 #define TRANSPOSE(v) transpose_4_by_4(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
@@ -197,6 +202,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
@@ -257,6 +263,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .fold = fold_f32_avx2,
             .locate = locate_f32_avx2,
             .tied_up_to = tied_up_to_f32_avx2,
+            .count_short = count_short_f32_avx2,
             .transpose = transpose_f32_avx2,
             .tile = tile_f32_avx2,
             .tile_l1 = tile_l1_f32_avx2,
@@ -268,6 +275,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .fold = fold_f64_avx2,
             .locate = locate_f64_avx2,
             .tied_up_to = tied_up_to_f64_avx2,
+            .count_short = count_short_f64_avx2,
             .transpose = transpose_f64_avx2,
             .tile = tile_f64_avx2,
             .tile_l1 = tile_l1_f64_avx2,

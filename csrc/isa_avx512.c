@@ -104,6 +104,8 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #define KEEP __mmask16
 #define COMPARE(x, y, predicate) _mm512_cmp_ps_mask(x, y, predicate)
 #define COMPRESS(keep, values) _mm512_maskz_compress_ps(keep, values)
+#define ABOVE(x, t) _mm512_cmp_ps_mask(x, t, _CMP_GT_OQ)
+#define EQUALS(x, t) _mm512_cmp_ps_mask(x, t, _CMP_EQ_OQ)
 #define NANS __mmask16
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
@@ -127,6 +129,7 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #include "isa_fold_body.h"
 #include "isa_locate_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 /* The indices first + lane of the lanes kept; their number. */
@@ -189,6 +192,8 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #define KEEP __mmask8
 #define COMPARE(x, y, predicate) _mm512_cmp_pd_mask(x, y, predicate)
 #define COMPRESS(keep, values) _mm512_maskz_compress_pd(keep, values)
+#define ABOVE(x, t) _mm512_cmp_pd_mask(x, t, _CMP_GT_OQ)
+#define EQUALS(x, t) _mm512_cmp_pd_mask(x, t, _CMP_EQ_OQ)
 #define NANS __mmask16
 #define NANS_NONE 0
 #define NANS_ANY(seen) ((seen) != 0)
@@ -212,6 +217,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #include "isa_fold_body.h"
 #include "isa_locate_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
@@ -271,6 +277,7 @@ const kgt_kernel kgt_kernel_avx512 = {
             .fold = fold_f32_avx512,
             .locate = locate_f32_avx512,
             .tied_up_to = tied_up_to_f32_avx512,
+            .count_short = count_short_f32_avx512,
             .transpose = transpose_f32_avx512,
             .tile = tile_f32_avx512,
             .tile_l1 = tile_l1_f32_avx512,
@@ -283,6 +290,7 @@ const kgt_kernel kgt_kernel_avx512 = {
             .fold = fold_f64_avx512,
             .locate = locate_f64_avx512,
             .tied_up_to = tied_up_to_f64_avx512,
+            .count_short = count_short_f64_avx512,
             .transpose = transpose_f64_avx512,
             .tile = tile_f64_avx512,
             .tile_l1 = tile_l1_f64_avx512,

@@ -86,9 +86,9 @@ typedef struct {
  *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
 /* clang-format on */
 
-/* The sums over dimensions: for dot products as above; for distances in L1 product sums up |query i
- * - entity j| of unsigned bytes, in panels of kgt_l1_place, and without start, refine the absolute
- * differences of 16-bit codes, and pairs has the chain of kgt_ops_f32.pair_l1. */
+/* The sums over dimensions: for dot products as above; for distances in L1 product has minus the
+ * sum of |query i - entity j| of unsigned bytes, in panels of kgt_l1_place, and without start,
+ * refine minus that of 16-bit codes, and pairs the chain of kgt_ops_f32.pair_l1. */
 typedef struct {
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
                     const int32_t *start, int32_t *out, size_t stride);

@@ -58,8 +58,10 @@ KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *entities,
     }
     KGT_UNROLL
     for (int i = 0; i < L1_QUERIES; i++)
-        _mm256_storeu_si256((void *)(out + (size_t)i * stride),
-                            _mm256_or_si256(even[i], _mm256_slli_epi64(odd[i], 32)));
+        _mm256_storeu_si256(
+            (void *)(out + (size_t)i * stride),
+            _mm256_sub_epi32(_mm256_setzero_si256(),
+                             _mm256_or_si256(even[i], _mm256_slli_epi64(odd[i], 32))));
 }
 
 static void FN(product_l1)(const uint8_t *queries, const int8_t *panels, size_t groups,

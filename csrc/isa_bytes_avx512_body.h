@@ -64,8 +64,10 @@ KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *panel, si
     }
     KGT_UNROLL
     for (int i = 0; i < L1_QUERIES; i++)
-        _mm512_storeu_si512(out + (size_t)i * stride,
-                            _mm512_or_si512(even[i], _mm512_slli_epi64(odd[i], 32)));
+        _mm512_storeu_si512(
+            out + (size_t)i * stride,
+            _mm512_sub_epi32(_mm512_setzero_si512(),
+                             _mm512_or_si512(even[i], _mm512_slli_epi64(odd[i], 32))));
 }
 
 static void FN(product_l1)(const uint8_t *queries, const int8_t *panels, size_t groups,

@@ -76,7 +76,7 @@ KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *entities,
     for (int i = 0; i < L1_QUERIES; i++) {
         const uint64x2_t both =
             vorrq_u64(vpaddlq_u32(even[i]), vshlq_n_u64(vpaddlq_u32(odd[i]), 32));
-        vst1q_s32(out + (size_t)i * stride, vreinterpretq_s32_u64(both));
+        vst1q_s32(out + (size_t)i * stride, vnegq_s32(vreinterpretq_s32_u64(both)));
     }
 }
 

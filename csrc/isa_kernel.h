@@ -29,6 +29,10 @@
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
 
+/* Rows of up to so many scores are counted by bits, 64 in a word. */
+#define KGT_SHORT 256
+#define KGT_SHORT_WORDS (KGT_SHORT / 64)
+
 /* Histograms that neighbours are counted in by turns: adding to a number waits until the addition
  * before is done, and many scores may be equal. */
 #define KGT_TURNS 4
@@ -52,6 +56,11 @@
  *           There are 2^steps levels, 0 <= steps < 31, strictly ascending and then NaN, at least one.
  *           If histogram is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
  * tied_up_to  How many of n < 2^31 x equal t and have a position of at most `last`.
+ * count_short  Of n <= KGT_SHORT x: how many are > t, how many equal t, and how many of the latter
+ *           have an index of at least `after`, to out[0], out[1] and out[2]. Those whose bit is set in
+ *           `outside` are not counted: bit i % 64 of word i / 64 is that of x[i]. There are two such
+ *           sets of words, one after the other; the second one's counts go to out[3] to out[5]. True
+ *           if any x is NaN.
  * transpose out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n, where stride may be
  *           negative; other places of out are left alone.
  * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
@@ -77,6 +86,8 @@ typedef struct {
     void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
                    uint32_t *histogram);
     int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
+    bool (*count_short)(const float *x, size_t n, float t, size_t after, const uint64_t *outside,
+                        int64_t *out);
     void (*transpose)(const float *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
                       size_t out_stride);
     void (*tile)(const float *queries, const float *panel, size_t dim, float *out,
@@ -98,6 +109,8 @@ typedef struct {
                    uint32_t *histogram);
     int64_t (*tied_up_to)(const double *x, size_t n, double t, const int32_t *position,
                           int32_t last);
+    bool (*count_short)(const double *x, size_t n, double t, size_t after, const uint64_t *outside,
+                        int64_t *out);
     void (*transpose)(const double *x, ptrdiff_t stride, size_t rows, size_t n, double *out,
                       size_t out_stride);
     void (*tile)(const double *queries, const double *panel, size_t dim, double *out,

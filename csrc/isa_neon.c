@@ -96,6 +96,7 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
@@ -183,6 +184,7 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #include "isa_transpose_body.h"
 #include "isa_fold_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #include "isa_tile_body.h"
 
 static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
@@ -239,6 +241,7 @@ const kgt_kernel kgt_kernel_neon = {
             .fold = fold_f32_neon,
             .locate = locate_f32_neon,
             .tied_up_to = tied_up_to_f32_neon,
+            .count_short = count_short_f32_neon,
             .transpose = transpose_f32_neon,
             .tile = tile_f32_neon,
             .tile_l1 = tile_l1_f32_neon,
@@ -250,6 +253,7 @@ const kgt_kernel kgt_kernel_neon = {
             .fold = fold_f64_neon,
             .locate = locate_f64_neon,
             .tied_up_to = tied_up_to_f64_neon,
+            .count_short = count_short_f64_neon,
             .transpose = transpose_f64_neon,
             .tile = tile_f64_neon,
             .tile_l1 = tile_l1_f64_neon,

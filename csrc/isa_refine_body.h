@@ -58,7 +58,8 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
         for (size_t j = 0; j < 4 && i + j < n; j++) {
             kgt_figures x;
             memcpy(&x, rows[j] + stride - KGT_FINE_FIGURES, sizeof x);
-            const float value = FMA1(x.offset, factor, (float)products[j] * x.scale);
+            const int32_t product = l1 ? -products[j] : products[j];
+            const float value = FMA1(x.offset, factor, (float)product * x.scale);
             const bool greater = FMA1(-norm, x.error, value) > above;
             const bool reaches = FMA1(norm, x.error, value) >= below;
             sure[some[j] / 64] |= (uint64_t)greater << some[j] % 64;

@@ -10,6 +10,7 @@
 #define ABS1(a) fabsf(a)
 #include "isa_scalar_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 #undef T
 #undef FN
 #undef FMA1
@@ -21,6 +22,7 @@
 #define ABS1(a) fabs(a)
 #include "isa_scalar_body.h"
 #include "isa_ties_body.h"
+#include "isa_short_body.h"
 
 /* IEEE 754 binary16 to binary32 by bits: exact for every value, NaN stays NaN. */
 static float half_to_float(uint16_t half) {
@@ -95,6 +97,7 @@ const kgt_kernel kgt_kernel_scalar = {
             .fold = fold_f32_scalar,
             .locate = locate_f32_scalar,
             .tied_up_to = tied_up_to_f32_scalar,
+            .count_short = count_short_f32_scalar,
             .transpose = transpose_f32_scalar,
             .tile = tile_f32_scalar,
             .tile_l1 = tile_l1_f32_scalar,
@@ -106,6 +109,7 @@ const kgt_kernel kgt_kernel_scalar = {
             .fold = fold_f64_scalar,
             .locate = locate_f64_scalar,
             .tied_up_to = tied_up_to_f64_scalar,
+            .count_short = count_short_f64_scalar,
             .transpose = transpose_f64_scalar,
             .tile = tile_f64_scalar,
             .tile_l1 = tile_l1_f64_scalar,

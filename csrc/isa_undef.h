@@ -25,6 +25,8 @@
 #undef KEEP
 #undef COMPARE
 #undef COMPRESS
+#undef ABOVE
+#undef EQUALS
 #undef NANS
 #undef NANS_NONE
 #undef NANS_MEET

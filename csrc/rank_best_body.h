@@ -207,19 +207,28 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
     }
 }
 
-void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
-                      const kgt_best *best) {
-    FN(kgt_top_sort)(top, worker->kernel);
+/* The sorted keys of a top to their slot; the top is empty then. */
+static void FN(write_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
+                           const kgt_best *best) {
     int32_t *ids = best->ids + slot * best->depth;
     T *scores = (T *)best->scores + slot * best->depth;
     const int32_t *entity_at = worker->task->entity_at;
-    for (int64_t i = 0; i < top->used; i++) {
-        const uint32_t order = (uint32_t)top->keys[i];
-        ids[i] = entity_at ? entity_at[order] : (int32_t)order;
-        scores[i] = FN(kgt_key_score)(top->keys[i]);
+    const FN(kgt_key) *keys = top->keys;
+    const int64_t used = top->used;
+    for (int64_t i = 0; i < used; i++) {
+        const FN(kgt_key) key = keys[i];
+        ids[i] = (int32_t)(uint32_t)key;
+        scores[i] = FN(kgt_key_score)(key);
     }
-    best->length[slot] = (int32_t)top->used;
+    for (int64_t i = 0; entity_at != NULL && i < used; i++) ids[i] = entity_at[ids[i]];
+    best->length[slot] = (int32_t)used;
     top->used = 0;
     top->bound = -INFINITY;
     top->worst = 0;
+}
+
+void FN(kgt_row_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
+                      const kgt_best *best) {
+    FN(kgt_top_sort)(top, worker->kernel);
+    FN(write_best)(worker, top, slot, best);
 }

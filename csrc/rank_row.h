@@ -55,7 +55,7 @@ KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
     const int32_t *from = span.ids;
     for (int64_t n = span.n, half; n > 0; n -= half) {
         half = n - n / 2;
-        from += from[half - 1] < id ? half : 0;
+        from += half & -(int64_t)(from[half - 1] < id); /* compilers make branches of ?: */
     }
     return from - span.ids;
 }
@@ -63,6 +63,18 @@ KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
 KGT_INLINE bool kgt_holds(kgt_span span, int32_t id) {
     const int64_t at = kgt_lower_bound(span, id);
     return at < span.n && span.ids[at] == id;
+}
+
+/* Whether `known` is `removed`, and at most `id` besides: so it is, as a rule, where a row has a
+ * single answer. */
+KGT_INLINE bool kgt_same_but(kgt_span known, kgt_span removed, int32_t id) {
+    if (known.n != removed.n && known.n != removed.n + 1) return false;
+    const int64_t at = kgt_lower_bound(known, id);
+    const int64_t after = at + (at < known.n && known.ids[at] == id);
+    const size_t size = sizeof *known.ids;
+    return known.n - after == removed.n - at &&
+           memcmp(known.ids, removed.ids, (size_t)at * size) == 0 &&
+           memcmp(known.ids + after, removed.ids + at, (size_t)(removed.n - at) * size) == 0;
 }
 
 /* The place of an entity in a row; -1 if it has none. */
@@ -146,6 +158,11 @@ KGT_LEVELS(f64, double)
     /* Then: adds its counts, less those of the known entities. */                                 \
     void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                  \
                                  int64_t task_row, int64_t offset, const kgt_counts *counts);      \
+    /* All of it at once, for a row of few entities; false, and nothing done, where the row is not \
+     * so short, has none or many answers, or holds a NaN. target_scores as for the pass. */       \
+    bool kgt_row_short_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,             \
+                                int64_t task_row, const double *target_scores,                     \
+                                const kgt_counts *counts, const kgt_best *best);                   \
     void kgt_row_best_##suffix(const kgt_worker_##suffix *worker, kgt_top_##suffix *top,           \
                                int64_t task_row, const kgt_best *best);
 

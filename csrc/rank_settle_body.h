@@ -78,6 +78,24 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
     }
 }
 
+/* One answer, which is all that the filters may differ in: one count serves for both. The answer
+ * ties with itself in neither; where the threshold is another than its own score, it may be above
+ * it, and then only `known` takes it out. */
+static void FN(settle_once)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span known,
+                            kgt_span removed, kgt_span targets, int64_t target,
+                            const kgt_counts *counts) {
+    int64_t greater = 0, equal = 0, tied_ahead = 0;
+    FN(add_counts)(worker, row, removed, targets, &greater, &equal, &tied_ahead);
+    counts->macro_greater[target] += greater;
+    counts->macro_equal[target] += equal;
+    counts->macro_tied_ahead[target] += tied_ahead;
+    const int64_t place = known.n > removed.n ? kgt_row_place(row, targets.ids[0]) : -1;
+    if (place >= 0) greater -= FN(value)(worker, row, place) > worker->thresholds[0];
+    counts->greater[target] += greater;
+    counts->equal[target] += equal;
+    counts->tied_ahead[target] += tied_ahead;
+}
+
 void FN(kgt_row_settle)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                         int64_t offset, const kgt_counts *counts) {
     const kgt_task *task = worker->task;
@@ -86,6 +104,10 @@ void FN(kgt_row_settle)(FN(kgt_worker) * worker, const kgt_row *row, int64_t tas
     const kgt_span targets = kgt_span_of(task->targets, task_row);
     const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
     const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
+    if (targets.n == 1 && kgt_same_but(known, removed, targets.ids[0])) {
+        FN(settle_once)(&seat, row, known, removed, targets, target, counts);
+        return;
+    }
     FN(add_counts)(&seat, row, known, targets, counts->greater + target, counts->equal + target,
                    counts->tied_ahead + target);
     FN(add_counts)(&seat, row, removed, targets, counts->macro_greater + target,

@@ -231,7 +231,7 @@ def _score_bytes(inputs: Inputs) -> int:
         return 0
     if files is None:
         return 8
-    copied = bool(files.selection) or len(files.parts) > 1
+    copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
     return files.itemsize * (2 if copied else 1)
 
 

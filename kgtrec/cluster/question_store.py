@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
+from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
@@ -147,9 +148,10 @@ def save_questions(
         It is there, and damaged.
     """
     require_columns_by_id(questions, "a ranking in parts")
+    place = mapped_folder(folder, "stored questions")
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
-    target = Path(folder) / f"questions-{key}"
+    target = place / f"questions-{key}"
     if target.is_dir():
         Store(target, verify=True)  # days may have passed since it was written
         return target

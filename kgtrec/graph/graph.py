@@ -151,7 +151,7 @@ class GraphData:
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
-            with fetched(location) as copy:
+            with fetched(location, folders=True) as copy:
                 return cls.read(f"{declared}{copy}", format=format, columns=columns,
                                 progress=progress)  # fmt: skip
         place = graph_place(folder, format, columns)

@@ -56,13 +56,16 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
 
 
 def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
-    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else."""
-    path = Path(path)
-    try:
-        os.stat(path)
-        return _load_matrix(path).matrix
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
+
+    Of one at a URL a copy is mapped, which takes its place on the disk until the matrix is dropped.
+    """
+    with fetched(path) as copy:
+        try:
+            os.stat(copy)
+            return _load_matrix(copy).matrix
+        except OSError as error:
+            raise _unreadable(copy, error) from None
 
 
 def _load_from_url(url: str) -> Source | Factors:
@@ -138,7 +141,7 @@ def _kind(path: Path) -> str:
     return f"a file {name} is not a score matrix"
 
 
-def check_factor_names(path: Path, names: Iterable[str]) -> None:
+def check_factor_names(path: str | PathLike[str], names: Iterable[str]) -> None:
     """FileError if an archive lacks an array of a factorised model, or holds another one."""
     arrays = set(names)
     if not {"queries", "entities"} <= arrays:

@@ -482,7 +482,7 @@ def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -
 def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:
     from kgtrec.cluster.batch.batch import _locked
 
-    with _locked(batch.output), pytest.raises(UsageError, match="another batch is at work"):
+    with _locked(batch), pytest.raises(UsageError, match="another batch is at work"):
         run_batch(batch, client)
 
 
@@ -537,7 +537,7 @@ def test_models_by_pattern(batch: Batch) -> None:
         ("none/*.npy", "no file matches 'none/*.npy'"),
         ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
         ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
-        ("s3://bucket/*.npy", "'s3://bucket/*.npy' is a URL"),
+        ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
         ("{split}/*.npy", "no file matches"),
         ("", "models: empty"),
     ):
@@ -561,7 +561,7 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
 @pytest.mark.parametrize(
     ("change", "faults"),
     [
-        ({"outputs": "x"}, ["outputs: no such key; there are output, graphs"]),
+        ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
         ({"output": 3}, ["output: 3 is not a string"]),
         ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
         ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
@@ -701,14 +701,17 @@ def test_a_batch_whose_output_is_the_folder_itself(
 
 
 def test_urls_are_faults_of_the_job_file(batch: Batch, tmp_path: Path) -> None:
-    text = JOBS.replace('"results"', '"s3://bucket/results"').replace(
-        '"one"\n', '"gs://b/one"\n', 1
+    text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
+        '"one"\n', '"https://b/one"\n', 1
     )
     (tmp_path / "jobs.toml").write_text(text)
     with pytest.raises(FileError) as raised:
         read_jobs(tmp_path / "jobs.toml")
-    assert "output: 's3://bucket/results' is a URL" in str(raised.value)
-    assert "graphs.one: 'gs://b/one' is a URL" in str(raised.value)
+    assert "output: 'hdfs://bucket/results' is a URL; copy or mount" in str(raised.value)
+    assert "graphs.one: 'https://b/one' is a URL; copy or mount" in str(raised.value)
+    (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
+    with pytest.raises(FileError, match=r"bucket/results' is a URL, and .* add work ="):
+        read_jobs(tmp_path / "jobs.toml")
     assert not [path for path in tmp_path.iterdir() if ":" in path.name]
 
 

@@ -226,6 +226,33 @@ static void FN(check_tied_up_to)(const kgt_kernel *kernel, const T *x, size_t n,
     free(position);
 }
 
+/* Bit by bit. */
+static void FN(check_count_short)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
+    if (n > KGT_SHORT) return;
+    const size_t n_words = (n + 63) / 64, after = random_below(n + 2);
+    uint64_t *outside = exact(2 * n_words, sizeof *outside);
+    int64_t *out = exact(6, sizeof *out), due[6] = {0};
+    for (size_t i = 0; i < 2 * n_words; i++) outside[i] = random_bits() & random_bits();
+    bool nan_due = false;
+    for (size_t i = 0; i < n; i++) nan_due |= x[i] != x[i];
+    for (size_t i = 0; i < 2 * n; i++) {
+        const size_t filter = i / n, at = i % n;
+        if (outside[filter * n_words + at / 64] >> at % 64 & 1) continue;
+        due[3 * filter] += x[at] > t;
+        due[3 * filter + 1] += x[at] == t;
+        due[3 * filter + 2] += x[at] == t && at >= after;
+    }
+    const bool nan = kernel->OPS.count_short(x, n, t, after, outside, out);
+    expect(nan == nan_due, NAME("count_short"), "n %zu: NaN seen: %d, should be %d", n, nan,
+           nan_due);
+    for (int i = 0; i < 6; i++)
+        expect(out[i] == due[i], NAME("count_short"),
+               "n %zu, t %g, after %zu: count %d is %lld, should be %lld", n, (double)t, after, i,
+               (long long)out[i], (long long)due[i]);
+    free(outside);
+    free(out);
+}
+
 /* Columns that lie apart or in reverse, to rows that lie apart. */
 static void FN(check_transpose)(const kgt_kernel *kernel, size_t rows, size_t n, bool reversed) {
     const size_t step = rows + 3, out_stride = n + 2, size = (rows - 1) * out_stride + n;
@@ -263,6 +290,7 @@ static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {
             FN(check_select)(kernel, x, n, t);
             FN(check_fold)(kernel, x, n, groups[i]);
             FN(check_tied_up_to)(kernel, x, n, t);
+            FN(check_count_short)(kernel, x, n, t);
             FN(check_locate)(kernel, x, n, i + random_below(i < 2 ? 8 : 150));
         }
         free(memory);

@@ -114,7 +114,7 @@ static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels
         for (size_t j = 0; j < n; j++) {
             int32_t due = 0;
             for (size_t k = 0; k < length; k++)
-                due += abs(queries[i * length + k] - entities[j * length + k]);
+                due -= abs(queries[i * length + k] - entities[j * length + k]);
             expect(out[i * stride + j] == due, "product_l1",
                    "dim %zu, %zu panels: query %zu, entity %zu is %d, should be %d", dim, n_panels,
                    i, j, out[i * stride + j], due);
@@ -243,7 +243,7 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
         memcpy(row + stride - KGT_FINE_FIGURES, &x, sizeof x);
         int64_t product = 0;
         for (size_t k = 0; k < dim; k++)
-            product += l1 ? abs(query[k] - row[k]) : (int32_t)query[k] * row[k];
+            product += l1 ? -abs(query[k] - row[k]) : (int32_t)query[k] * row[k];
         const float value = fmaf(x.offset, factor, (float)product * x.scale);
         if (fmaf(-norm, x.error, value) > threshold + width)
             due_sure[place / 64] |= (uint64_t)1 << place % 64;
@@ -389,7 +389,7 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
     memcpy(&figures, x + block->fine_stride - KGT_FINE_FIGURES, sizeof figures);
     int32_t sum = 0;
     for (int64_t k = 0; k < block->factors->dim; k++)
-        sum += l1 ? abs(q[k] - x[k]) : (int32_t)q[k] * x[k];
+        sum += l1 ? -abs(q[k] - x[k]) : (int32_t)q[k] * x[k];
     const interval fine = {
         l1 ? "fine bound l1" : "fine bound",
         "query bound l1",

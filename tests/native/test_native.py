@@ -44,6 +44,7 @@ WRONGS = {
     "locate": "locate_f32",
     "histogram": "locate_f32",
     "tied_up_to": "tied_up_to_f32",
+    "count_short": "count_short_f32",
     "count_f16": "count_f16",
     "maxima": "maxima_f32",
     "rows": "kgt_rank_rows",

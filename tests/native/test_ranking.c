@@ -96,6 +96,24 @@ static lists random_lists(int64_t n_rows, int64_t n_entities, size_t rarity, con
     return made;
 }
 
+/* Those of one without those of the other, row by row. */
+static lists without(const lists *all, const lists *others) {
+    const int64_t n_rows = all->n_rows;
+    lists made = {exact((size_t)n_rows + 1, sizeof(int64_t)), NULL, n_rows};
+    made.ids = exact((size_t)all->offsets[n_rows], sizeof(int32_t));
+    int64_t used = made.offsets[0] = 0;
+    for (int64_t row = 0; row < n_rows; row++) {
+        int64_t next = others->offsets[row];
+        for (int64_t i = all->offsets[row]; i < all->offsets[row + 1]; i++) {
+            while (next < others->offsets[row + 1] && others->ids[next] < all->ids[i]) next++;
+            if (next == others->offsets[row + 1] || others->ids[next] != all->ids[i])
+                made.ids[used++] = all->ids[i];
+        }
+        made.offsets[row + 1] = used;
+    }
+    return made;
+}
+
 typedef struct {
     lists targets, known, removed, lists;
     int64_t *row_question, *row_list, *slot;
@@ -115,7 +133,9 @@ static assignment random_task(int64_t n_rows, int64_t n_entities, bool shuffled,
                        .entity_at = exact(n, sizeof(int32_t))};
     made.targets = random_lists(n_rows, n_entities, 1 + n / 6, NULL, false);
     made.known = random_lists(n_rows, n_entities, 3 + n / 40, NULL, false);
-    made.removed = random_lists(n_rows, n_entities, 3 + n / 30, &made.targets, false);
+    made.removed = random_below(2) == 0
+                       ? without(&made.known, &made.targets)
+                       : random_lists(n_rows, n_entities, 3 + n / 30, &made.targets, false);
     made.lists = random_lists(n_rows, n_entities, 2, &made.targets, true);
     made.n_targets = (size_t)made.targets.offsets[n_rows];
     for (int64_t row = 0; row < n_rows; row++) {
@@ -263,7 +283,7 @@ static void check_block(const char *path, int64_t n_rows, int64_t n_entities, in
 }
 
 void check_rows(const char *path) {
-    static const int64_t entities[] = {1, 5, 17, 64, 130, 2049, 7001};
+    static const int64_t entities[] = {1, 5, 17, 64, 130, 256, 2049, 7001};
     static const int64_t depths[] = {0, 1, 10, 300};
     for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
         for (int variant = 0; variant < 4 * N_LAYOUTS; variant++)

@@ -54,6 +54,12 @@ static int64_t FN(wrong_tied)(const T *x, size_t n, T t, const int32_t *position
     return FN(honest).OPS.tied_up_to(x, n, t, position, last - 1);
 }
 
+/* A score too few before the ties behind the answer. */
+static bool FN(wrong_short)(const T *x, size_t n, T t, size_t after, const uint64_t *outside,
+                            int64_t *out) {
+    return FN(honest).OPS.count_short(x, n, t, after + (after < n), outside, out);
+}
+
 static void FN(wrong_transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
                                 size_t out_stride) {
     FN(honest).OPS.transpose(x, stride, rows, n, out, out_stride);
@@ -104,6 +110,7 @@ static void FN(spoil)(kgt_kernel *kernel) {
     if (spoils("locate")) kernel->OPS.locate = FN(wrong_locate);
     if (spoils("histogram")) kernel->OPS.locate = FN(wrong_histogram);
     if (spoils("tied_up_to")) kernel->OPS.tied_up_to = FN(wrong_tied);
+    if (spoils("count_short")) kernel->OPS.count_short = FN(wrong_short);
     if (spoils("transpose")) kernel->OPS.transpose = FN(wrong_transpose);
     if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
     if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);

@@ -325,7 +325,10 @@ OWN = {
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
     f"isa_{part}_body.h"
-    for part in ("scalar", "count", "fold", "order", "sift", "tile", "transpose", "locate", "ties")
+    for part in (
+        *("scalar", "count", "fold", "order", "sift", "short", "tile", "transpose", "locate"),
+        "ties",
+    )
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h"

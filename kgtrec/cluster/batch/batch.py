@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.atomic_file import check_writable, make_folder
+from kgtrec._internal.locations import is_location
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import rank_parts
@@ -83,7 +83,7 @@ def run_batch(
     """
     memory_bytes(batch.memory)
     patience = valid_patience(patience)
-    with _locked(batch.output):
+    with _locked(batch):
         records = Records(batch)
         for path in list(records.left_behind()):
             if path.is_dir():
@@ -105,8 +105,13 @@ def run_batch(
 
 
 @contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Nobody else works in the folder; the lock ends with the process, however that ends."""
+def _locked(batch: Batch) -> Iterator[None]:
+    """Nobody else works in the folder; the lock ends with the process, however that ends.
+
+    There are no locks at a URL: it is that of the folder for parts.
+    """
+    check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
+    output = batch.work if is_location(batch.output) else batch.output
     try:
         make_folder(output)
     except OSError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.atomic_file import make_folder
+from kgtrec._internal.locations import mapped_folder
 from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.checkpoint import PartFiles
@@ -64,9 +65,10 @@ def rank(
     Parameters
     ----------
     source : object
-        The path of a ``.npy`` file, of a folder of ``.npy`` shards or of an ``.npz`` with a
-        factorised model; an array; `kgtrec.Factors`; a mapping with ``head`` and ``tail`` arrays;
-        or a Dask array of shape (rows, entities), which is ranked chunk by chunk and never whole.
+        The path or URL of a ``.npy`` file, of a folder of ``.npy`` shards or of an ``.npz`` with a
+        factorised model, of which workers read what they need; an array; `kgtrec.Factors`; a
+        mapping with ``head`` and ``tail`` arrays; or a Dask array of shape (rows, entities), which
+        is ranked chunk by chunk and never whole.
     questions : Questions
     client : distributed.Client, optional
         Any. None: as many worker processes as there are cores, which end with the call.
@@ -135,8 +137,8 @@ def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
         return Path(stack.enter_context(temporary))
-    make_folder(folder)
-    work = Path(folder).absolute()
+    work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
+    make_folder(work)
     return work
 
 

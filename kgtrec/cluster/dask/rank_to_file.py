@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec._internal.atomic_file import check_writable
+from kgtrec._internal.locations import mapped_folder
 from kgtrec.cluster.count_files import CountFiles
 from kgtrec.cluster.dask.rank import rank_parts, tell_plan, work_folder
 from kgtrec.cluster.dask.workers import PATIENCE, opened_client, valid_patience
@@ -93,7 +94,8 @@ def rank_to_file(
     with ExitStack() as stack:
         work = work_folder(stack, folder)
         if isinstance(questions, (str, PathLike)):
-            store = Store(Path(fspath(questions)).absolute(), verify=True)
+            place = mapped_folder(questions, "stored questions")
+            store = Store(place.absolute(), verify=True)
             inputs = inputs_of_store(source, store, work, **options)
         else:
             inputs = make_inputs(source, questions, work, rows=rows, **options)

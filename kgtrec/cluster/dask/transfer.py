@@ -82,8 +82,9 @@ class Workers:
 
     @property
     def sends_rows(self) -> bool:
-        """Whether tasks are sent the rows of a matrix."""
-        return not self.shared and isinstance(self.inputs.files, ScoreFiles)
+        """Whether tasks are sent the rows of a matrix; of one at a URL they read them."""
+        files = self.inputs.files
+        return not self.shared and isinstance(files, ScoreFiles) and not files.parts[0].is_remote
 
     @property
     def window(self) -> int | None:
@@ -131,12 +132,13 @@ class Workers:
 
 
 def paths_of(inputs: Inputs) -> list[str]:
-    """Files that the inputs name, besides the store of the questions."""
+    """Files of this machine that the inputs name, besides the store of the questions."""
     files: Any = inputs.files
     if files is None:
         return []
     arrays = files.arrays if hasattr(files, "arrays") else files.parts
-    return [array.path for array in arrays] + ([files.selection] if files.selection else [])
+    paths = [array.path for array in arrays if not array.is_remote]
+    return paths + ([files.selection] if files.selection else [])
 
 
 def perform_work(
@@ -213,8 +215,8 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
     }
 
     def moved(array: ArrayFile | None, name: str) -> Any:
-        if array is None:
-            return None
+        if array is None or array.is_remote:
+            return array
         size = array.itemsize
         for length in array.shape:
             size *= length
@@ -279,7 +281,9 @@ def _received(client: Client, piece: Future) -> bytes:
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:
     def at(array: ArrayFile | None) -> Any:
-        return None if array is None else replace(array, path=str(folder / array.path))
+        if array is None or array.is_remote:
+            return array
+        return replace(array, path=str(folder / array.path))
 
     files: Any = inputs.files
     if files is not None and files.selection:

@@ -1,0 +1,52 @@
+/* Counts of a short row by bits of words, for every ISA and element type T.
+ *
+ * Where an ISA has masks of lanes, the including file defines ABOVE(x, t) and EQUALS(x, t), a bit
+ * for each lane where x > t, x == t, the first lane's lowest, besides what isa_count_body.h asks
+ * for. Elsewhere the bits come one by one. */
+
+static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint64_t *outside,
+                            int64_t *out) {
+    const size_t n_words = (n + 63) / 64;
+    int64_t count[6] = {0};
+#ifdef ABOVE
+    const VEC threshold = SET1(t);
+    NANS nans = NANS_NONE;
+#else
+    bool nan = false;
+#endif
+    for (size_t word = 0; word < n_words; word++) {
+        const size_t start = 64 * word, end = n - start < 64 ? n : start + 64;
+        uint64_t greater = 0, equal = 0;
+#ifdef ABOVE
+        for (size_t i = start; i < end; i += LANES) {
+            const bool whole = end - i >= LANES;
+            const VEC values = whole ? LOAD(x + i) : LOAD_TAIL(x + i, end - i, (T)NAN);
+            const VEC seen = whole ? values : LOAD_TAIL(x + i, end - i, (T)0);
+            nans = NANS_MEET(nans, seen, seen);
+            greater |= (uint64_t)ABOVE(values, threshold) << (i - start);
+            equal |= (uint64_t)EQUALS(values, threshold) << (i - start);
+        }
+#else
+        for (size_t i = start; i < end; i++) {
+            nan |= x[i] != x[i];
+            greater |= (uint64_t)(x[i] > t) << (i - start);
+            equal |= (uint64_t)(x[i] == t) << (i - start);
+        }
+#endif
+        const uint64_t behind = after <= start       ? ~(uint64_t)0
+                                : after < start + 64 ? ~(uint64_t)0 << (after - start)
+                                                     : 0;
+        for (size_t filter = 0; filter < 2; filter++) {
+            const uint64_t inside = ~outside[filter * n_words + word];
+            count[3 * filter] += __builtin_popcountll(greater & inside);
+            count[3 * filter + 1] += __builtin_popcountll(equal & inside);
+            count[3 * filter + 2] += __builtin_popcountll(equal & inside & behind);
+        }
+    }
+    for (int i = 0; i < 6; i++) out[i] = count[i];
+#ifdef ABOVE
+    return NANS_ANY(nans);
+#else
+    return nan;
+#endif
+}
