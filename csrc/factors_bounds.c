@@ -116,7 +116,6 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
 /* Products of a tile's queries with a block, and what bounds their errors. */
 static void multiply(kgt_run *r, kgt_block *block, int64_t tile) {
     const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
-    kgt_block_errors(block, r->queries.relative[tile]);
     block->sums->product(r->queries.codes + first * block->groups * 4, block->panels, block->groups,
                          n / KGT_BYTE_PANEL, block->start, r->products, r->product_stride);
 }

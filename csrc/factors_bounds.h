@@ -23,21 +23,26 @@
  *         <= (|q| / s) (|x - x'| + k |x'| + g' |x|) + 16 u (|o| + X + |b| + Q) / (m s)
  *
  * if k >= |q - q'| / |q| and g' = (d + 16) u / (1 - (d + 16) u). What g' has beyond g, and 16
- * beyond 3, pays for the score's roundings and for those of judge: the conversion of P, its product
- * with r, that with o, and the last step of each bound are each within u of their value, and |s r
- * P| <= |q'| |x'|. So with error = |x - x'| + k |x'| + g' |x|, norm = |q| / s, factor = 1 / (m s)
+ * beyond 3, pays for the score's roundings and for those of what is compared: the conversion of P,
+ * the two of o / r, those of its product with factor and of their sum are each within u of their
+ * value, and |s r P| <= |q'| |x'|. So with error = |x - x'| + k |x'| + g' |x|, norm = |q| / s,
+ * factor = 1 / (m s), and v = P + (o / r) factor in float, the score, plus Q, over m s is within
+ * norm error of r v, but for a slack that depends on the query and the block only.
  *
- *     lower = r P + o factor - norm error    and    upper = r P + o factor + norm error
- *
- * as judge has them hold the score, plus Q, over m s, less or more a slack that depends on the
- * query and the block only. The slack is put on the thresholds: a score t is surely less than the
- * entity's if (t + Q) / (m s) + slack < lower, and surely more if (t + Q) / (m s) - slack > upper.
+ * The 64 entities of a word share r, and the largest of their |x - x'| + g' |x| and of their |x'|,
+ * of which their error is made. The slack is put on the thresholds: with t- and t+ as (t + Q) / (m
+ * s) less and more it, a score t is surely less than the entity's if v > (t+ + norm error) / r, and
+ * surely more if v < (t- - norm error) / r. These are two numbers a word, which judge compares v
+ * with; 1 / r and they have five roundings, and are moved outwards by 16 u of their value.
  *
  * THE SECOND LEVEL is the same theorem for other codes of the same vectors: 16 bits, whose norms
  * are held below 2^15.5, so that |P| <= |c| |e| < 2^31 and P is again an integer without error.
  * Their residuals are some hundred times smaller, and so is the bound: |x - x'| is about |x| sqrt(d
  * / 12) / 45,000. Scales, norms, errors and s are those of these codes, and o, X, Q and g' what
  * they were.
+ *
+ * There each entity has an r and an error of its own, and r P + o factor -+ norm error are compared
+ * with the thresholds as they are.
  *
  * UNDER L1 the score is fl(b - D), D being the chain of d differences and additions, which is
  * within g (|q| + |x|) of the distance, as |.| here is the sum of magnitudes (and what underflows
@@ -87,9 +92,15 @@ typedef struct {
     bool bounded; /* false: some entity has no bounds */
     int8_t *panels, *codes;
     int32_t *start;
-    float *scale, *code_norm, *error;
+    /* Entities stand in order of their largest magnitudes, so that those of a word have much the
+     * same: places of the block by slot, and slots by place. All that follows is by slot, but for
+     * what the 64 of a word share. */
+    uint16_t *place_of, *slot_of;
+    float *largest; /* magnitude, by place */
+    float *scale, *inverse, *code_norm;
     float *base;   /* |x - x'| + g' |x| */
     float *offset; /* b - X; NULL where that is 0 for all */
+    float *shift;  /* the same times inverse */
     int16_t *fine; /* the second level: codes and figures, row after row */
     size_t fine_stride;
     float fine_relative; /* k of all queries */
@@ -108,8 +119,6 @@ KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
 }
 /* Takes the ranked entities first .. first + n - 1, n <= width. */
 void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
-/* Sets `error` for queries of this k. */
-void kgt_block_errors(kgt_block *block, float relative);
 
 /* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
 typedef struct {
@@ -122,7 +131,7 @@ typedef struct {
     double *chain;          /* Q */
     double *own, *fine_own; /* |q - q'| + g' |q| under L1, else 0 */
     float *judged_norm, *factor;
-    float *relative; /* k of each tile */
+    float *relative; /* k */
     bool *bounded;
     int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and the largest k */
     size_t fine_stride;
@@ -134,13 +143,13 @@ typedef struct {
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps);
 void kgt_queries_close(kgt_queries *queries);
 
-/* Under L1: takes the codes of entity i of the block, of query i; false if it has no bounds. */
-bool kgt_l1_take_codes(kgt_block *block, int64_t i);
+/* Under L1: takes the codes of an entity of the block; of query i, false if it has no bounds. */
+void kgt_l1_take_codes(kgt_block *block, int64_t slot);
 bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i);
 
-/* Where the figures of entity i of a block stand. */
-KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t i) {
-    const size_t end = ((size_t)i + 1) * block->fine_stride;
+/* Where the figures of an entity of a block stand. */
+KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
+    const size_t end = ((size_t)slot + 1) * block->fine_stride;
     return (char *)(block->fine + end - KGT_FINE_FIGURES);
 }
 

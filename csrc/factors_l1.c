@@ -105,27 +105,23 @@ static double error_of(kgt_quantised_l1 x, int64_t dim) {
     return ((double)x.residual + kgt_rounding(dim) * (double)x.norm) * KGT_UP;
 }
 
-bool kgt_l1_take_codes(kgt_block *block, int64_t i) {
+void kgt_l1_take_codes(kgt_block *block, int64_t slot) {
     const int64_t dim = block->factors->dim;
-    const float *vector = block->vectors + (size_t)i * block->stride;
+    const size_t i = (size_t)slot;
+    const float *vector = block->vectors + i * block->stride;
     kgt_quantised_l1 x, fine;
-    if (!block->bytes->quantise_l1(vector, (size_t)dim, block->steps.coarse, false, block->codes,
-                                   &x))
-        return false;
+    block->bytes->quantise_l1(vector, (size_t)dim, block->steps.coarse, false, block->codes, &x);
     block->bytes->quantise_l1(vector, (size_t)dim, block->steps.fine, true,
-                              block->fine + (size_t)i * block->fine_stride, &fine);
-    int8_t *place = block->panels +
-                    (size_t)(i / KGT_BYTE_PANEL * KGT_BYTE_PANEL) * block->groups * 4 +
-                    kgt_l1_place((size_t)(i % KGT_BYTE_PANEL));
+                              block->fine + i * block->fine_stride, &fine);
+    int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
+                    kgt_l1_place(i % KGT_BYTE_PANEL);
     for (size_t k = 0; k < block->groups; k += 2)
-        memcpy(place + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
+        memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
     block->start[i] = 0;
-    block->scale[i] = 1;
-    block->code_norm[i] = 0;
-    block->base[i] = (float)error_of(x, dim);
+    const float error = (float)error_of(x, dim);
+    if (error > block->base[i / 64]) block->base[i / 64] = error;
     const kgt_figures figures = {1, (float)error_of(fine, dim), 0, 0};
-    memcpy(kgt_figures_of(block, i), &figures, sizeof figures);
-    return true;
+    memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
 }
 
 bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i) {
@@ -133,9 +129,9 @@ bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     const float *query = vectors_f32(factors->queries, i, dim);
     const kgt_steps steps = queries->steps;
     kgt_quantised_l1 q, fine;
-    if (!queries->bytes->quantise_l1(query, (size_t)dim, steps.coarse, false,
-                                     queries->codes + (size_t)i * queries->groups * 4, &q))
-        return false;
+    if (isnan(queries->bytes->largest(query, (size_t)dim))) return false;
+    queries->bytes->quantise_l1(query, (size_t)dim, steps.coarse, false,
+                                queries->codes + (size_t)i * queries->groups * 4, &q);
     queries->bytes->quantise_l1(query, (size_t)dim, steps.fine, true,
                                 queries->fine + (size_t)i * queries->fine_stride, &fine);
     queries->inverse[i] = 1 / (double)steps.coarse;

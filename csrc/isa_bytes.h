@@ -18,7 +18,7 @@
 /* Thresholds that are compared at once. */
 #define KGT_JUDGED 4
 /* Words of a bit for each entity of a block, at most. */
-#define KGT_MOST_WORDS 16
+#define KGT_MOST_WORDS 32
 /* Codes of 16 bits come in rows of whole times as many. The last of an entity's row are the places
  * of its figures, where a query has zeros: what a comparison needs lies together. */
 #define KGT_FINE_LANES 32
@@ -46,15 +46,18 @@ typedef struct {
 #define KGT_L1_ZERO 128
 #define KGT_L1_SMALLEST 0x1p-60f
 
-/* What turns products into bounds, entity by entity: with v = product * scale + offset * factor,
- * lower = v - norm * error and upper = v + norm * error. offset may be NULL. */
+/* What turns products into bounds. The 64 entities of a word share what they need but for their
+ * shift, which may be NULL where that is 0: with v = product + shift * factor and error = base +
+ * relative * code_norm, lower = v / inverse - norm * error and upper = v / inverse + norm * error.
+ */
 typedef struct {
-    const float *scale, *error, *offset;
-    float norm, factor;
+    const float *inverse, *base, *code_norm; /* of each word; inverse > 0 */
+    const float *shift;                      /* of each entity */
+    float norm, relative, factor;
 } kgt_bounds;
 
-/* The same of one entity, at the end of its row of 16-bit codes; offset is 0 where there is none.
- */
+/* At the end of an entity's row of 16-bit codes, where v = product * scale + offset * factor, lower
+ * = v - norm * error and upper = v + norm * error; offset is 0 where there is none. */
 typedef struct {
     float scale, error, offset, unused;
 } kgt_figures;
@@ -68,13 +71,17 @@ typedef struct {
  *               KGT_BYTE_PANELS. queries: row after row, query_zero added to each byte. panels: (n_panels,
  *               groups, KGT_BYTE_PANEL, 4). start: -query_zero * the sum of an entity's codes. The
  *               accumulator is int32, modulo 2^32; sums fit it, as groups <= 2^14.
- * quantise      dim values to codes, 1 <= dim <= 2^16. False, and nothing is promised, if a value is
- *               not finite or the largest magnitude is neither 0 nor within 2^-32 .. 2^32.
- * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits.
+ * largest       The largest magnitude of dim values, 1 <= dim <= 2^16. NaN if a value is not finite or
+ *               the largest is neither 0 nor within 2^-32 .. 2^32.
+ * quantise      The same values to codes, for a largest magnitude that may be that of other vectors, too,
+ *               and is no less than their own.
+ * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits, for its own
+ *               largest magnitude.
  * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to
- *               2^40. False, and nothing is promised, if a value is not within -2^32 .. 2^32.
- * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: bit j of sure[t]
- *               says lower > above[t], of reach[t] upper >= below[t]; each takes n / 64 words.
+ *               2^40; no magnitude exceeds 2^32.
+ * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: if bit j of sure[t] is
+ *               set, lower > above[t], if that of reach[t] is not, upper < below[t]; each takes n / 64 words.
+ *               What is compared is v with thresholds of the word that are rounded outwards.
  * refine        The second level. For n places: lower and upper as judge has them, with an entity's
  *               figures, from products of the query with rows of the table (kgt_fine_stride codes
  *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
@@ -106,10 +113,11 @@ typedef struct {
     void (*open)(size_t groups);
     void (*close)(void);
     kgt_sums dot, l1;
-    bool (*quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out);
-    void (*quantise_fine)(const float *x, size_t dim, const kgt_quantised *coarse, int16_t *codes,
-                          kgt_quantised *out);
-    bool (*quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
+    float (*largest)(const float *x, size_t dim);
+    void (*quantise)(const float *x, size_t dim, float largest, int8_t *codes, kgt_quantised *out);
+    void (*quantise_fine)(const float *x, size_t dim, float largest, const kgt_quantised *coarse,
+                          int16_t *codes, kgt_quantised *out);
+    void (*quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
                         kgt_quantised_l1 *out);
     void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
                   const float *below, size_t m, uint64_t *sure, uint64_t *reach);

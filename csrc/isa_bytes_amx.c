@@ -126,6 +126,7 @@ const kgt_bytes kgt_bytes_amx = {
     .close = close_bytes_amx,
     .dot = {product_bytes_amx, refine_bytes_amx, pairs_bytes_amx},
     .l1 = {product_l1_bytes_amx, refine_l1_bytes_amx, pairs_l1_bytes_amx},
+    .largest = largest_bytes_amx,
     .quantise = quantise_bytes_amx,
     .quantise_fine = quantise_fine_bytes_amx,
     .quantise_l1 = quantise_l1_bytes_amx,

@@ -24,6 +24,7 @@ const kgt_bytes kgt_bytes_avx2sad = {
     .available = available,
     .dot = {NULL, refine_bytes_avx2sad, pairs_bytes_avx2sad},
     .l1 = {product_l1_bytes_avx2sad, refine_l1_bytes_avx2sad, pairs_l1_bytes_avx2sad},
+    .largest = largest_bytes_avx2sad,
     .quantise = quantise_bytes_avx2sad,
     .quantise_fine = quantise_fine_bytes_avx2sad,
     .judge = judge_bytes_avx2sad,

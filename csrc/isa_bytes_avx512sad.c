@@ -25,6 +25,7 @@ const kgt_bytes kgt_bytes_avx512sad = {
     .available = available,
     .dot = {NULL, refine_bytes_avx512sad, pairs_bytes_avx512sad},
     .l1 = {product_l1_bytes_avx512sad, refine_l1_bytes_avx512sad, pairs_l1_bytes_avx512sad},
+    .largest = largest_bytes_avx512sad,
     .quantise = quantise_bytes_avx512sad,
     .quantise_fine = quantise_fine_bytes_avx512sad,
     .judge = judge_bytes_avx512sad,

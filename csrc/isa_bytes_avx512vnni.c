@@ -76,6 +76,7 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .close = nothing,
     .dot = {product_bytes_avx512vnni, refine_bytes_avx512vnni, pairs_bytes_avx512vnni},
     .l1 = {product_l1_bytes_avx512vnni, refine_l1_bytes_avx512vnni, pairs_l1_bytes_avx512vnni},
+    .largest = largest_bytes_avx512vnni,
     .quantise = quantise_bytes_avx512vnni,
     .quantise_fine = quantise_fine_bytes_avx512vnni,
     .quantise_l1 = quantise_l1_bytes_avx512vnni,

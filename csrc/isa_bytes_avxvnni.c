@@ -64,6 +64,7 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .close = nothing,
     .dot = {product_bytes_avxvnni, refine_bytes_avxvnni, pairs_bytes_avxvnni},
     .l1 = {product_l1_bytes_avxvnni, refine_l1_bytes_avxvnni, pairs_l1_bytes_avxvnni},
+    .largest = largest_bytes_avxvnni,
     .quantise = quantise_bytes_avxvnni,
     .quantise_fine = quantise_fine_bytes_avxvnni,
     .quantise_l1 = quantise_l1_bytes_avxvnni,

@@ -74,6 +74,7 @@ const kgt_bytes kgt_bytes_neondot = {
     .close = nothing,
     .dot = {product_bytes_neondot, refine_bytes_neondot, pairs_bytes_neondot},
     .l1 = {product_l1_bytes_neondot, refine_l1_bytes_neondot, pairs_l1_bytes_neondot},
+    .largest = largest_bytes_neondot,
     .quantise = quantise_bytes_neondot,
     .quantise_fine = quantise_fine_bytes_neondot,
     .quantise_l1 = quantise_l1_bytes_neondot,

@@ -15,6 +15,7 @@ const kgt_bytes kgt_bytes_neonsad = {
     .available = available,
     .dot = {NULL, refine_bytes_neonsad, pairs_bytes_neonsad},
     .l1 = {product_l1_bytes_neonsad, refine_l1_bytes_neonsad, pairs_l1_bytes_neonsad},
+    .largest = largest_bytes_neonsad,
     .quantise = quantise_bytes_neonsad,
     .quantise_fine = quantise_fine_bytes_neonsad,
     .judge = judge_bytes_neonsad,

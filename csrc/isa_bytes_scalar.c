@@ -52,7 +52,6 @@ static void product_l1_bytes_scalar(const uint8_t *queries, const int8_t *panels
 #define LOAD(p) (*(p))
 #define LOAD_INT(p) ((float)*(p))
 #define SET1(s) (s)
-#define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ABOVE(x, t) ((x) > (t))
 #define REACHES(x, t) ((x) >= (t))
@@ -76,6 +75,7 @@ const kgt_bytes kgt_bytes_scalar = {
     .close = nothing,
     .dot = {product_bytes_scalar, refine_bytes_scalar, pairs_bytes_scalar},
     .l1 = {product_l1_bytes_scalar, refine_l1_bytes_scalar, pairs_l1_bytes_scalar},
+    .largest = largest_bytes_scalar,
     .quantise = quantise_bytes_scalar,
     .quantise_fine = quantise_fine_bytes_scalar,
     .quantise_l1 = quantise_l1_bytes_scalar,

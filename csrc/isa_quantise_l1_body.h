@@ -38,14 +38,11 @@ KGT_INLINE void FN(code_some_l1)(const float *restrict x, float step, float inve
     }
 }
 
-static bool FN(quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
+static void FN(quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
                             kgt_quantised_l1 *out) {
     const size_t size = fine ? sizeof(int16_t) : sizeof(int8_t);
     const float inverse = 1 / step;
     FN(sums_l1) sums = {{0}, {0}};
-    bool bounded = true;
-    for (size_t k = 0; k < dim; k++) bounded &= fabsf(x[k]) <= 0x1p32f;
-    if (!bounded) return false;
     size_t start = 0;
     for (; start + LANES <= dim; start += LANES) {
         void *place = (char *)codes + start * size;
@@ -69,7 +66,6 @@ static bool FN(quantise_l1)(const float *x, size_t dim, float step, bool fine, v
     const double slack = 1 + (double)(dim + 64) * 0x1p-24;
     out->norm = (float)(slack * norm);
     out->residual = (float)(slack * residual);
-    return true;
 }
 
 #undef LANES

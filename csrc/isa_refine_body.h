@@ -39,11 +39,20 @@ KGT_INLINE void FN(four_distances)(const int16_t *query, const int16_t *const ro
     FINE_SUM4(out, sum);
 }
 
+/* Rows of the next places, which lie anywhere, are fetched ahead. */
+#define AHEAD 8
+KGT_INLINE void FN(fetch_row)(const int16_t *row, size_t stride) {
+    for (size_t k = 0; k < stride; k += 32) KGT_PREFETCH(row + k);
+}
+
 KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int16_t *table,
                                   size_t stride, float norm, float factor, float above, float below,
                                   uint16_t *places, size_t n, uint64_t *sure) {
     size_t n_close = 0;
+    for (size_t i = 0; i < n && i < AHEAD; i++) FN(fetch_row)(table + places[i] * stride, stride);
     for (size_t i = 0; i < n; i += 4) {
+        for (size_t j = i + AHEAD; j < i + AHEAD + 4 && j < n; j++)
+            FN(fetch_row)(table + places[j] * stride, stride);
         const int16_t *rows[4];
         size_t some[4];
         int32_t products[4];
@@ -82,3 +91,5 @@ static size_t FN(refine_l1)(const int16_t *query, const int16_t *table, size_t s
                             uint64_t *sure) {
     return FN(refine_some)(true, query, table, stride, norm, factor, above, below, places, n, sure);
 }
+
+#undef AHEAD

@@ -25,6 +25,7 @@ from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
+from kgtrec.graph.qualifiers import QualifierSets
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.columns import require_columns_by_id
@@ -34,7 +35,7 @@ __all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions", "store
 
 Array = npt.NDArray[Any]
 
-FORMAT = 3
+FORMAT = 4
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
 _ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
@@ -42,6 +43,7 @@ _GIVEN = ("given_first", "given_second")
 _OPTIONAL = ("kept", "outside", "full_candidates", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
 _LABELS = ("entities", "relations", "contexts")
+_QUALIFIERS = ("offsets", "pairs", "without")
 _FACTS = ("split", "sides", "n_extra_known", "details")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
@@ -220,6 +222,9 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
             arrays["lists_columns"] = candidate_lists.columns
     arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
     arrays |= {f"split_{name}": rows for name, rows in questions.graph.facts.items()}
+    if (sets := questions.graph.qualifiers) is not None:
+        arrays |= {f"qualifier_{name}": getattr(sets, name) for name in _QUALIFIERS}
+        arrays["statements"] = questions.graph.statements
     position = questions.candidate_labels.trec_order
     return arrays if position is None else arrays | {"position": position}
 
@@ -368,8 +373,14 @@ class Store:
 
     def _graph(self) -> Graph:
         splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}
-        labels = [self._labels(kind) for kind in _LABELS if self.body["sizes"][kind] is not None]
-        graph = Graph(splits, self.body["duplicates"], *labels)
+        sizes = self.body["sizes"]
+        labels = {kind: self._labels(kind) for kind in _LABELS if sizes[kind] is not None}
+        sets = None
+        if self.has("statements"):
+            sets = QualifierSets(*(self.array(f"qualifier_{name}") for name in _QUALIFIERS))
+        graph = Graph(splits, self.body["duplicates"], **labels, qualifiers=sets)
+        if sets is not None:
+            vars(graph)["statements"] = self.array("statements")
         graph.name = self.body["graph_name"]
         vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]
         return graph

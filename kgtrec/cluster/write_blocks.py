@@ -14,6 +14,7 @@ from kgtrec._internal.csr import Csr
 from kgtrec.cluster.count_files import CountFiles
 from kgtrec.cluster.question_store import Store
 from kgtrec.ranking.instance_columns import (
+    GIVEN_COLUMNS,
     Popularities,
     instance_columns,
     popularities,
@@ -67,13 +68,16 @@ def write_stored_ranks(
 def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
     """Ids that stand in the columns `IDS`; every question has an answer."""
     n_entities, n_relations = questions.n_entities, questions.graph.n_relations
-    columns = {"given": (questions.given[0], n_entities)}
+    sizes = {"entity": n_entities, "relation": n_relations}
+    columns = {
+        name: (ids, sizes[kind])
+        for name, (kind, ids) in zip(
+            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
+        )
+    }
+    columns["answer"] = questions.answers.ids, sizes[questions.kind]
     if questions.kind == "relation":
-        columns["given_tail"] = questions.given[1], n_entities
-        columns["relation"] = columns["answer"] = questions.answers.ids, n_relations
-    else:
-        columns["relation"] = questions.given[1], n_relations
-        columns["answer"] = questions.answers.ids, n_entities
+        columns["relation"] = columns["answer"]
     if questions.context is not None and questions.graph.contexts is not None:
         columns["context"] = questions.context, len(questions.graph.contexts)
     used = {}

@@ -88,7 +88,7 @@ def ranked_lists(
     if unlinkable not in UNLINKABLE:
         raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
     if questions.context is not None:
-        raise UsageError("lists of predictions say no time; rank scores of questions at a time")
+        raise UsageError("lists of predictions say no time and no qualifiers; rank scores of these")
     lists = _opened(predictions, questions, format)
     matched = _match(lists, questions)
     entries, repeats = without_repeats(lists, matched.used, _tie_order(questions))
@@ -213,7 +213,10 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
 
 def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     """Number of the question that a list is of; -1: not asked."""
-    n_entities, n_second = questions.n_entities, max(label_counts(questions.graph))
+    n_entities, n_second = (
+        questions.n_entities,
+        max(label_counts(questions.graph, int(questions.side[0]))),
+    )
 
     def keys(side: Integers, entity: Integers, second: Integers) -> Int64:
         return (side.astype(np.int64) * n_entities + entity) * n_second + second

@@ -35,7 +35,7 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 ROW_GROUP = 1 << 20
 """Instances that are compressed together."""
-IDS = ("relation", "given", "given_tail", "context", "answer")
+IDS = ("relation", "given", "given_relation", "given_tail", "context", "answer")
 """Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
@@ -79,9 +79,12 @@ def write_blocks(
         for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
     if "context" in used:
-        times = encoded_labels(manifest["contexts"], used["context"])
-        dictionaries["context"] = column_values(times)
-    sides = column_values(encoded(NAMES[: 3 if "given_tail" in used else 2]))
+        texts = manifest["contexts"]
+        dictionaries["context"] = column_values(
+            encoded(texts[str(number)] for number in used["context"].tolist())
+        )
+    n_sides = 4 if "given_relation" in used else 3 if "given_tail" in used else 2
+    sides = column_values(encoded(NAMES[:n_sides]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file, ExitStack() as stack:
@@ -104,16 +107,20 @@ def write_blocks(
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
     """What holds the labels of each column that gets any."""
-    labels = {} if relations is None else {"relation": relations}
-    if entities is not None:
-        labels |= dict.fromkeys(_entity_columns(columns), entities)
-        if "given_tail" in columns and relations is not None:
-            labels["answer"] = relations
+    entity_columns = _entity_columns(columns) if entities is not None else ()
+    labels = dict.fromkeys(entity_columns, entities)
+    if relations is not None:
+        others = ("relation", "given_relation", *(("answer",) if entity_columns else ()))
+        labels |= {
+            name: relations for name in others if name in columns and name not in entity_columns
+        }
     return labels
 
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns that hold entities: where the relation is asked, both ends are given."""
+    if "given_relation" in columns:
+        return ("given", "given_tail", "answer")
     return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 

@@ -57,7 +57,9 @@ def scores_of(questions: kgtrec.Questions, rows: str) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("rows", ["questions", "instances"])
-@pytest.mark.parametrize("case", ["all known", "train known", "restricted", "relations", "timed"])
+@pytest.mark.parametrize(
+    "case", ["all known", "train known", "restricted", "relations", "timed", "values"]
+)
 def test_the_file_is_that_of_one_process(
     tmp_path: Path, client: Client, case: str, rows: str, stored: bool
 ) -> None:
@@ -70,6 +72,14 @@ def test_the_file_is_that_of_one_process(
             for name, rows in graph.splits.items()
         }
         questions = kgtrec.Graph.from_arrays(**facts, n_entities=N).questions(context="time")
+    if case == "values":
+        splits, rng = questions.graph.splits, np.random.default_rng(8)
+        qualifiers = {
+            name: (2 * np.arange(len(rows) + 1), rng.integers(0, 3, (2 * len(rows), 2)))
+            for name, rows in splits.items()
+        }
+        graph = kgtrec.Graph.from_arrays(**splits, n_entities=N, qualifiers=qualifiers)
+        questions = graph.questions(sides="qualifier", context="qualifiers")
     if case == "restricted":
         questions = questions.restrict(heads={0: range(15)}, outside="worst")
     scores = scores_of(questions, rows)

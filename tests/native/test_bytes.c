@@ -127,32 +127,44 @@ static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels
 
 static void check_judge(const kgt_bytes *bytes, size_t n, size_t m, bool shifted) {
     int32_t *products = exact(n, sizeof *products);
-    float *rows = exact(3 * n, sizeof *rows), above[KGT_JUDGED], below[KGT_JUDGED];
+    float *words = exact(3 * n / 64, sizeof *words), *shift = exact(n, sizeof *shift);
+    float above[KGT_JUDGED], below[KGT_JUDGED];
     uint64_t *sure = exact(m * n / 64, 8), *reach = exact(m * n / 64, 8);
     for (size_t i = 0; i < n; i++) {
         products[i] = (int32_t)random_below(2000000) - 1000000;
-        rows[i] = 0.01f + fabsf(real());
-        rows[n + i] = fabsf(real()) * 1e4f;
-        rows[2 * n + i] = real() * 1e5f;
+        shift[i] = real() * 1e5f;
     }
-    const kgt_bounds bounds = {rows, rows + n, shifted ? rows + 2 * n : NULL, 3.0f, 0.5f};
+    for (size_t i = 0; i < n / 64; i++) {
+        words[i] = 1 / (0.01f + fabsf(real()));
+        words[n / 64 + i] = fabsf(real()) * 1e4f;
+        words[2 * n / 64 + i] = fabsf(real()) * 1e6f;
+    }
+    const kgt_bounds bounds = {
+        words, words + n / 64, words + 2 * n / 64, shifted ? shift : NULL, 3.0f, 0.01f, 0.5f};
     for (size_t t = 0; t < m; t++) {
-        above[t] = real() * 1e6f;
+        above[t] = real() * (t == 3 ? INFINITY : 1e6f);
         below[t] = t % 3 == 2 ? INFINITY : above[t];
     }
     bytes->judge(products, n, &bounds, above, below, m, sure, reach);
+    if (spoils("judge")) sure[0] ^= 1;
     for (size_t t = 0; t < m; t++)
         for (size_t i = 0; i < n; i++) {
-            float value = (float)products[i] * bounds.scale[i];
-            if (shifted) value = fmaf(bounds.offset[i], bounds.factor, value);
-            const bool s = fmaf(-bounds.norm, bounds.error[i], value) > above[t];
-            const bool r = fmaf(bounds.norm, bounds.error[i], value) >= below[t];
-            const size_t word = t * n / 64 + i / 64;
-            expect((sure[word] >> i % 64 & 1) == s && (reach[word] >> i % 64 & 1) == r, "judge",
-                   "n %zu, threshold %zu of %zu, place %zu", n, t, m, i);
+            float value = (float)products[i];
+            if (shifted) value = fmaf(shift[i], bounds.factor, value);
+            const size_t word = i / 64, at = t * n / 64 + word;
+            const double error = (double)bounds.base[word] + 0.01 * (double)bounds.code_norm[word];
+            const double scale = 1 / (double)bounds.inverse[word], margin = 3 * error;
+            const double lower = (double)value * scale - margin, upper = lower + 2 * margin;
+            const double wide = 0x1p-16 * (fabs(lower) + fabs(upper) + margin);
+            const bool s = sure[at] >> i % 64 & 1, r = reach[at] >> i % 64 & 1;
+            expect((!s || lower > (double)above[t]) && (s || !(lower - wide > (double)above[t])) &&
+                       (r || upper < (double)below[t]) &&
+                       (!r || !(upper + wide < (double)below[t])),
+                   "judge", "n %zu, threshold %zu of %zu, place %zu", n, t, m, i);
         }
     free(products);
-    free(rows);
+    free(words);
+    free(shift);
     free(sure);
     free(reach);
 }
@@ -296,12 +308,16 @@ static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     int16_t *fine_codes = exact(dim, sizeof *fine_codes);
     kgt_quantised got, fine;
     fill(x, dim, what);
-    expect(bytes->quantise(x, dim, codes, &got), "quantise", "dim %zu, kind %d", dim, (int)what);
-    bytes->quantise_fine(x, dim, &got, fine_codes, &fine);
+    const float largest = bytes->largest(x, dim);
+    double due = 0;
+    for (size_t k = 0; k < dim; k++) due = fmax(due, fabs((double)x[k]));
+    expect((double)largest == due, "largest", "dim %zu, kind %d", dim, (int)what);
+    bytes->quantise(x, dim, largest * (random_below(2) ? 1 : 1.7f), codes, &got);
+    bytes->quantise_fine(x, dim, largest, &got, fine_codes, &fine);
     check_figures(x, codes, false, dim, got, "quantise", what);
     check_figures(x, fine_codes, true, dim, fine, "quantise_fine", what);
     x[dim / 2] = random_below(2) ? NAN : -INFINITY;
-    expect(!bytes->quantise(x, dim, codes, &got), "quantise", "dim %zu: not a number", dim);
+    expect(isnan(bytes->largest(x, dim)), "largest", "dim %zu: not a number", dim);
     free(x);
     free(codes);
     free(fine_codes);
@@ -319,7 +335,7 @@ static void check_quantise_l1(const kgt_bytes *bytes, size_t dim, kind what, boo
     for (size_t k = 0; k < dim; k++) largest = fmaxf(largest, fabsf(x[k]));
     const float step = fmaxf(KGT_L1_SMALLEST, largest / most * (0.1f + fabsf(real()) * 3));
     void *place = fine ? (void *)fine_codes : codes;
-    expect(bytes->quantise_l1(x, dim, step, fine, place, &got), name, "dim %zu", dim);
+    bytes->quantise_l1(x, dim, step, fine, place, &got);
     double norm = 0, residual = 0;
     for (size_t k = 0; k < dim; k++) {
         const int code = fine ? fine_codes[k] : codes[k] - KGT_L1_ZERO;
@@ -337,9 +353,6 @@ static void check_quantise_l1(const kgt_bytes *bytes, size_t dim, kind what, boo
            residual);
     expect((double)got.norm <= norm * 1.001 && (double)got.residual <= residual * 1.001, name,
            "dim %zu, kind %d: norm %g is far above %g", dim, (int)what, (double)got.norm, norm);
-    x[dim / 2] = random_below(2) ? NAN : -INFINITY;
-    expect(!bytes->quantise_l1(x, dim, step, fine, place, &got), name, "dim %zu: not a number",
-           dim);
     free(x);
     free(codes);
     free(fine_codes);
@@ -372,17 +385,18 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
                            int32_t product, int64_t place, double score, const char *details) {
     const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
     const bool l1 = block->factors->metric == KGT_L1;
-    interval coarse = {l1 ? "bound l1" : "bound",
-                       "query bound l1",
-                       (float)product * block->scale[place],
-                       block->error[place],
-                       queries->judged_norm[row],
-                       absolute * queries->inverse[row],
-                       queries->own[row] * queries->inverse[row],
-                       queries->inverse[row],
-                       0.97f};
-    if (block->offset != NULL)
-        coarse.value = fmaf(block->offset[place], queries->factor[row], coarse.value);
+    const int64_t word = place / 64;
+    float value = (float)product;
+    if (block->offset != NULL) value = fmaf(block->shift[place], queries->factor[row], value);
+    const interval coarse = {l1 ? "bound l1" : "bound",
+                             "query bound l1",
+                             value / block->inverse[word],
+                             block->base[word] + queries->relative[row] * block->code_norm[word],
+                             queries->judged_norm[row],
+                             absolute * queries->inverse[row],
+                             queries->own[row] * queries->inverse[row],
+                             queries->inverse[row],
+                             0.97f};
     const int16_t *x = block->fine + (size_t)place * block->fine_stride;
     const int16_t *q = queries->fine + (size_t)row * queries->fine_stride;
     kgt_figures figures;
@@ -466,12 +480,11 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     for (int64_t first = 0; first < ROWS; first += KGT_BYTE_QUERIES) {
         block.sums->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
                             block.groups, (size_t)block.width / 16, block.start, products, stride);
-        kgt_block_errors(&block, queries.relative[first / KGT_BYTE_QUERIES]);
         for (int64_t row = first; row < ROWS && row < first + KGT_BYTE_QUERIES; row++)
             for (int64_t i = 0; i < ENTITIES && queries.bounded[row]; i++)
                 check_interval(&block, &queries, row,
                                products[(size_t)(row - first) * stride + (size_t)i], i,
-                               (double)scores[row * ENTITIES + i], details);
+                               (double)scores[row * ENTITIES + block.place_of[i]], details);
     }
     if (metric != KGT_L1) block.bytes->close();
     kgt_block_close(&block);

@@ -55,6 +55,7 @@ WRONGS = {
     "product": "product",
     "pairs": "pairs",
     "refine": "refine",
+    "judge": "judge",
     "quantise": "quantise",
     "quantise_fine": "quantise_fine",
     "bound": "bound",
@@ -70,7 +71,7 @@ WRONGS = {
 # Only a path with products or distances of bytes has these. A residual, or a whole bound, is
 # 3 % too small.
 BYTES = {
-    *("product", "pairs", "refine", "quantise", "quantise_fine", "bound", "fine bound"),
+    *("product", "pairs", "refine", "judge", "quantise", "quantise_fine", "bound", "fine bound"),
     *(wrong for wrong in WRONGS if "l1" in wrong and wrong not in {"tile_l1", "pair_l1"}),
 }
 

@@ -201,7 +201,7 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
     assert Path("time-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
     aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
     assert "(time-aware) against" in kgtrec.comparable(aware, static)[0]
-    assert aware.context_labels[0] == "2014-01-01"
+    assert aware.context_labels == {1: "2014-01-02", 2: "2014-02-01"}
     assert (static.candidates < aware.candidates).any()
     assert "head0@2014-02-01 0 USA 1" in Path("a.qrels").read_text()
     result = kgtrec.evaluate(scores, questions)

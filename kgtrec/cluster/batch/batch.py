@@ -28,7 +28,7 @@ from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
-from kgtrec.questions.filters import CONTEXT_FILTERS, PROTOCOLS
+from kgtrec.questions.filters import CONTEXT_FILTER_NAMES, PROTOCOLS
 from kgtrec.results.evaluate import COMPARED, checked_result
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def ask(graph: Graph, job: Job) -> Questions:
     questions = graph.questions(
         settings.get("split", "test"),
         settings.get("sides", "both"),
-        filter=_filter(settings.get("filter", "all" if context is None else "time-aware")),
+        filter=_filter(settings.get("filter", "all" if context is None else None)),
         context=context,
         known=settings.get("known", ()),
         unknown=unknown,
@@ -262,10 +262,12 @@ def ask(graph: Graph, job: Job) -> Questions:
     )
 
 
-def _filter(name: str | list[str]) -> str | tuple[str, ...]:
+def _filter(name: str | list[str] | None) -> str | tuple[str, ...] | None:
     """A protocol by name, or splits: as a list, or in one string with commas."""
+    if name is None:
+        return None
     if isinstance(name, str):
-        if name in PROTOCOLS or name in CONTEXT_FILTERS:
+        if name in PROTOCOLS or name in CONTEXT_FILTER_NAMES:
             return name
         name = name.split(",")
     return tuple(one.strip() for one in name)

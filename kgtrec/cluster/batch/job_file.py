@@ -78,13 +78,13 @@ _PROTOCOL = {
     "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
 _CHOICES = {
-    "sides": ("head", "tail", "both", "relation"),
+    "sides": ("head", "tail", "both", "relation", "qualifier"),
     "rows": ("questions", "instances"),
     "nan": ("error", "worst"),
     "columns": ("entities", "candidates"),
     "outside": ("error", "worst"),
     "unknown": ("error", "skip"),
-    "context": ("time",),
+    "context": ("time", "qualifiers"),
 }
 _FILES = ("entities", "relations", "type_constraints", "candidates")
 _KINDS = {
