@@ -1,5 +1,5 @@
 /* Entities and queries as vectors of 8 and of 16 bits, with what bounds the error of their
- * products: internal to factors_bounds.c.
+ * products and distances: internal to factors_bounds.c.
  *
  * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
  * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
@@ -23,15 +23,17 @@
  *         <= (|q| / s) (|x - x'| + k |x'| + g' |x|) + 16 u (|o| + X + |b| + Q) / (m s)
  *
  * if k >= |q - q'| / |q| and g' = (d + 16) u / (1 - (d + 16) u). What g' has beyond g, and 16
- * beyond 3, pays for the score's roundings and for those of judge: the conversion of P, its product
- * with r, that with o, and the last step of each bound are each within u of their value, and |s r
- * P| <= |q'| |x'|. So with error = |x - x'| + k |x'| + g' |x|, norm = |q| / s, factor = 1 / (m s)
+ * beyond 3, pays for the score's roundings and for those of what is compared: the conversion of P,
+ * the two of o / r, those of its product with factor and of their sum are each within u of their
+ * value, and |s r P| <= |q'| |x'|. So with error = |x - x'| + k |x'| + g' |x|, norm = |q| / s,
+ * factor = 1 / (m s), and v = P + (o / r) factor in float, the score, plus Q, over m s is within
+ * norm error of r v, but for a slack that depends on the query and the block only.
  *
- *     lower = r P + o factor - norm error    and    upper = r P + o factor + norm error
- *
- * as judge has them hold the score, plus Q, over m s, less or more a slack that depends on the
- * query and the block only. The slack is put on the thresholds: a score t is surely less than the
- * entity's if (t + Q) / (m s) + slack < lower, and surely more if (t + Q) / (m s) - slack > upper.
+ * The 64 entities of a word share r, and the largest of their |x - x'| + g' |x| and of their |x'|,
+ * of which their error is made. The slack is put on the thresholds: with t- and t+ as (t + Q) / (m
+ * s) less and more it, a score t is surely less than the entity's if v > (t+ + norm error) / r, and
+ * surely more if v < (t- - norm error) / r. These are two numbers a word, which judge compares v
+ * with; 1 / r and they have five roundings, and are moved outwards by 16 u of their value.
  *
  * THE SECOND LEVEL is the same theorem for other codes of the same vectors: 16 bits, whose norms
  * are held below 2^15.5, so that |P| <= |c| |e| < 2^31 and P is again an integer without error.
@@ -39,28 +41,66 @@
  * / 12) / 45,000. Scales, norms, errors and s are those of these codes, and o, X, Q and g' what
  * they were.
  *
- * ROUNDING. Norms, residuals, k, g', norm and slack are rounded up, by factors above the roundings
- * of their own computation; the threshold for lower is rounded up, that for upper down. Neither the
- * rounding of codes nor the order of a sum matters to any of this. */
+ * There each entity has an r and an error of its own, and r P + o factor -+ norm error are compared
+ * with the thresholds as they are.
+ *
+ * UNDER L1 the score is fl(b - D), D being the chain of d differences and additions, which is
+ * within g (|q| + |x|) of the distance, as |.| here is the sum of magnitudes (and what underflows
+ * is exact in float). Codes count steps of one length s for all vectors, so that P = -|c - e|,
+ * minus the distance of q' = s c and x' = s e over s, is an integer without error. By the triangle
+ * inequality
+ *
+ *     ||q - x| + s P| <= |(q - q') - (x - x')| <= |q - q'| + |x - x'|,
+ *
+ * codes that are cut off where they end included, and so, with o = b and m = 1,
+ *
+ *     |score - (s P + o)| / s
+ *         <= ((|x - x'| + g' |x|) + (|q - q'| + g' |q|) + 16 u (|o| + |b|)) / s,
+ *
+ * where g' pays as above, for |s P| <= |q'| + |x'|. What the entity says is its error, with norm =
+ * 1 / s and k = 0, and r is 1; what the query says, `own`, is part of the slack. The second
+ * level has a smaller step, and codes below 2^14, whose differences fit 16 bits.
+ *
+ * ROUNDING. Norms, residuals, k, g', norm, own and slack are rounded up, by factors above the
+ * roundings of their own computation; the threshold for lower is rounded up, that for upper down.
+ * Neither the rounding of codes nor the order of a sum matters to any of this. */
 #ifndef KGT_FACTORS_BOUNDS_H
 #define KGT_FACTORS_BOUNDS_H
 
 #include "factors_tiles.h"
 #include "isa_bytes.h"
 
+/* What codes of 8 and of 16 bits count under L1, where all vectors of a call share it. Those of 8
+ * are poor if they leave much of the vectors: distances of codes are too small then. */
+typedef struct {
+    float coarse, fine;
+    bool poor;
+} kgt_steps;
+
+/* Steps that suit a sample of the vectors; any are right. */
+kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps);
+
 /* A block of the ranked entities, at most `width`, a multiple of 64. */
 typedef struct {
     const kgt_bytes *bytes;
     const kgt_kernel *kernel;
     const kgt_factors *factors;
+    const kgt_sums *sums; /* the metric's */
+    kgt_steps steps;
     size_t groups;
     int64_t width, first, n;
     bool bounded; /* false: some entity has no bounds */
     int8_t *panels, *codes;
     int32_t *start;
-    float *scale, *code_norm, *error;
+    /* Entities stand in order of their largest magnitudes, so that those of a word have much the
+     * same: places of the block by slot, and slots by place. All that follows is by slot, but for
+     * what the 64 of a word share. */
+    uint16_t *place_of, *slot_of;
+    float *largest; /* magnitude, by place */
+    float *scale, *inverse, *code_norm;
     float *base;   /* |x - x'| + g' |x| */
     float *offset; /* b - X; NULL where that is 0 for all */
+    float *shift;  /* the same times inverse */
     int16_t *fine; /* the second level: codes and figures, row after row */
     size_t fine_stride;
     float fine_relative; /* k of all queries */
@@ -71,7 +111,7 @@ typedef struct {
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors);
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps);
 void kgt_block_close(kgt_block *block);
 /* Entities to multiply with: the last block's, padded to whole words of bits. */
 KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
@@ -79,19 +119,19 @@ KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
 }
 /* Takes the ranked entities first .. first + n - 1, n <= width. */
 void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
-/* Sets `error` for queries of this k. */
-void kgt_block_errors(kgt_block *block, float relative);
 
 /* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
 typedef struct {
     const kgt_bytes *bytes;
+    kgt_steps steps;
     size_t groups;
     int64_t n;
-    uint8_t *codes;  /* row after row, as product takes them */
-    double *inverse; /* 1 / (m s) */
-    double *chain;   /* Q */
+    uint8_t *codes;         /* row after row, as product takes them */
+    double *inverse;        /* 1 / (m s) */
+    double *chain;          /* Q */
+    double *own, *fine_own; /* |q - q'| + g' |q| under L1, else 0 */
     float *judged_norm, *factor;
-    float *relative; /* k of each tile */
+    float *relative; /* k */
     bool *bounded;
     int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and the largest k */
     size_t fine_stride;
@@ -99,13 +139,27 @@ typedef struct {
     float *fine_norm, *fine_factor, fine_relative;
 } kgt_queries;
 
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups);
+/* Of the same steps as the blocks. */
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps);
 void kgt_queries_close(kgt_queries *queries);
+
+/* Under L1: takes the codes of an entity of the block; of query i, false if it has no bounds. */
+void kgt_l1_take_codes(kgt_block *block, int64_t slot);
+bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i);
+
+/* Where the figures of an entity of a block stand. */
+KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
+    const size_t end = ((size_t)slot + 1) * block->fine_stride;
+    return (char *)(block->fine + end - KGT_FINE_FIGURES);
+}
 
 /* g' of the bound. */
 KGT_INLINE double kgt_rounding(int64_t dim) {
     const double steps = ((double)dim + 16) * 0x1p-24;
     return steps / (1 - steps) * (1 + 0x1p-20);
 }
+
+/* Above the roundings of a few steps in double, and of one to float. */
+#define KGT_UP (1 + 0x1p-20)
 
 #endif

@@ -12,14 +12,21 @@
 #define WAITING 6
 
 kgt_prices kgt_prices_of(const kgt_factors *factors) {
-    const double d = (double)factors->dim, added = factors->metric == KGT_L2 ? 20 : 7;
-    return (kgt_prices){d + added, 5, d / 5 + 30, 6, 20, 150 + 2.2 * d, 500 + 20 * d};
+    const double d = (double)factors->dim, added = factors->metric == KGT_DOT ? 7 : 20;
+    const double refine = 150 + 2.2 * d, chain = 500 + 20 * d;
+    if (factors->metric == KGT_L1)
+        return (kgt_prices){1.9 * d + added, 5, d / 3.6 + 20, 6, 20, refine, chain};
+    return (kgt_prices){d + added, 5, d / 5 + 30, 6, 20, refine, chain};
 }
 
 static int32_t id_of(const kgt_block *block, int64_t place) {
     const kgt_factors *factors = block->factors;
     return factors->ids ? factors->ids[block->first + place]
                         : (int32_t)(factors->first_entity + block->first + place);
+}
+
+static int32_t id_in(const kgt_block *block, int64_t slot) {
+    return id_of(block, block->place_of[slot]);
 }
 
 static bool bit(const uint64_t *bits, int64_t place) { return bits[place / 64] >> place % 64 & 1; }
@@ -42,7 +49,8 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
             while (own[place] < ids[next]) place++;
             if (own[place] != ids[next]) continue;
         }
-        bits[place / 64] |= (uint64_t)1 << place % 64;
+        const int64_t slot = block->slot_of[place];
+        bits[slot / 64] |= (uint64_t)1 << slot % 64;
     }
     *at = next;
 }
@@ -71,10 +79,10 @@ static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
         .row = row,
         .task_row = r->call->first_row + row,
         .products = products,
-        .bounds = {block->scale, block->error, block->offset, queries->judged_norm[row],
-                   queries->factor[row]},
-        .coarse = {inverse, absolute * inverse + 0x1p-100},
-        .fine = {fine_inverse, absolute * fine_inverse + 0x1p-100},
+        .bounds = {block->inverse, block->base, block->code_norm, block->shift,
+                   queries->judged_norm[row], queries->relative[row], queries->factor[row]},
+        .coarse = {inverse, (absolute + queries->own[row]) * inverse + 0x1p-100},
+        .fine = {fine_inverse, (absolute + queries->fine_own[row]) * fine_inverse + 0x1p-100},
         .chain = queries->chain[row],
     };
 }
@@ -131,10 +139,10 @@ static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t 
         above = INFINITY;
         sure = r->sure;
     }
-    return (int64_t)block->bytes->refine(queries->fine + (size_t)row * queries->fine_stride,
-                                         block->fine, block->fine_stride, queries->fine_norm[row],
-                                         queries->fine_factor[row], above, below, r->places,
-                                         (size_t)n, sure);
+    return (int64_t)block->sums->refine(queries->fine + (size_t)row * queries->fine_stride,
+                                        block->fine, block->fine_stride, queries->fine_norm[row],
+                                        queries->fine_factor[row], above, below, r->places,
+                                        (size_t)n, sure);
 }
 
 /* The very scores of n pairs, into dots: chains of several run side by side. */
@@ -145,8 +153,9 @@ static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n) {
         block->pointers[i] = block->vectors + pairs[i].place * block->stride;
         r->queries_of[i] = vectors_f32(r->factors->queries, pairs[i].row, r->factors->dim);
     }
-    block->bytes->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
-    for (int64_t i = 0; block->offset != NULL && i < n; i++) {
+    block->sums->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
+    const bool plain = block->offset == NULL && r->factors->metric == KGT_DOT;
+    for (int64_t i = 0; !plain && i < n; i++) {
         const uint16_t place = pairs[i].place;
         r->dots[i] =
             score_f32(r->factors->metric, r->dots[i], (float)r->queries.chain[pairs[i].row],
@@ -163,7 +172,7 @@ static void count_pair(const kgt_run *r, const kgt_pair *pair, double score) {
         counts->greater[target] += pair->in_micro;
         counts->macro_greater[target] += pair->in_macro;
     } else if (score == r->call->target_scores[target]) {
-        const int32_t id = id_of(&r->block, pair->place),
+        const int32_t id = id_in(&r->block, pair->place),
                       answer = r->call->task->targets.ids[target];
         const bool ahead = position ? position[id] > position[answer] : id > answer;
         counts->equal[target] += pair->in_micro;
@@ -177,7 +186,7 @@ static void keep_pair(kgt_run *r, const kgt_pair *pair, float score) {
     const int32_t *position = r->call->task->position;
     kgt_top_f32 *top = r->worker.tops + pair->row;
     if (!(score >= top->bound)) return;
-    const int32_t id = id_of(&r->block, pair->place);
+    const int32_t id = id_in(&r->block, pair->place);
     top->keys[top->used++] = kgt_make_key_f32(score, (uint32_t)(position ? position[id] : id));
     if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
 }
@@ -210,18 +219,19 @@ static void put_down(kgt_run *r, const row_state *state, int64_t n, int64_t targ
     }
 }
 
-static int64_t place_in(const kgt_run *r, int32_t id) {
+/* The slot of an entity, or -1. */
+static int64_t slot_in(const kgt_run *r, int32_t id) {
     const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block.first : NULL,
                          .n = r->block.n,
                          .first = id_of(&r->block, 0)};
-    return kgt_row_place(&row, id);
+    const int64_t place = kgt_row_place(&row, id);
+    return place < 0 ? -1 : r->block.slot_of[place];
 }
 
 /* One target from its bits. False if too much is open. */
 static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t *sure,
                           const uint64_t *reach, int64_t *greater) {
-    const int64_t own =
-        place_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
+    const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
     const int64_t n = (int64_t)r->block.bytes->undecided(
         sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
     state->open += n;
@@ -254,19 +264,24 @@ static bool settle_best(kgt_run *r, row_state *state, const kgt_top_f32 *top,
     return true;
 }
 
-/* The value that `depth` of the block's entities reach by `product * scale + offset * factor - norm
- * * error`, or a lower one; those of r->removed apart. -INFINITY if there are too few. */
+/* The value that `depth` of the block's entities reach by their lower bounds, or a lower one; those
+ * of r->removed apart. -INFINITY if there are too few. `norm` takes the place of the query's. */
 static double reached_by(const kgt_run *r, const kgt_block *block, const row_state *state,
                          float norm, int64_t depth) {
     const int64_t n = (int64_t)kgt_block_padded(block);
     const kgt_bounds *bounds = &state->bounds;
-    const float *restrict scale = bounds->scale, *restrict error = bounds->error;
     const int32_t *restrict products = state->products;
     float largest[KGT_FIRST_GROUPS], *restrict values = r->dots;
     kgt_key_f32 keys[KGT_FIRST_GROUPS + KGT_SLACK], sorted[KGT_FIRST_GROUPS];
-    for (int64_t i = 0; i < n; i++) values[i] = (float)products[i] * scale[i] - norm * error[i];
-    for (int64_t i = 0; bounds->offset != NULL && i < n; i++)
-        values[i] += bounds->offset[i] * bounds->factor;
+    for (int64_t i = 0; i < n; i++) values[i] = (float)products[i];
+    for (int64_t i = 0; bounds->shift != NULL && i < n; i++)
+        values[i] += bounds->shift[i] * bounds->factor;
+    for (int64_t i = 0; i < n / 64; i++) {
+        const float scale = block->scale[i];
+        const float error = bounds->base[i] + bounds->relative * bounds->code_norm[i];
+        const float margin = norm * (error * (1 + 0x1p-20f));
+        for (int64_t j = i * 64; j < i * 64 + 64; j++) values[j] = values[j] * scale - margin;
+    }
     for (int64_t i = 0; i < n / 64; i++)
         for (uint64_t word = r->removed[i]; word != 0; word &= word - 1)
             values[i * 64 + __builtin_ctzll(word)] = -INFINITY;
@@ -388,6 +403,6 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     /* A guess need not be sure: errors are well below their bounds. */
     const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
     if (value == (double)-INFINITY) return false;
-    r->worker.tops[row].bound = lower_score(&state, value);
+    r->worker.tops[row].bound = lower_score(&state, value - state.coarse.slack / 4);
     return true;
 }

@@ -1,32 +1,51 @@
 /* Bounds from products, and their comparison with thresholds, for every vector ISA.
  *
- * The including file defines FN(op), VEC, LANES, LOAD(p), LOAD_INT(p) (int32 to float, to the
- * nearest), SET1(s), MUL(a, b), FMA(a, b, c), ABOVE(x, t) and REACHES(x, t): a bit for each lane
- * where x > t, x >= t, the first lane's lowest.
+ * The including file defines FN(op), VEC, LANES, LOAD_INT(p) (int32 to float, to the nearest),
+ * LOAD(p), SET1(s), FMA(a, b, c), ABOVE(x, t) and REACHES(x, t): a bit for each lane where x > t, x
+ * >= t, the first lane's lowest.
  *
  * Words are put together in registers: reading what narrower stores have just written would wait
  * for these. */
 
+/* In the unit of products of a word, where they are compared: a threshold that `lower` is above if
+ * they are above this one, and one that `upper` does not reach if they do not reach this one. */
+static void FN(word_thresholds)(const kgt_bounds *bounds, size_t n_words, float above, float below,
+                                float *restrict high, float *restrict low) {
+    const float *restrict inverse = bounds->inverse, *restrict base = bounds->base,
+                          *restrict code_norm = bounds->code_norm;
+    const float norm = bounds->norm, relative = bounds->relative;
+    const float more = 1 + 0x1p-20f, less = 1 - 0x1p-20f;
+    for (size_t i = 0; i < n_words; i++) {
+        const float margin = norm * ((base[i] + relative * code_norm[i]) * more);
+        const float upwards = (above + margin) * inverse[i];
+        const float downwards = (below - margin) * inverse[i];
+        high[i] = upwards * (upwards > 0 ? more : less);
+        low[i] = downwards * (downwards > 0 ? less : more);
+    }
+}
+
 KGT_INLINE void FN(judge_some)(const int32_t *products, size_t n, const kgt_bounds *bounds,
                                const float *above, const float *below, const size_t m,
                                const bool shifted, uint64_t *sure, uint64_t *reach) {
-    const VEC norm = SET1(bounds->norm), minus = SET1(-bounds->norm), factor = SET1(bounds->factor);
-    for (size_t i = 0; i < n; i += 64) {
+    float high[KGT_JUDGED][KGT_MOST_WORDS], low[KGT_JUDGED][KGT_MOST_WORDS];
+    const VEC factor = SET1(bounds->factor);
+    const size_t n_words = n / 64;
+    for (size_t t = 0; t < m; t++)
+        FN(word_thresholds)(bounds, n_words, above[t], below[t], high[t], low[t]);
+    for (size_t i = 0; i < n_words; i++) {
         uint64_t sure_word[KGT_JUDGED] = {0}, reach_word[KGT_JUDGED] = {0};
         for (size_t j = 0; j < 64; j += LANES) {
-            const VEC error = LOAD(bounds->error + i + j);
-            VEC value = MUL(LOAD_INT(products + i + j), LOAD(bounds->scale + i + j));
-            if (shifted) value = FMA(LOAD(bounds->offset + i + j), factor, value);
-            const VEC lower = FMA(minus, error, value), upper = FMA(norm, error, value);
+            VEC value = LOAD_INT(products + i * 64 + j);
+            if (shifted) value = FMA(LOAD(bounds->shift + i * 64 + j), factor, value);
             KGT_UNROLL
             for (size_t t = 0; t < m; t++) {
-                sure_word[t] |= (uint64_t)ABOVE(lower, SET1(above[t])) << j;
-                reach_word[t] |= (uint64_t)REACHES(upper, SET1(below[t])) << j;
+                sure_word[t] |= (uint64_t)ABOVE(value, SET1(high[t][i])) << j;
+                reach_word[t] |= (uint64_t)REACHES(value, SET1(low[t][i])) << j;
             }
         }
         for (size_t t = 0; t < m; t++) {
-            sure[t * (n / 64) + i / 64] = sure_word[t];
-            reach[t * (n / 64) + i / 64] = reach_word[t];
+            sure[t * n_words + i] = sure_word[t];
+            reach[t * n_words + i] = reach_word[t];
         }
     }
 }
@@ -37,7 +56,7 @@ static void FN(judge)(const int32_t *products, size_t n, const kgt_bounds *bound
 #define WITH(m) FN(judge_some)(products, n, bounds, above, below, m, shifted, sure, reach)
 #define EACH(m)                         \
     case m:                             \
-        if (bounds->offset != NULL) {   \
+        if (bounds->shift != NULL) {    \
             const bool shifted = true;  \
             WITH(m);                    \
         } else {                        \

@@ -72,7 +72,7 @@ KGT_INLINE void FN(code_all)(const float *x, size_t dim, float scale, float inve
     out->residual = (float)(slack * (sqrt(residual) + 0x1p-50));
 }
 
-static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantised *out) {
+static float FN(largest)(const float *x, size_t dim) {
     uint32_t largest_bits = 0;
     for (size_t k = 0; k < dim; k++) {
         uint32_t bits;
@@ -82,16 +82,20 @@ static bool FN(quantise)(const float *x, size_t dim, int8_t *codes, kgt_quantise
     }
     float largest;
     memcpy(&largest, &largest_bits, sizeof largest);
-    if (!(largest <= 0x1p32f) || (largest != 0 && largest < 0x1p-32f)) return false;
+    const bool bounded = largest <= 0x1p32f && (largest == 0 || largest >= 0x1p-32f);
+    return bounded ? largest : NAN;
+}
+
+static void FN(quantise)(const float *x, size_t dim, float largest, int8_t *codes,
+                         kgt_quantised *out) {
     FN(code_all)(x, dim, largest / 127.0f, largest != 0 ? 127.0f / largest : 0.0f, false, codes,
                  out);
-    return true;
 }
 
 /* Codes as large as their norm may be, and as int16 is. */
-static void FN(quantise_fine)(const float *x, size_t dim, const kgt_quantised *coarse,
-                              int16_t *codes, kgt_quantised *out) {
-    const float by_norm = coarse->norm / FINE_NORM, by_largest = coarse->scale / 256;
+static void FN(quantise_fine)(const float *x, size_t dim, float largest,
+                              const kgt_quantised *coarse, int16_t *codes, kgt_quantised *out) {
+    const float by_norm = coarse->norm / FINE_NORM, by_largest = largest / (127.0f * 256);
     const float scale = by_norm > by_largest ? by_norm : by_largest;
     FN(code_all)(x, dim, scale, scale > 0 ? 1 / scale : 0.0f, true, codes, out);
 }

@@ -54,7 +54,7 @@ class FileError(InputError):
         self.path = str(path)
         if is_url(self.path):
             self.path = url_text(self.path)
-            if not any(f"{self.path}/".startswith(f"{url}/") for url in FETCHED):
+            if not LOCATION.match(self.path):
                 found, hint = _ELSEWHERE, _MOUNT
         self.line = line
         self.found = found
@@ -74,8 +74,8 @@ class FileError(InputError):
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
-_ELSEWHERE = "a URL, where only files of this machine are read and written"
-_MOUNT = "copy or mount it, and name the file"
+_ELSEWHERE = "a URL that is neither read nor written here"
+_MOUNT = "copy or mount it, and name the file (of URLs, those of s3, gs and file are known)"
 
 
 def is_url(path: str) -> bool:
@@ -83,8 +83,8 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None and not os.path.exists(path)
 
 
-FETCHED: set[str] = set()
-"""URLs of which this process has read copies: what is said of these is of their content."""
+LOCATION = re.compile(r"(s3|gs|file):/", re.IGNORECASE)
+"""URLs that are read and written: what is said of these is of their content."""
 
 
 def url_text(path: str) -> str:
@@ -92,10 +92,11 @@ def url_text(path: str) -> str:
     return _URL.sub(r"\1:///" if path[:5].lower() == "file:" else r"\1://", path, count=1)
 
 
-def refuse_url(path: str | PathLike[str]) -> None:
+def refuse_url(path: str | PathLike[str], found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:
     """FileError if this is a URL, of which a folder of such a name would be made."""
     if is_url(os.fspath(path)):
-        raise FileError(path, found=_ELSEWHERE, hint=_MOUNT)
+        url = url_text(os.fspath(path))
+        raise FileError("", found=found, hint=hint).at(url)
 
 
 class FilterWarning(UserWarning):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import object_store
 import pytest
 from checkout import SHARED_DATA
 from hypothesis import settings
@@ -20,3 +22,10 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"benchmark data not found at {SHARED_DATA}: this test needs real graphs")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server of this machine; tests that need it skip without one."""
+    with object_store.served() as address:
+        yield address

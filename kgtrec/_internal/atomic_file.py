@@ -128,13 +128,18 @@ def _sync(path: str | os.PathLike[str]) -> None:
 def make_folder(folder: str | os.PathLike[str]) -> None:
     """Make a folder and those above it, unless they are there; their names are then on the disk.
 
+    Object stores have no folders but those of the names of their objects: nothing is made there.
+
     Raises
     ------
     FileError
-        A URL.
+        Another URL.
     """
-    refuse_url(folder)
-    path = Path(folder)
+    local = local_path(folder) if is_location(folder) else folder
+    if local is None:
+        return
+    refuse_url(local)
+    path = Path(local)
     made = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in reversed(made):

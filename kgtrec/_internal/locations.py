@@ -1,34 +1,56 @@
 """Files and folders in object stores, by URL: ``s3://``, ``gs://`` and ``file://``, with pyarrow.
 
-What is read is copied to this machine first, but for score matrices, of which `RangedFile` reads
+What is read is copied to this machine first, but for arrays of scores, of which `RangedFile` reads
 what is asked for. What is written is sent when it is whole, in one piece: no store shows a part of
 an object. Credentials are found as pyarrow's file systems find them (environment, profiles).
+
+pathlib makes ``s3:/b/x`` of ``s3://b/x``; every function here takes both.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from kgtrec.errors import FETCHED, FileError, is_url, url_text
+from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
 
-__all__ = ["RangedFile", "fetched", "is_location", "local_path", "names_in", "reachable", "sent"]
+__all__ = [
+    "RangedFile",
+    "exists",
+    "fetched",
+    "files_below",
+    "is_folder",
+    "is_location",
+    "local_path",
+    "mapped_folder",
+    "named_as",
+    "names_in",
+    "reachable",
+    "read_bytes",
+    "remove",
+    "sent",
+    "stamps",
+]
 
-_LOCATION = re.compile(r"(s3|gs|file):/.*", re.DOTALL | re.IGNORECASE)
+_BROKEN: list[Any] = []  # streams of uploads that failed: one that is dropped would send again
+_AHEAD = 4 << 20
 _HINT = "check the name, and the credentials and the region in the environment"
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
     """Whether this is a URL that can be read and written here."""
     text = os.fspath(path)
-    return isinstance(text, str) and is_url(text) and _LOCATION.fullmatch(text) is not None
+    return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str | None:
@@ -37,36 +59,70 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
     return unquote(url.removeprefix("file://")) if url.startswith("file:") else None
 
 
-@contextmanager
-def fetched(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """What a path names, on this machine: a copy of a file or folder at a URL, while this lasts.
+def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
+    """A folder of this machine, by its path or ``file://`` URL, for files that are mapped.
 
-    A `FileError` that names the copy, or a file in it, names the URL instead.
+    Parameters
+    ----------
+    path : str or path-like
+    what : str
+        What is mapped, such as "the files of a work folder (folder=)".
 
     Raises
     ------
     FileError
-        It is not there, or cannot be reached.
+        Another URL.
+    """
+    local = local_path(path) if is_location(path) else os.fspath(path)
+    refuse_url(
+        path if local is None else local,
+        f"a URL, and {what} are mapped into memory",
+        "name a folder that this machine sees, and its workers if they can",
+    )
+    return Path(local or "")
+
+
+@contextmanager
+def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
+    """What a path names, on this machine: a copy of a file at a URL, while this lasts.
+
+    A `FileError` that names the copy, or a file in it, names the URL instead.
+
+    Parameters
+    ----------
+    path : str or path-like
+    folders : bool, default False
+        Whether a whole folder may be copied.
+
+    Raises
+    ------
+    FileError
+        It is not there, cannot be reached, or is a folder where only a file may be.
     """
     if not is_location(path):
         yield Path(path)
         return
     url = _url(path)
     if (local := local_path(url)) is not None:
-        FETCHED.add(url.rstrip("/"))
         yield Path(local)
         return
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
         copy = Path(folder) / (url.rstrip("/").rpartition("/")[2] or "copy")
         with _explained(url):
-            _fetch(url, copy)
-        FETCHED.add(url.rstrip("/"))
-        try:
+            _fetch(url, copy, folders)
+        with named_as(url, copy):
             yield copy
-        except FileError as error:
-            if error.path.startswith(str(copy)):
-                raise error.at(url.rstrip("/") + error.path[len(str(copy)) :]) from None
-            raise
+
+
+@contextmanager
+def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Iterator[None]:
+    """Let a `FileError` that names a copy, or a file in it, name the URL."""
+    try:
+        yield
+    except FileError as error:
+        if error.path.startswith(str(copy)):
+            raise error.at(_url(url).rstrip("/") + error.path[len(str(copy)) :]) from None
+        raise
 
 
 @contextmanager
@@ -82,11 +138,10 @@ def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
         yield copy
-        with _explained(url):
-            from pyarrow import fs
-
-            system, key = _system(url)
-            fs.copy_files(str(copy), key, fs.LocalFileSystem(), system)
+        with _explained(url), ThreadPoolExecutor(1) as thread:
+            # In a thread, where no Ctrl-C can come between two calls: a stream that is dropped
+            # would be closed, and so end as an object of what there is.
+            thread.submit(_send, copy, url).result()
 
 
 def reachable(url: str | os.PathLike[str]) -> None:
@@ -104,12 +159,22 @@ def reachable(url: str | os.PathLike[str]) -> None:
             raise FileError("", found=problem, hint="make it first").at(url)
 
 
-def names_in(url: str | os.PathLike[str]) -> list[str] | None:
-    """Names of the files in a folder at a URL; None if it is a file, FileError if neither is there.
+def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
+    """Names of the files in a folder, on this machine or at a URL; None if it is a file.
 
-    A store has no folder without files.
+    Raises
+    ------
+    FileError
+        Neither is there; a store has no folder without files.
     """
-    url = _url(url)
+    local = local_path(folder) if is_location(folder) else folder
+    if local is not None:
+        if os.path.isdir(local):
+            return [entry.name for entry in os.scandir(local) if entry.is_file()]
+        if os.path.exists(local):
+            return None
+        raise FileError(local, found="there is no such file", hint="check the name")
+    url = _url(folder)
     with _explained(url):
         from pyarrow import fs
 
@@ -121,6 +186,96 @@ def names_in(url: str | os.PathLike[str]) -> list[str] | None:
             raise FileNotFoundError
         return [one.base_name for one in system.get_file_info(fs.FileSelector(info.path))
                 if one.type == fs.FileType.File]  # fmt: skip
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder is there, on this machine or at a URL."""
+    return _kind(path) != "nothing"
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is there, on this machine or at a URL."""
+    return _kind(path) == "folder"
+
+
+def _kind(path: str | os.PathLike[str]) -> str:
+    local = local_path(path) if is_location(path) else path
+    if local is not None:
+        there = "folder" if os.path.isdir(local) else "file"
+        return there if os.path.exists(local) else "nothing"
+    url = _url(path).rstrip("/")
+    with _explained(url):
+        from pyarrow import fs
+
+        system, key = _system(url)
+        (info,) = system.get_file_info([key])
+        names = {fs.FileType.NotFound: "nothing", fs.FileType.Directory: "folder"}
+        return names.get(info.type, "file")
+
+
+def files_below(folder: str | os.PathLike[str]) -> list[str]:
+    """Names of all files in a folder and those in it, relative to it and sorted; a folder that is
+    not there has none."""
+    local = local_path(folder) if is_location(folder) else folder
+    if local is not None:
+        paths = (path for path in Path(local).glob("**/*") if path.is_file())
+        return sorted(path.relative_to(local).as_posix() for path in paths)
+    url = _url(folder).rstrip("/")
+    with _explained(url):
+        from pyarrow import fs
+
+        system, key = _system(url)
+        below = fs.FileSelector(key, recursive=True, allow_not_found=True)
+        return sorted(one.path[len(key) + 1 :] for one in system.get_file_info(below)
+                      if one.type == fs.FileType.File)  # fmt: skip
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """All of a file, on this machine or at a URL.
+
+    Raises
+    ------
+    OSError
+        Of this machine: as the system says it.
+    FileError
+        At a URL: it is not there, or cannot be reached.
+    """
+    with fetched(path) as copy:
+        return copy.read_bytes()
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Take a file away, on this machine or at a URL, if it is there."""
+    local = local_path(path) if is_location(path) else path
+    if local is not None:
+        Path(local).unlink(missing_ok=True)
+        return
+    url = _url(path)
+    with _explained(url):
+        system, key = _system(url)
+        if exists(url):
+            system.delete_file(key)
+
+
+def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
+    """Size and time of files at URLs: what changes when an object is replaced.
+
+    Raises
+    ------
+    FileError
+        One is not there, or cannot be reached.
+    """
+    values = []
+    for url in map(_url, urls):
+        with _explained(url):
+            from pyarrow import fs
+
+            system, key = _system(url)
+            (info,) = system.get_file_info([key])
+            if info.type != fs.FileType.File:
+                raise FileNotFoundError
+            values.append((int(info.size), int(info.mtime_ns)))
+    return values
 
 
 class RangedFile:
@@ -140,7 +295,6 @@ class RangedFile:
             self._before = self._info()
             self._file = self._system.open_input_file(self._key)
             self.size: int = self._file.size()
-        FETCHED.add(self.url)
 
     def _info(self) -> tuple[Any, ...]:
         (info,) = self._system.get_file_info([self._key])
@@ -151,12 +305,44 @@ class RangedFile:
         with _explained(self.url):
             return self._file.read_at(n_bytes, start)
 
+    def stream(self) -> io.BufferedReader:
+        """The file as one that can be read and sought in, some megabytes at a time."""
+        return io.BufferedReader(_Stream(self), _AHEAD)
+
     def check(self) -> None:
         """FileError if it is not what it was when it was opened."""
         with _explained(self.url):
             if self._info() != self._before:
                 problem, hint = "it was written to while it was read", "try again when it stays"
                 raise FileError("", found=problem, hint=hint).at(self.url)
+
+
+class _Stream(io.RawIOBase):
+    """A `RangedFile` as Python's own files are."""
+
+    def __init__(self, file: RangedFile) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        count = max(0, min(len(buffer), self._file.size - self._at))
+        data = self._file.read(self._at, count) if count else b""
+        buffer[: len(data)] = memoryview(data)
+        self._at += len(data)
+        return len(data)
 
 
 def _url(path: str | os.PathLike[str]) -> str:
@@ -184,10 +370,18 @@ def _system(url: str) -> tuple[Any, str]:
 
 def _s3(bucket: str) -> Any:
     """The store of a bucket: Amazon's, or a server of one's own, of which pyarrow knows nothing."""
+    settings = sorted((name, text) for name, text in os.environ.items() if name[:4] == "AWS_")
+    return _s3_of(bucket, tuple(settings))
+
+
+@lru_cache(16)
+def _s3_of(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
+    """One of those, kept for the next file: it takes some requests to find."""
     from pyarrow import fs
 
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    environment = dict(settings)
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     options: dict[str, Any] = {"region": region or "us-east-1"}
     if endpoint:
         parts = urlsplit(endpoint)
@@ -203,7 +397,23 @@ def _s3(bucket: str) -> Any:
         return fs.S3FileSystem(**options)
 
 
-def _fetch(url: str, copy: Path) -> None:
+def _send(copy: Path, url: str) -> None:
+    """Send a file in one write. pyarrow's `copy_files` does not tell of an upload that failed."""
+    import pyarrow as pa
+
+    system, key = _system(url)
+    with pa.memory_map(str(copy)) as file:
+        content = file.read_buffer()
+        stream = system.open_output_stream(key, compression=None)
+        try:
+            stream.write(content)
+            stream.close()
+        except BaseException:
+            _BROKEN.append(stream)
+            raise
+
+
+def _fetch(url: str, copy: Path, folders: bool) -> None:
     from pyarrow import fs
 
     system, key = _system(url)
@@ -213,6 +423,9 @@ def _fetch(url: str, copy: Path) -> None:
         raise FileNotFoundError
     files = [info]
     if info.type == fs.FileType.Directory:
+        if not folders:
+            hint = "name the file in it"
+            raise FileError("", found="a folder, not a file", hint=hint).at(url)
         copy.mkdir()
         files = system.get_file_info(fs.FileSelector(key, recursive=True))
     for file in files:
@@ -224,6 +437,8 @@ def _fetch(url: str, copy: Path) -> None:
                 open(target, "wb") as out,
             ):
                 shutil.copyfileobj(source, out, 1 << 22)
+                if out.tell() != file.size:
+                    raise OSError(f"{out.tell():,} of {file.size:,} bytes came of {file.path}")
 
 
 @contextmanager

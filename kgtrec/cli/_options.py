@@ -37,14 +37,16 @@ GRAPH = click.option(
     help="Folder with train, valid, test TSV, or in another format, which file names tell, or the "
     "user: FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
-SIDE_NAMES = ("head", "tail", "both", "relation")
+SIDE_NAMES = ("head", "tail", "both", "relation", "qualifier")
 SIDES = click.option(
     "--sides", type=click.Choice(SIDE_NAMES), default="both",
-    show_default=True, help="Which entity of a triple is asked; or its relation, (h, ?, t).",
+    show_default=True, help="Which entity of a triple is asked; or its relation, (h, ?, t); or the "
+    "values of its qualifiers.",
 )  # fmt: skip
 CONTEXT = click.option(
-    "--context", type=click.Choice(["time"]),
-    help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact.",
+    "--context", type=click.Choice(["time", "qualifiers"]),
+    help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact. Or of one "
+    "whose facts have qualifiers (statements:DIR): ask with these.",
 )  # fmt: skip
 SIDE = click.option(
     "--side", type=click.Choice(SIDE_NAMES),

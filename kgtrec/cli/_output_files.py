@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgtrec._internal.atomic_file import check_writable
-from kgtrec._internal.locations import is_location, names_in
+from kgtrec._internal.locations import is_folder, is_location, names_in
 from kgtrec.errors import UsageError
 from kgtrec.graph.formats import graph_files, split_format
 
@@ -69,8 +69,9 @@ def _refuse_taken(outputs: Mapping[str, str | None], taken: dict[str, str]) -> N
             )
 
 
-def _files(scores: str | None) -> Iterable[Path]:
+def _files(scores: str | None) -> Iterable[str]:
     if scores is None:
         return []
-    path = Path(scores)
-    return path.glob("*.npy") if path.is_dir() else [path]
+    if not is_folder(scores):
+        return [scores]
+    return [f"{scores}/{name}" for name in names_in(scores) or () if name.endswith(".npy")]

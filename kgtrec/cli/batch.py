@@ -51,7 +51,7 @@ def command(
 
     \b
     output = "results"               # folder, beside this file; paths are relative to it
-    memory = "2GB"                   # that one task may use
+    memory = "2GB"                   # that one task may use, and this process
     measures = ["mrr", "tail.hits@10", "map_cut_20"]             # columns of the summary
     [graphs]
     fb15k-237 = "FB15k-237"          # name = folder
@@ -70,6 +70,9 @@ def command(
     kgtrec batch jobs.toml
     kgtrec batch jobs.toml --scheduler tcp://node1:8786
     kgtrec batch jobs.toml --status
+
+    Paths may be URLs (s3://, gs://, file://); an output at one needs work = "FOLDER" of this
+    machine, for finished parts (kgtrec guide clusters).
 
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, stands for all files that
     match, named like these without .npz.
@@ -134,7 +137,7 @@ def _report(batch: Batch, outcomes: list[Outcome]) -> None:
     echo(summary(outcomes, batch.measures).to_markdown())
     for line in tie_notes(batch):
         note(line)
-    note(f"wrote {batch.output}/ranks, summary.csv, summary.md")
+    note(f"wrote {batch.place}/ranks, summary.csv, summary.md")
 
 
 def _line(outcome: Outcome) -> str:

@@ -191,11 +191,12 @@ def _targets(
     """Files to write, by option or system, after checking them."""
     import os
 
+    from kgtrec._internal.atomic_file import make_folder
     from kgtrec.cli._output_files import check_outputs, keep_inputs
 
     targets = dict(single)
     if run_dir is not None:
-        os.makedirs(run_dir, exist_ok=True)
+        make_folder(run_dir)
         targets |= {name: os.path.join(run_dir, f"{os.path.basename(name)}.run") for name in names}
     check_outputs(targets, graph)
     keep_inputs(inputs, targets)

@@ -1,4 +1,4 @@
-"""Arrays and scores in files, as descriptions of a few hundred bytes that open them by path."""
+"""Arrays and scores in files, as descriptions of a few hundred bytes that open them in place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import RangedFile, is_location
+from kgtrec._internal.npy_header import map_array
 from kgtrec.cluster.question_store import gather
 from kgtrec.errors import FileError
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.ranged import RangedArray
 
 __all__ = ["ArrayFile", "FactorFiles", "Files", "HeldScores", "ScoreFiles"]
 
@@ -20,7 +23,10 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array of at most two dimensions that stands in a file as it does in memory."""
+    """An array of at most two dimensions that stands in a file as it does in memory.
+
+    ``path`` is that of a file, or the URL of an object.
+    """
 
     path: str
     offset: int
@@ -28,10 +34,18 @@ class ArrayFile:
     dtype: str
     fortran: bool = False
 
-    def open(self) -> Array:
-        """A new memory map: its pages leave this process's memory when it is dropped."""
+    @property
+    def is_remote(self) -> bool:
+        """Whether it lies in an object store, of which every worker reads what it needs."""
+        return is_location(self.path)
+
+    def open(self) -> Any:
+        """A new memory map: its pages leave this process's memory when it is dropped; or an array
+        at a URL, of which what is asked for is read."""
         if 0 in self.shape:
             return np.empty(self.shape, dtype=self.dtype)
+        if self.is_remote:
+            return RangedArray(RangedFile(self.path), self.offset, self.shape, self.dtype)
         order: Any = "F" if self.fortran else "C"
         try:
             return np.memmap(
@@ -98,12 +112,16 @@ class ScoreFiles:
         owner = np.searchsorted(self._starts, rows, side="right") - 1
         if (owner == owner[0]).all() and rows[-1] - rows[0] == len(rows) - 1 and _rising(rows):
             low = int(rows[0] - self._starts[owner[0]])
-            return self.parts[owner[0]].open()[low : low + len(rows), columns]
+            whole: Array = self.parts[owner[0]].open()[low : low + len(rows), columns]
+            return whole
         width = len(range(*columns.indices(self.n_columns)))
         block = np.empty((len(rows), width), dtype=self.parts[0].dtype)
         for number in np.unique(owner).tolist():
             mine = np.flatnonzero(owner == number)
             matrix, start = self.parts[number].open(), self._starts[number]
+            if isinstance(matrix, RangedArray):
+                block[mine] = matrix[rows[mine] - start, columns]
+                continue
             for row in mine.tolist():
                 block[row] = matrix[rows[row] - start, columns]
         return block
@@ -209,7 +227,8 @@ class FactorFiles:
 
 
 def _some(array: ArrayFile, rows: slice | npt.NDArray[Any]) -> Array:
-    return array.open()[rows] if isinstance(rows, slice) else gather(array.open(), rows)
+    some: Array = array.open()[rows] if isinstance(rows, slice) else gather(array.open(), rows)
+    return some
 
 
 Files = ScoreFiles | FactorFiles
@@ -218,7 +237,7 @@ Files = ScoreFiles | FactorFiles
 def _selected(selection: str, first: int, stop: int) -> Int64:
     if not selection:
         return np.arange(first, stop)
-    rows = np.load(selection, mmap_mode="r", allow_pickle=False)
+    rows = map_array(selection)
     return np.array(rows[first:stop])
 
 

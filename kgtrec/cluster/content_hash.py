@@ -1,10 +1,11 @@
 """What files hold, as hashes: by which parts of a ranking know that they belong together.
 
-Clocks are not relied on. Graphs, lists and factorised models are hashed whole, and so are matrices
-of up to 1 GiB. Larger ones no job could read for that alone, nor hash what it reads anyway: a core
-ranks 4 GB of a matrix a second and hashes 0.7. Of these the size, 16 MB spread over the file and
-the time of modification must agree, so that a copy has to keep its time (``cp -p``), and bytes
-that change between the samples under a time set back are not seen.
+Clocks are not relied on, but those of object stores: an object is known by its size and the time at
+which the store took it, which nobody can set. Graphs, lists and factorised models are hashed whole,
+and so are matrices of up to 1 GiB. Larger ones no job could read for that alone, nor hash what it
+reads anyway: a core ranks 4 GB of a matrix a second and hashes 0.7. Of these the size, 16 MB spread
+over the file and the time of modification must agree, so that a copy has to keep its time (``cp
+-p``), and bytes that change between the samples under a time set back are not seen.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.locations import exists, fetched, is_location
 from kgtrec._version import __version__
 from kgtrec.cluster.array_files import FactorFiles, Files
 from kgtrec.cluster.question_store import hash_file
@@ -71,9 +73,9 @@ def label_files(
     They say which entity a number is.
     """
     folders = [Path(path).parent for path in type_constraints]
-    if is_numbered(splits):
+    if splits and is_numbered(splits):
         folders.append(next(iter(splits.values())).parent)
-    return [path for folder in folders for name in _BESIDE if (path := folder / name).is_file()]
+    return [path for folder in folders for name in _BESIDE if exists(path := folder / name)]
 
 
 def identify_scores(files: Files) -> dict[str, Any]:
@@ -90,6 +92,11 @@ def identify_scores(files: Files) -> dict[str, Any]:
         "dtype": files.dtype,
     }
     paths = _paths(files)
+    if any(map(is_location, paths)):
+        return content | {
+            "metric": getattr(files, "metric", ""),
+            "objects": [[os.path.basename(path), *stamp(path)] for path in paths],
+        }
     if isinstance(files, FactorFiles):
         return content | {"metric": files.metric, "hash": [_hash(path) for path in paths]}
     total = sum(_stat(path).st_size for path in paths)
@@ -118,7 +125,8 @@ def _paths(files: Files) -> list[str]:
 
 def _hash(path: str | os.PathLike[str]) -> str:
     try:
-        return _hash_archive(path) if Path(path).suffix == ".npz" else hash_file(path)
+        with fetched(path) as copy:
+            return _hash_archive(copy) if copy.suffix == ".npz" else hash_file(copy)
     except OSError as error:
         raise _unreadable(path, error) from None
 

@@ -21,9 +21,12 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
+from kgtrec._internal.locations import mapped_folder
+from kgtrec._internal.npy_header import map_array
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
+from kgtrec.graph.qualifiers import QualifierSets
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.columns import require_columns_by_id
@@ -33,14 +36,24 @@ __all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions", "store
 
 Array = npt.NDArray[Any]
 
-FORMAT = 3
+FORMAT = 4
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
+_CSR = ("offsets", "ids")
 _ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
 _GIVEN = ("given_first", "given_second")
 _OPTIONAL = ("kept", "outside", "full_candidates", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
+_OF_TASKS = tuple(
+    f"{name}.npy"
+    for name in (
+        *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
+        *(f"{lists}_{name}" for lists in ("known", "removed", "lists") for name in _CSR),
+        "lists_of", "lists_columns", "position",
+    )
+)  # fmt: skip
 _LABELS = ("entities", "relations", "contexts")
+_QUALIFIERS = ("offsets", "pairs", "without")
 _FACTS = ("split", "sides", "n_extra_known", "details")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
@@ -147,9 +160,10 @@ def save_questions(
         It is there, and damaged.
     """
     require_columns_by_id(questions, "a ranking in parts")
+    place = mapped_folder(folder, "stored questions")
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
-    target = Path(folder) / f"questions-{key}"
+    target = place / f"questions-{key}"
     if target.is_dir():
         Store(target, verify=True)  # days may have passed since it was written
         return target
@@ -218,6 +232,9 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
             arrays["lists_columns"] = candidate_lists.columns
     arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
     arrays |= {f"split_{name}": rows for name, rows in questions.graph.facts.items()}
+    if (sets := questions.graph.qualifiers) is not None:
+        arrays |= {f"qualifier_{name}": getattr(sets, name) for name in _QUALIFIERS}
+        arrays["statements"] = questions.graph.statements
     position = questions.candidate_labels.trec_order
     return arrays if position is None else arrays | {"position": position}
 
@@ -278,6 +295,16 @@ class Store:
             if actual != expected:
                 raise FileError(path, found="damaged: its hash is another", hint=_HINT)
 
+    def task_files(self) -> list[Path]:
+        """The files that tasks read: no splits, labels or answers."""
+        names = [name for name in _OF_TASKS if name in self.body["files"]]
+        return [self.folder / name for name in ("meta.json", *names)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files are here, and not only those that tasks read."""
+        return (self.folder / "side.npy").exists()
+
     @property
     def rows(self) -> str:
         """What a row of scores stands for."""
@@ -315,6 +342,11 @@ class Store:
         """Answers counted in all rows."""
         return len(self.array("plan_targets"))
 
+    @cached_property
+    def n_instances(self) -> int:
+        """Pairs of a question and an answer."""
+        return len(self.array("answers_ids"))
+
     def has(self, name: str) -> bool:
         """Whether the store holds an array."""
         return f"{name}.npy" in self.body["files"]
@@ -323,10 +355,9 @@ class Store:
         """An array, mapped anew."""
         path = self.folder / f"{name}.npy"
         try:
-            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            return map_array(path)
         except (OSError, ValueError) as error:
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
-        return array
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""
@@ -366,8 +397,14 @@ class Store:
 
     def _graph(self) -> Graph:
         splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}
-        labels = [self._labels(kind) for kind in _LABELS if self.body["sizes"][kind] is not None]
-        graph = Graph(splits, self.body["duplicates"], *labels)
+        sizes = self.body["sizes"]
+        labels = {kind: self._labels(kind) for kind in _LABELS if sizes[kind] is not None}
+        sets = None
+        if self.has("statements"):
+            sets = QualifierSets(*(self.array(f"qualifier_{name}") for name in _QUALIFIERS))
+        graph = Graph(splits, self.body["duplicates"], **labels, qualifiers=sets)
+        if sets is not None:
+            vars(graph)["statements"] = self.array("statements")
         graph.name = self.body["graph_name"]
         vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]
         return graph

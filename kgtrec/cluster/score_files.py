@@ -8,18 +8,21 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
+from kgtrec._internal.npy_header import PARSING, map_array
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.question_store import hash_text
-from kgtrec.errors import FileError, InputError, UsageError, refuse_url
+from kgtrec.errors import FileError, InputError, UsageError, url_text
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import check_factor_names, load_scores, one_line
+from kgtrec.scores.ranged import BY_COLUMN, SAVE_ROWS
 from kgtrec.scores.sources import JoinedSource, MatrixSource
 
 __all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores", "save_scores"]
@@ -42,9 +45,10 @@ def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) 
     FileError
         As `kgtrec.scores.files.load_scores`.
     """
-    refuse_url(path)  # workers map files
-    if Path(path).suffix == ".npz" and not Path(path).is_dir():
-        return _factor_files(Path(path), Path(work))
+    if is_location(path):
+        path = local_path(path) or url_text(os.fspath(path))
+    if Path(path).suffix == ".npz" and not is_folder(path):
+        return _factor_files(path, Path(work))
     source = load_scores(path)
     assert isinstance(source, (MatrixSource, JoinedSource))
     parts = source.parts if isinstance(source, JoinedSource) else [source]
@@ -63,6 +67,8 @@ def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) 
 
 
 def _mapped(matrix: Any, place: str) -> ArrayFile:
+    if is_location(place):
+        return ArrayFile(place, matrix.offset, matrix.shape, matrix.dtype.str)
     fortran = matrix.flags.f_contiguous and not matrix.flags.c_contiguous
     return ArrayFile(
         os.path.realpath(place), matrix.offset, matrix.shape, matrix.dtype.str, fortran
@@ -97,16 +103,16 @@ def _save(array: Array, path: Path) -> ArrayFile:
             return _mapped(array, str(array.filename))
     with atomic_write(path) as file:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-    return _mapped(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+    return _mapped(map_array(path), str(path))
 
 
 # -- Archives ----------------------------------------------------------------------------------
 
 
-def _factor_files(path: Path, work: Path) -> FactorFiles:
-    """The arrays of an archive, mapped where they stand in it uncompressed, else unpacked."""
+def _factor_files(path: str | os.PathLike[str], work: Path) -> FactorFiles:
+    """The arrays of an archive, opened where they stand in it uncompressed, else unpacked."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _stream(path) as file, zipfile.ZipFile(file) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             check_factor_names(path, members)
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
@@ -131,7 +137,11 @@ def _factor_files(path: Path, work: Path) -> FactorFiles:
     return files
 
 
-def _check_factors(files: FactorFiles, path: Path) -> None:
+def _stream(path: str | os.PathLike[str]) -> BinaryIO:
+    return RangedFile(path).stream() if is_location(path) else open(path, "rb")
+
+
+def _check_factors(files: FactorFiles, path: str | os.PathLike[str]) -> None:
     """What `Factors` demands, of the shapes alone."""
     try:
         one = {
@@ -160,12 +170,15 @@ def _archive_hash(archive: zipfile.ZipFile) -> str:
 
 
 def _metric(archive: zipfile.ZipFile) -> str:
-    with archive.open("metric.npy") as file:
+    with archive.open("metric.npy") as file, PARSING:
         return str(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _member(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, unpacked: Path | None
+    archive: zipfile.ZipFile,
+    info: zipfile.ZipInfo,
+    path: str | os.PathLike[str],
+    unpacked: Path | None,
 ) -> ArrayFile:
     if unpacked is not None:
         unpacked.mkdir(parents=True, exist_ok=True)
@@ -175,7 +188,7 @@ def _member(
                 while piece := source.read(1 << 20):
                     out.write(piece)
         return _npy_at(target, 0, target.stat().st_size)
-    with open(path, "rb") as file:
+    with _stream(path) as file:
         file.seek(info.header_offset + 26)  # the lengths of name and extra field, which follow
         name, extra = struct.unpack("<HH", file.read(4))
     return _npy_at(path, info.header_offset + 30 + name + extra, info.file_size)
@@ -195,15 +208,16 @@ def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
     return checksum == info.CRC
 
 
-def _npy_at(path: Path, start: int, size: int) -> ArrayFile:
+def _npy_at(path: str | os.PathLike[str], start: int, size: int) -> ArrayFile:
     """The array whose ``.npy`` header begins at a byte of a file, and that has so many bytes."""
-    with open(path, "rb") as file:
+    with _stream(path) as file:
         file.seek(start)
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0
         if version != (1, 0):
             read = np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
+        with PARSING:
+            shape, fortran, dtype = read(file)
         if dtype.hasobject:
             raise ValueError("Python objects")
         if not all(type(length) is int and length >= 0 for length in shape):
@@ -211,4 +225,8 @@ def _npy_at(path: Path, start: int, size: int) -> ArrayFile:
         needed, there = math.prod(shape) * dtype.itemsize, start + size - file.tell()
         if needed > there:
             raise ValueError(f"an array of {needed:,} bytes, of which {there:,} are there")
+        if is_location(path):
+            if fortran and len(shape) > 1:
+                raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)
+            return ArrayFile(os.fspath(path), file.tell(), shape, dtype.str)
         return ArrayFile(os.path.realpath(path), file.tell(), shape, dtype.str, fortran)

@@ -13,7 +13,7 @@ import numpy as np
 from kgtrec._internal.atomic_file import atomic_write, make_folder
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, is_url, url_text
 
 if TYPE_CHECKING:
     from kgtrec.demo.lessons import Evaluated
@@ -151,11 +151,13 @@ def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
 def _closing(folder: Path) -> str:
     """Where everything is, and what to try next."""
 
+    place = url_text(str(folder)) if is_url(str(folder)) else str(folder)
+
     def at(name: str) -> str:
-        return shlex.quote(os.fspath(folder / name))
+        return shlex.quote(os.path.join(place, name))
 
     left = (
-        f"Left in {os.path.join(folder, '')}: graph/ (SOURCES.md there says where each fact can be "
+        f"Left in {os.path.join(place, '')}: graph/ (SOURCES.md there says where each fact can be "
         "checked), qrels.txt, questions.tsv, popularity.npy, report.txt, report.json, and "
         "SYSTEM.run and SYSTEM.ranks.parquet of each system. Blanks in names are %20 in qrels and "
         "runs, whose columns they would break."

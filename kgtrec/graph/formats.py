@@ -99,6 +99,19 @@ GRAPHS = Formats(
             "the format: timed:DIR",
         ),
         Format(
+            "statements",
+            "facts with qualifiers (WD50K, JF17K as in StarE)",
+            "train.txt, valid.txt, test.txt: head,relation,tail,relation,value,relation,value,...",
+            f"{_READERS}.statements:read_statements",
+            "the format: statements:DIR",
+        ),
+        Format(
+            "wikipeople",
+            "facts with qualifiers (WikiPeople)",
+            "n-ary_train.json, n-ary_valid.json, n-ary_test.json: JSON lines of roles and values",
+            f"{_READERS}.statements:read_wikipeople",
+        ),
+        Format(
             "ilpc",
             "ILPC 2022 (inductive)",
             "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
@@ -210,6 +223,8 @@ def _recognised(folder: Path) -> str:
         return "pykeen"
     if has_splits(names):
         return "tsv"
+    if any(name.startswith("n-ary_") for name in names):
+        return "wikipeople"
     endings = {match[2] for name in names if (match := _SPLIT.fullmatch(name))}
     formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
     if len(formats) > 1:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,21 +16,28 @@ import numpy.typing as npt
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.label_arguments import resolve_labels
 from kgtrec.graph.labels import Labels
+from kgtrec.graph.qualifiers import (
+    QualifierSets,
+    checked_qualifiers,
+    number_sets,
+    set_labels,
+    value_rows,
+)
 from kgtrec.graph.triples import (
     as_triples,
     checked_ids,
     count_entities,
     drop_duplicates,
     hash_array,
+    pack_triples,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["GraphData"]
-
-_MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or candidate
 
 
 class GraphData:
@@ -46,6 +52,7 @@ class GraphData:
     relations: Labels
     facts: dict[str, npt.NDArray[np.int32]]
     contexts: Labels | None
+    qualifiers: QualifierSets | None
 
     def __init__(
         self,
@@ -54,8 +61,9 @@ class GraphData:
         entities: Labels,
         relations: Labels,
         contexts: Labels | None = None,
+        qualifiers: QualifierSets | None = None,
     ) -> None:
-        self.facts, self.contexts = splits, contexts
+        self.facts, self.contexts, self.qualifiers = splits, contexts, qualifiers
         self.splits = (
             {name: rows[:, :3] for name, rows in splits.items()} if contexts is not None else splits
         )
@@ -71,6 +79,7 @@ class GraphData:
         entities: Labels,
         relations: Labels,
         contexts: Labels | None = None,
+        qualifiers: QualifierSets | None = None,
     ) -> Self:
         """From triples that the graph takes over."""
         splits, duplicates = {}, {}
@@ -80,7 +89,7 @@ class GraphData:
             distinct.flags.writeable = False  # the fingerprint and all questions rest on them
             splits[name] = distinct
             duplicates[name] = n_rows - len(distinct)
-        return cls(splits, duplicates, entities, relations, contexts)
+        return cls(splits, duplicates, entities, relations, contexts, qualifiers)
 
     @classmethod
     def from_arrays(
@@ -93,8 +102,10 @@ class GraphData:
         entities: Sequence[str] | Mapping[str, int] | None = None,
         relations: Sequence[str] | Mapping[str, int] | None = None,
         times: Sequence[str] | Mapping[str, int] | None = None,
+        qualifiers: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     ) -> Self:
-        """Graph from integer triples, or from facts with a fourth column: the time of each.
+        """Graph from integer triples, from facts with a fourth column: the time of each, or from
+        triples with qualifiers.
 
         Parameters
         ----------
@@ -109,12 +120,17 @@ class GraphData:
             decimal.
         times : sequence of str, or mapping of str to int, optional
             Labels of the fourth column, in the order of time.
+        qualifiers : mapping of str to (offsets, pairs), optional
+            By the name of every split, the qualifiers of its triples: row i has
+            ``pairs[offsets[i]:offsets[i + 1]]``, with the ids of relation and value in the two
+            columns. They are a set: order and repeats mean nothing.
 
         Raises
         ------
         InputError
             On anything but integers of shape (n, 3), or of (n, 4) in every split, or an id out of
-            range: split, row, column and value are named.
+            range: split, row, column and value are named. Qualifiers that are not those of the
+            triples.
         UsageError
             If no split is given, a size contradicts its labels, labels have no order, or ids of
             labels are not 0, 1, ...
@@ -123,19 +139,51 @@ class GraphData:
         given = {name: array for name, array in splits.items() if array is not None}
         if not given:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
-        arrays = _of_one_width({n: as_triples(n, a, (3, 4)) for n, a in given.items()})
+        widths = (3, 4) if qualifiers is None else (3,)
+        arrays = _of_one_width({n: as_triples(n, a, widths) for n, a in given.items()})
         if times is not None and not _is_timed(arrays):
             raise InputError("times= are labels of a fourth column, which no split has")
-        entity_labels = _resolve_labels("entities", n_entities, entities, arrays.values(), (0, 2))
-        relation_labels = _resolve_labels(
-            "relations", n_relations, relations, arrays.values(), (1,)
+        pairs = {} if qualifiers is None else _checked_pairs(qualifiers, arrays)
+        columns = [[rows[:, c] for rows in arrays.values()] for c in range(3)]
+        more = [[rows[:, c] for _, rows in pairs.values()] for c in range(2)]
+        entity_labels = resolve_labels(
+            "entities", n_entities, entities, [*columns[0], *columns[2], *more[1]]
         )
+        relation_labels = resolve_labels(
+            "relations", n_relations, relations, [*columns[1], *more[0]]
+        )
+        if pairs:
+            return cls._qualified(arrays, pairs, entity_labels, relation_labels)
         time_labels = None
         if _is_timed(arrays):
-            time_labels = _resolve_labels("times", None, times, arrays.values(), (3,))
+            time_labels = resolve_labels(
+                "times", None, times, [rows[:, 3] for rows in arrays.values()]
+            )
         sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
         checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
         return cls._build(checked, entity_labels, relation_labels, time_labels)
+
+    @classmethod
+    def _qualified(
+        cls,
+        triples: Mapping[str, npt.NDArray[Any]],
+        pairs: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
+        entities: Labels,
+        relations: Labels,
+    ) -> Self:
+        """From triples and their qualifiers, whose sets become a fourth column."""
+        sizes = len(entities), len(relations)
+        for name, (_, own) in pairs.items():
+            # Relation and value stand where those of a triple do.
+            as_facts = np.column_stack([np.zeros(len(own), np.int64), own])
+            checked_ids(f"qualifiers[{name!r}]", as_facts, *sizes)
+        numbers, sets = number_sets(pairs)
+        splits = {
+            name: np.column_stack([checked_ids(name, rows, *sizes), numbers[name]])
+            for name, rows in triples.items()
+        }
+        contexts = Labels.from_strings(set_labels(sets, entities, relations))
+        return cls._build(splits, entities, relations, contexts, sets)
 
     @classmethod
     def read(
@@ -151,7 +199,7 @@ class GraphData:
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
-            with fetched(location) as copy:
+            with fetched(location, folders=True) as copy:
                 return cls.read(f"{declared}{copy}", format=format, columns=columns,
                                 progress=progress)  # fmt: skip
         place = graph_place(folder, format, columns)
@@ -165,7 +213,7 @@ class GraphData:
             graph = cls.from_arrays(
                 train, valid, test,
                 tables.n_entities, tables.n_relations, tables.entities, tables.relations,
-                tables.times,
+                tables.times, tables.qualifiers,
             )  # fmt: skip
         graph.name = place.folder.resolve().name
         return graph
@@ -219,7 +267,8 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> npt.NDArray[np.int64]:
-        """Popularity: how often each entity stands in the triples of all splits, as head or tail.
+        """Popularity: how often each entity stands in the facts of all splits, as head or tail (or
+        as value of a qualifier).
 
         A triple from an entity to itself counts twice.
 
@@ -234,6 +283,10 @@ class GraphData:
         counts = np.zeros(self.n_entities, dtype=np.int64)
         for rows in self.splits.values():
             counts += count_entities(rows, self.n_entities)
+        if self.qualifiers is not None:
+            for name in self.splits:
+                values = self.qualifier_facts(name)[:, 2]
+                counts += np.bincount(values, minlength=self.n_entities)
         counts.flags.writeable = False  # shared by all who ask
         return counts
 
@@ -242,12 +295,72 @@ class GraphData:
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)
 
     @property
-    def _times(self) -> str:
+    def context_name(self) -> str | None:
+        """What the fourth column of the facts is: "time", "qualifiers", or None without one."""
+        if self.qualifiers is not None:
+            return "qualifiers"
+        return None if self.contexts is None else "time"
+
+    @cached_property
+    def statements(self) -> npt.NDArray[np.int32]:
+        """The distinct primary triples of all facts with qualifiers, ascending: int32, (n, 3)."""
+        if self.qualifiers is None:
+            return np.empty((0, 3), np.int32)
+        lengths = self.qualifiers.lengths
+        rows = [facts[lengths[facts[:, 3]] > 0, :3] for facts in self.facts.values()]
+        return np.unique(np.concatenate(rows), axis=0)
+
+    def qualifier_facts(self, split: str) -> npt.NDArray[np.int32]:
+        """What questions for a qualifier's value are asked of: a row for each qualifier of a fact.
+
+        Returns
+        -------
+        ndarray of int32, shape (n, 4)
+            Number of the primary triple in `statements`, qualifier relation, value, and number of
+            the set of the other qualifiers in `qualifiers`; in the order of the facts.
+        """
+        self.split(split)  # raises, naming the splits that exist
+        if split not in self._qualifier_facts:
+            self._qualifier_facts[split] = self.of_qualifiers(value_rows, self.facts[split])
+        return self._qualifier_facts[split]
+
+    def of_qualifiers(
+        self, how: Callable[..., npt.NDArray[np.int32]], facts: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """`value_rows` or `given_rows` of some facts, without those of unknown statements."""
+        if self.qualifiers is None or not len(self.statements):
+            return np.empty((0, 4), np.int32)
+        keys, own = self._triple_keys(self.statements), self._triple_keys(facts)
+        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+        rows = how(self.qualifiers, facts, np.where(keys[at] == own, at, -1))
+        return rows[rows[:, 0] >= 0]
+
+    def _triple_keys(self, triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        if self.n_entities**2 * self.n_relations > np.iinfo(np.int64).max:
+            raise InputError(f"{self.n_entities:,} entities are too many for facts with qualifiers")
+        return pack_triples(triples, self.n_entities, self.n_relations)
+
+    @cached_property
+    def _qualifier_facts(self) -> dict[str, npt.NDArray[np.int32]]:
+        return {}
+
+    @property
+    def n_qualified(self) -> dict[str, int]:
+        """Facts with a qualifier by split; empty if the graph knows no qualifiers."""
+        if self.qualifiers is None:
+            return {}
+        lengths = self.qualifiers.lengths
+        return {name: int((lengths[rows[:, 3]] > 0).sum()) for name, rows in self.facts.items()}
+
+    @property
+    def _contexts(self) -> str:
+        if self.qualifiers is not None:
+            return f", {sum(self.n_qualified.values()):,} facts with qualifiers"
         return "" if self.contexts is None else f", {len(self.contexts):,} times"
 
     def summary(self) -> str:
         """A few lines for people: sizes, and duplicates dropped."""
-        lines = [f"{self.n_entities:,} entities, {self.n_relations:,} relations{self._times}"]
+        lines = [f"{self.n_entities:,} entities, {self.n_relations:,} relations{self._contexts}"]
         for name, rows in self.splits.items():
             dropped = self.duplicates[name]
             note = f" ({dropped:,} duplicates dropped)" if dropped else ""
@@ -259,7 +372,7 @@ class GraphData:
         name = f" {self.name}" if self.name else ""
         return (
             f"Graph{name}\n  {self.n_entities:,} entities, {self.n_relations:,} relations"
-            f"{self._times}\n"
+            f"{self._contexts}\n"
             f"  triples: {sizes}"
         )
 
@@ -281,67 +394,17 @@ def _of_one_width(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
     }
 
 
+def _checked_pairs(
+    qualifiers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Offsets and pairs by split; InputError unless every split has them, and no other."""
+    if set(qualifiers) != set(arrays):
+        raise InputError(
+            f"qualifiers are of the splits {', '.join(qualifiers)}, and triples of "
+            f"{', '.join(arrays)}; give both of each"
+        )
+    return {name: checked_qualifiers(name, qualifiers[name], len(a)) for name, a in arrays.items()}
+
+
 def _is_timed(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
     return any(rows.shape[1] == 4 for rows in arrays.values())
-
-
-def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
-    """Labels as a sequence, whose places are their ids."""
-    hint = "give labels in id order, or a mapping of each label to its id"
-    if isinstance(labels, Set):  # keys of a mapping, too: their order need not be that of ids
-        raise UsageError(f"{name}= is a {type(labels).__name__}, which has no order; {hint}")
-    if not isinstance(labels, Mapping):
-        return labels
-    if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
-        raise UsageError(f"{name}= maps labels to True or False, which are no ids; {hint}")
-    ordered: list[str | None] = [None] * len(labels)
-    for label, number in labels.items():
-        try:
-            place = operator.index(number)
-        except TypeError:
-            raise UsageError(
-                f"{name}= maps {label!r} to {number!r}, which is not an id; {hint}"
-            ) from None
-        if not 0 <= place < len(ordered):
-            raise UsageError(
-                f"{name}= maps {label!r} to {place}, but {len(ordered)} labels have the ids 0 to "
-                f"{len(ordered) - 1}; {hint}"
-            )
-        if ordered[place] is not None:
-            raise UsageError(
-                f"{name}= maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
-            )
-        ordered[place] = label
-    return ordered  # type: ignore[return-value]  # every place is taken, as each is taken once
-
-
-def _resolve_labels(
-    name: str,
-    size: int | None,
-    labels: Sequence[str] | Mapping[str, int] | None,
-    arrays: Iterable[npt.NDArray[Any]],
-    columns: tuple[int, ...],
-) -> Labels:
-    """Labels of all ids: those given, or decimal ones up to the given or the largest id."""
-    if size is not None:
-        try:
-            size = operator.index(size)
-        except TypeError:
-            raise UsageError(
-                f"n_{name}={size!r} is not an integer; give the number of {name}"
-            ) from None
-    if labels is not None:
-        named = Labels.from_strings(_in_id_order(name, labels))
-        if size is not None and size != len(named):
-            raise UsageError(
-                f"n_{name}={size}, but {name}= holds {len(named)} labels; leave n_{name} out"
-            )
-        size = len(named)
-    if size is None:
-        size = 1 + max((int(a[:, c].max()) for a in arrays for c in columns if len(a)), default=-1)
-        if size > _MAX_ID:
-            raise InputError(f"the largest id of {name} is {size - 1}; ids must be below {_MAX_ID}")
-        size = max(size, 1)
-    if not 1 <= size <= _MAX_ID:
-        raise UsageError(f"n_{name}={size}; it must be between 1 and {_MAX_ID}")
-    return named if labels is not None else Labels.decimal(size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv_errors import damaged, open_packed
@@ -71,8 +73,8 @@ def read_known(
         Missing, malformed, or (by default) with an unknown label: the first line is named.
     """
     check_unknown(unknown)
-    place = _regular(path)
-    triples, *labels = load_triples({"known": place}, False)
+    with _regular(path) as place:
+        triples, *labels = load_triples({"known": place}, False)
     rows = triples["known"].astype(np.int64)
     positions = [graph.positions(own) for graph, own in ((entities, labels[0]),
                                                            (relations, labels[1]))]  # fmt: skip
@@ -84,7 +86,7 @@ def read_known(
         label = labels[column == 1][int(rows[row, column])].as_py()
         what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
         more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
-        raise FileError(place, row + 1, found=what + more, hint=_SKIP)
+        raise FileError(path, row + 1, found=what + more, hint=_SKIP)
     known = np.ascontiguousarray(ids[~bad], dtype=np.int32)
     return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
@@ -240,11 +242,12 @@ def load_arrays(
     FileError
         Missing, not an archive of arrays, or with none of the names.
     """
-    place = _regular(path)
     try:
-        with np.load(place, allow_pickle=False) as archive:
+        with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in names if name in archive.files}
             present = archive.files
+    except FileError:
+        raise
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = " ".join(str(error).split())
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
@@ -282,7 +285,12 @@ def _array(names: list[bytes]) -> Any:
 
 def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line; empty lines stand at the end only."""
-    place = _regular(path)
+    with _regular(path) as place:
+        yield from _lines(path, place)
+
+
+def _lines(path: str | PathLike[str], place: Path) -> Iterator[tuple[int, bytes]]:
+    """Those of the file at a place, named as the user did."""
     raw, stream = open_packed(place)
     blank = 0
     with raw:
@@ -301,13 +309,16 @@ def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
             raise damaged(place, error) from None
 
 
-def _regular(path: str | PathLike[str]) -> Path:
-    place = Path(path)
-    if not place.exists():
-        raise FileError(path, found="there is no such file", hint="check the name and the folder")
-    if place.is_dir():
-        raise FileError(path, found="a folder, not a file", hint="name the file in it")
-    return place
+@contextmanager
+def _regular(path: str | PathLike[str]) -> Iterator[Path]:
+    """The file, on this machine while this lasts; FileError if it is none."""
+    with fetched(path) as place:
+        if not place.exists():
+            hint = "check the name and the folder"
+            raise FileError(path, found="there is no such file", hint=hint)
+        if place.is_dir():
+            raise FileError(path, found="a folder, not a file", hint="name the file in it")
+        yield place
 
 
 def refuse(path: str | PathLike[str], line: int, problem: str, hint: str) -> NoReturn:

@@ -21,6 +21,7 @@ ORDER = (
     "ties",
     "filters-and-protocols",
     "temporal",
+    "qualifiers",
     "sampled-candidates",
     "adjusted-metrics",
     "slices",

@@ -9,7 +9,6 @@ Examples
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.files import one_line
@@ -50,8 +50,12 @@ def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:
         No such file, another kind, damaged, one that only pickle could read, or without the library
         that reads it.
     """
-    path = Path(path)
-    if not os.path.exists(path):
+    with fetched(path, folders=True) as copy:
+        return _loaded(copy)
+
+
+def _loaded(path: Path) -> dict[str, Array]:
+    if not path.exists():
         raise FileError(path, found="there is no such file", hint="check the name")
     if path.is_dir():
         files = sorted(path.glob("*.npy"))

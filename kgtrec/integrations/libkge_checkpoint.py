@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
@@ -95,11 +95,16 @@ def checkpoint_factors(
 
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options and the state dict of a checkpoint."""
-    if not Path(path).is_file():
+    if not exists(path) or is_folder(path):
         raise FileError(path, found="there is no such file", hint="name a checkpoint, a .pt file")
     try:
-        with torch.serialization.safe_globals([(_Config, "kge.config.Config")]):
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with (
+            fetched(path) as copy,
+            torch.serialization.safe_globals([(_Config, "kge.config.Config")]),
+        ):
+            loaded = torch.load(copy, map_location="cpu", weights_only=True)
+    except FileError:
+        raise
     except Exception as error:  # of zipfile, the unpickler and torch itself
         problem = f"more than weights and a configuration, or damaged ({one_line(error)})"
         raise FileError(path, found=problem, hint=_CONVERTED) from None

@@ -24,6 +24,7 @@ SIDE_TEXTS = {
     "tail": "the tail is predicted: (h, r, ?)",
     "both": "all instances of both",
     "relation": "the relation is predicted: (h, ?, t)",
+    "qualifier": "a qualifier's value is predicted: (h, r, t, qualifier relation, ?)",
 }
 _SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}

@@ -42,9 +42,13 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         name: result.slice("time", [f"{result.sides[-1]}.realistic.micro.{metric}"]).rows
         for name, result in results.items()
     }
-    order = next(iter(results.values())).ranks.context_labels
+    labels = {
+        at: time for each in results.values() for at, time in each.ranks.context_labels.items()
+    }
     there = {row[0] for rows in slices.values() for row in rows}
-    place = {time: x for x, time in enumerate(time for time in order if time in there)}
+    place = {
+        time: x for x, time in enumerate(labels[at] for at in sorted(labels) if labels[at] in there)
+    }
     with styled():
         made, axes = figure()
         for number, (name, rows) in enumerate(slices.items()):

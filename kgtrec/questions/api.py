@@ -40,9 +40,9 @@ def read_graph(
 
     LibKGE's, PyKEEN's and OGB's folders, Parquet, Arrow, CSV and N-Triples are known by their file
     names; `kgtrec formats` lists all formats. Where files do not say what they are, it is declared:
-    RotatE's and DGL-KE's dictionaries, columns in another order, and inductive benchmarks, whose
-    inference graph is asked. On the command line, and here too, a folder may be
-    ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
+    RotatE's and DGL-KE's dictionaries, columns in another order, facts with a time or qualifiers,
+    and inductive benchmarks, whose inference graph is asked. On the command line, and here too, a
+    folder may be ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
 
     Parameters
     ----------
@@ -85,10 +85,13 @@ class Graph(GraphData):
     entities, relations : Labels
         Labels in id order.
     contexts : Labels or None
-        Times in id order, if facts have one.
+        Times in id order, if facts have one; or the labels of the sets of qualifiers.
+    qualifiers : QualifierSets or None
+        The sets of qualifiers by number, if facts have any: ``qualifiers[number]`` has the pairs of
+        one, ids of relation and value; ``offsets`` and ``pairs`` those of all.
     facts : dict of ndarray of int32, shape (n, 3) or (n, 4)
-        The splits, with the time of each fact if it has one; then the same triple at two times is
-        two facts.
+        The splits, with the time of each fact, or the number of its set of qualifiers; then the
+        same triple at two times is two facts.
     name : str or None
         Name of the folder that it was read from.
     """
@@ -114,19 +117,21 @@ class Graph(GraphData):
         ----------
         split : str
             The evaluated split: "train", "valid" or "test".
-        sides : {"both", "head", "tail", "relation"}
-            Which entity is asked for, or "relation": (h, ?, t), ranked among the relations.
+        sides : {"both", "head", "tail", "relation", "qualifier"}
+            Which entity is asked for, or "relation": (h, ?, t), ranked among the relations; or
+            "qualifier": the values of facts' qualifiers, each given the rest of its fact.
         filter_splits : iterable of str, optional
             Splits whose triples count as known, one by one: the long form of `filter`, which
             knows no protocols (here "valid" is that split alone). An empty tuple gives raw
             (unfiltered) ranking.
         extra_known : array-like of int, shape (n, 3), optional
-            More triples that count as known.
-        context : {"time"}, optional
-            Of a graph whose facts have a time, and needed there: a question is asked at the time
-            of its fact. `filter` then says what is known: "time-aware", the default, answers at
-            that time alone; "static" those at any time; "raw" none; from `filter_splits`, by
-            default all.
+            More triples that count as known; with a context, of shape (n, 4).
+        context : {"time", "qualifiers"}, optional
+            Of a graph whose facts have a time or qualifiers, and needed there: a question is asked
+            at the time, or with the (other) qualifiers, of its fact. `filter` then says what is
+            known: "time-aware" or "qualifier-aware", the default, answers at that time, or with
+            these qualifiers, alone; "static" those at any time, or with any; "raw" none; from
+            `filter_splits`, by default all.
         filter : {"all", "test", "valid", "raw"} or iterable of str, optional
             Which splits' triples count as known, by protocol: "all", the default, is every split;
             "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
@@ -221,23 +226,28 @@ class Questions(QuestionData):
     graph : Graph
     split : str
         The evaluated split.
-    sides : {"head", "tail", "both", "relation"}
+    sides : {"head", "tail", "both", "relation", "qualifier"}
     filter_splits : tuple of str
         Splits whose triples count as known.
     n_extra_known : int
         Further known triples: rows of `extra_known`, and triples of the files of `known`.
     side : ndarray of int8, shape (Q,)
         0: the head is asked, the tail is given. 1: the tail is asked, the head is given. 2: the
-        relation is asked, head and tail are given.
+        relation is asked, head and tail are given. 3: a qualifier's value is asked, the statement
+        and the qualifier's relation are given.
     given : pair of ndarray of int32, shape (Q,)
-        The given pair: entity and relation, or head and tail; int64 before products such as keys
-        of pairs.
+        The given pair: entity and relation, or head and tail, or the statement's number in
+        ``graph.statements`` and the relation; int64 before products such as keys of pairs.
     entity, relation, tail : ndarray of int32, shape (Q,)
         The same by name; questions for the relation have no `relation`, others no `tail`.
+    statement : ndarray of int32, shape (Q, 3)
+        Head, relation and tail of the statement, of questions for a qualifier's value alone, which
+        have no `entity`; `relation` is the qualifier's.
     kind : {"entity", "relation"}
         What candidates are; `candidate_labels` has their labels, and `n_labels` says how many.
     context : ndarray of int32, shape (Q,), or None
-        The time at which it is asked, by its place in ``graph.contexts``.
+        The time at which it is asked, by its place in ``graph.contexts``, or the set of (other)
+        qualifiers with which, by its place there and in ``graph.qualifiers``.
     answers : Csr
         Entities (or relations) that answer the question in the evaluated split.
     known : Csr
@@ -246,8 +256,8 @@ class Questions(QuestionData):
         Those that answer it in a filter split other than the evaluated one, or in a further
         known triple, but not in the evaluated split (macro filtering).
     instance_question, instance_triple : ndarray of int32, shape (n_instances,)
-        Question of each instance, and row of its triple in ``graph.splits[split]``; int64 from 2^31
-        instances on.
+        Question of each instance, and row of its triple in ``graph.splits[split]`` (of a
+        qualifier's value, of ``graph.qualifier_facts(split)``); int64 from 2^31 instances on.
     triple_rows : ndarray of int32, shape (n_instances,)
         Instance of each (side, triple): all kept triples in split order with the head asked, then
         all with the tail asked (of a single side, those alone).

@@ -151,6 +151,11 @@ def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> Non
         ("entities", "heads", "tails", "type_constraints") if asks_relation else ("relations",)
     )
     wrong = [name for name in of_others if name in restrictions]
+    if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
+        raise UsageError(
+            f"{', '.join(restrictions)}: lists of heads and tails are not of a qualifier's values; "
+            "restrict these by entities, or by candidates"
+        )
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: the candidates of these questions are "
@@ -247,10 +252,10 @@ def _by_question(
 
 def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
-    if questions.kind == "relation":
+    if questions.sides in ("relation", "qualifier"):
         raise InputError(
-            "arrays of negatives (head_neg, tail_neg) are of entities, and these questions ask for "
-            "the relation; give a list of relations for each question"
+            "arrays of negatives (head_neg, tail_neg) are of heads and tails, and these questions "
+            f"ask for the {questions.sides}; give a list of candidates for each question"
         )
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Csr, contains, distinct, inverse, position_type, stack, to_csr
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
+from kgtrec.graph.qualifiers import given_rows, value_rows
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.candidates import label_ids, restrict
 from kgtrec.questions.columns import column_of_label
@@ -21,7 +22,9 @@ from kgtrec.questions.questions import QuestionData
 from kgtrec.questions.sides import (
     ASKED,
     GIVEN,
+    QUALIFIER,
     SIDES,
+    facts_of,
     given_pair,
     label_counts,
     question_keys,
@@ -30,15 +33,12 @@ from kgtrec.questions.sides import (
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["CONTEXT_FILTERS", "PROTOCOLS", "Filter", "build_questions"]
+__all__ = ["CONTEXT_FILTERS", "CONTEXT_FILTER_NAMES", "PROTOCOLS", "Filter", "build_questions"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer[Any]]
 Path = str | PathLike[str]
-CONTEXT = "time"
-"""What the fourth column of facts is called."""
-
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
 _CHUNK = 1 << 18
@@ -54,8 +54,14 @@ PROTOCOLS: dict[str, tuple[str, ...] | None] = {
 """Filters by name: every split; what is known at test time; at validation time; unfiltered."""
 
 
-CONTEXT_FILTERS = ("time-aware", "static", "raw")
-"""Filters of questions at a context: what is known then; at any; unfiltered."""
+CONTEXT_FILTERS = {
+    "time": ("time-aware", "static", "raw"),
+    "qualifiers": ("qualifier-aware", "static", "raw"),
+}
+"""Filters of questions at a context, by what that is: what is known there; anywhere; unfiltered."""
+
+CONTEXT_FILTER_NAMES = ("time-aware", "qualifier-aware", "static")
+"""Those that nothing but questions at a context have."""
 
 
 class Filter(NamedTuple):
@@ -99,20 +105,17 @@ def build_questions(
         raise UsageError(
             f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, SIDES))}"
         )
-    if not len(graph.split(split)):
-        raise UsageError(
-            f"split {split!r} holds no triples, so it asks no questions; choose another"
-        )
+    _check_split(graph, split, sides)
     known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
     details |= at_context
     static = at_context.get("context_filter") == "static"
     extra, n_extra = _further(graph, known, details)
-    others = [*(graph.facts[name] for name in filters if static or name != split), *extra]
-    rows = _evaluated_rows(graph, split, entities, relations, details)
-    parts = [
-        _ask(graph, split, rows, side, others, split in filters, static) for side in SIDES[sides]
-    ]
+    rows = _evaluated_rows(graph, split, SIDES[sides][0], entities, relations, details)
+    parts = []
+    for side in SIDES[sides]:
+        others = _others(graph, split, side, filters, extra, static)
+        parts.append(_ask(graph, split, rows, side, others, split in filters))
     sizes = [len(part.answers) for part in parts]
     fields = _joined(parts)
     if rows is not None:
@@ -141,29 +144,47 @@ def build_questions(
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:
     """The filter by splits alone, and what the manifest tells of the context; UsageError if the
     facts have one and it is not asked for, or the reverse."""
-    if graph.contexts is None:
-        if known.context is not None or known.name in CONTEXT_FILTERS[:2]:
+    name = graph.context_name
+    if name is None:
+        if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
             raise UsageError(
                 f"context={known.context!r}, filter={known.name!r}: facts of this graph have no "
-                "time; read it as timed:DIR, or give arrays with a fourth column"
+                "time and no qualifiers; read it as timed:DIR or statements:DIR, or give arrays "
+                "with a fourth column, or with qualifiers="
             )
         return known, {}
-    if known.context != CONTEXT:
+    choices = CONTEXT_FILTERS[name]
+    if known.context != name:
+        have = "a time" if name == "time" else "qualifiers"
         raise UsageError(
-            f"the facts of this graph have a time: ask with context={CONTEXT!r} (--context "
-            f"{CONTEXT}), and filter='time-aware', 'static' or 'raw'; got context={known.context!r}"
+            f"the facts of this graph have {have}: ask with context={name!r} (--context {name}), "
+            f"and filter={choices[0]!r}, 'static' or 'raw'; got context={known.context!r}"
         )
-    name = "time-aware" if known.name is None else known.name
-    if name not in CONTEXT_FILTERS:
+    chosen = choices[0] if known.name is None else known.name
+    if chosen not in choices:
         raise UsageError(
-            f"filter={name!r} does not say what is known at a time; choose one of "
-            f"{', '.join(CONTEXT_FILTERS)}, of the splits in filter_splits"
+            f"filter={chosen!r} does not say what is known at a context ({name}); choose one of "
+            f"{', '.join(choices)}, of the splits in filter_splits"
         )
     if known.files:
-        raise UsageError("files of known triples have no time; give extra_known with four columns")
-    if name == "raw":
-        return known, {"context": CONTEXT, "context_filter": name}
-    return known._replace(name=None), {"context": CONTEXT, "context_filter": name}
+        raise UsageError(
+            f"files of known triples have no {name}; give extra_known with four columns"
+        )
+    details = {"context": name, "context_filter": chosen}
+    return (known if chosen == "raw" else known._replace(name=None)), details
+
+
+def _check_split(graph: GraphData, split: str, sides: str) -> None:
+    """UsageError if the split asks nothing of these sides."""
+    if not len(graph.split(split)):
+        raise UsageError(
+            f"split {split!r} holds no triples, so it asks no questions; choose another"
+        )
+    if sides == "qualifier" and not graph.n_qualified.get(split):
+        raise UsageError(
+            f"no fact of split {split!r} has a qualifier, so none is asked for; choose another "
+            "split, or sides='both'"
+        )
 
 
 def _filter_splits(
@@ -250,29 +271,56 @@ def _further(
     return parts, sum(map(len, parts))
 
 
+def _others(
+    graph: GraphData,
+    split: str,
+    side: int,
+    filters: Sequence[str],
+    extra: list[npt.NDArray[np.int32]],
+    static: bool,
+) -> list[tuple[npt.NDArray[np.int32], bool]]:
+    """Facts that say what is known beside the evaluated ones, as a side asks them, and whether they
+    say it of any context."""
+    others = [facts_of(graph, name, side) for name in filters if static or name != split]
+    if side != QUALIFIER:
+        return [(rows, static) for rows in others + extra]
+    others += [graph.of_qualifiers(value_rows, rows) for rows in extra]
+    known = [(rows, static) for rows in others]
+    # A question for one of several values gives the others: these are known, if anything is.
+    given = graph.of_qualifiers(given_rows, graph.facts[split])
+    return [*known, (given, False)] if filters or extra else known
+
+
 def _evaluated_rows(
     graph: GraphData,
     split: str,
+    side: int,
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
     details: dict[str, Any],
 ) -> Int64 | None:
-    """Rows of the split whose head, relation and tail are wanted; None: all are."""
+    """Rows of a side's facts of the split whose entities and relation are wanted; None: all are.
+
+    Entities are head and tail, and where its value is asked that of the qualifier.
+    """
     if entities is None and relations is None:
         return None
-    triples = graph.splits[split]
+    triples = facts_of(graph, split, side)
+    ends = triples[:, (0, 2)]
+    if side == QUALIFIER:
+        ends = np.column_stack([graph.statements[triples[:, 0]][:, (0, 2)], triples[:, 2]])
     mask = np.ones(len(triples), dtype=bool)
     sizes: list[int | None] = []
     for name, values, columns, size in (
-        ("entities", entities, (0, 2), graph.n_entities),
-        ("relations", relations, (1,), graph.n_relations),
+        ("entities", entities, ends, graph.n_entities),
+        ("relations", relations, triples[:, 1:2], graph.n_relations),
     ):
         sizes.append(None)
         if values is not None:
             ids = label_ids(name, values, size)
             member = np.zeros(size, dtype=bool)
             member[ids] = True
-            mask &= member[triples[:, columns]].all(axis=1)
+            mask &= member[columns].all(axis=1)
             sizes[-1] = len(ids)
     rows = np.flatnonzero(mask)
     if not len(rows):
@@ -306,12 +354,11 @@ def _ask(
     split: str,
     rows: Int64 | None,
     side: int,
-    others: list[npt.NDArray[np.int32]],
+    others: list[tuple[npt.NDArray[np.int32], bool]],
     evaluated_is_known: bool,
-    static: bool,
 ) -> _Part:
-    """Questions of one side, with what the other facts say about them, at any context if static."""
-    n_labels, triples = label_counts(graph)[ASKED[side]], graph.facts[split]
+    """Questions of one side, with what the other facts say about them; see `_others`."""
+    n_labels, triples = label_counts(graph, side)[ASKED[side]], facts_of(graph, split, side)
     n_contexts = _n_contexts(graph, side)
     every = question_keys(graph, triples, side, n_contexts)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
@@ -329,7 +376,11 @@ def _ask(
     del keys
     order = order.astype(position_type(len(order)))
     elsewhere = distinct(
-        [keys for other in others for keys in _look_up(pairs, rank, other, side, graph, static)]
+        [
+            keys
+            for other, static in others
+            for keys in _look_up(pairs, rank, other, side, graph, static)
+        ]
     )
     asked = pairs[appearance]
     del pairs, rank, appearance
@@ -349,9 +400,9 @@ def _ask(
 def _n_contexts(graph: GraphData, side: int) -> int:
     """Contexts that keys of questions tell apart; InputError if no key could."""
     n = 1 if graph.contexts is None else len(graph.contexts)
-    sizes = [label_counts(graph)[column] for column in GIVEN[side]]
+    sizes = [label_counts(graph, side)[column] for column in GIVEN[side]]
     if sizes[0] * sizes[1] * n > np.iinfo(np.int64).max:
-        raise InputError(f"{sizes[0]:,} x {sizes[1]:,} given pairs at {n:,} times are too many")
+        raise InputError(f"{sizes[0]:,} x {sizes[1]:,} given pairs at {n:,} contexts are too many")
     return n
 
 
@@ -370,14 +421,18 @@ def _look_up(
             pairs // n_contexts, return_index=True, return_counts=True
         )
         pairs, n_contexts = every, 1
-    asked, entity_column, n_labels = ASKED[side], GIVEN[side][0], label_counts(graph)[ASKED[side]]
+    asked, (first_column, second) = ASKED[side], GIVEN[side]
+    sizes = label_counts(graph, side)
+    n_labels = sizes[asked]
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
-    touched = np.zeros(graph.n_entities, dtype=bool)
-    touched[pairs // (n_contexts * label_counts(graph)[GIVEN[side][1]])] = True
+    touched = np.zeros(sizes[first_column], dtype=bool)
+    touched[pairs // (n_contexts * sizes[second])] = True
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
-        rows = rows[touched[rows[:, entity_column]]]
+        rows = rows[touched[rows[:, first_column]]]
+        if n_contexts > 1:
+            rows = rows[rows[:, 3] >= 0]  # a set of qualifiers that no question has
         row_pairs = question_keys(graph, rows, side, n_contexts)
         at = np.searchsorted(pairs, row_pairs)
         at[at == len(pairs)] = 0

@@ -15,7 +15,16 @@ from kgtrec._internal.csr import Csr, contains, inverse, to_keys
 from kgtrec._internal.notebook import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids, hash_array
-from kgtrec.questions.sides import GIVEN, NAMES, SIDES, given_keys, label_counts, question_keys
+from kgtrec.questions.sides import (
+    GIVEN,
+    NAMES,
+    QUALIFIER,
+    SIDES,
+    facts_of,
+    given_keys,
+    label_counts,
+    question_keys,
+)
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -63,9 +72,8 @@ class QuestionData:
     def __repr__(self) -> str:
         filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
         if "context" in self.details and self.filter_splits:
-            filtered = (
-                f"at a {self.details['context']}, {self.details['context_filter']}, {filtered}"
-            )
+            how = "at a time" if self.details["context"] == "time" else "with qualifiers"
+            filtered = f"{how}, {self.details['context_filter']}, {filtered}"
         name = f" of {self.graph.name}" if self.graph.name else ""
         sides = "both sides" if self.sides == "both" else f"{self.sides} side"
         among = "restricted" if self.candidate_lists is not None else f"{self.n_labels:,}"
@@ -100,8 +108,33 @@ class QuestionData:
 
     @property
     def entity(self) -> Int32:
-        """The given entity; the head, if the relation is asked: int32, shape (Q,)."""
+        """The given entity; the head, if the relation is asked: int32, shape (Q,). UsageError if a
+        qualifier's value is asked."""
+        if self.sides == "qualifier":
+            raise UsageError(
+                "these questions ask for a qualifier's value (sides='qualifier'): they give a "
+                "statement (.statement) and the qualifier's relation; this needs questions that "
+                "give an entity"
+            )
         return self.given[0]
+
+    @property
+    def statement(self) -> Int32:
+        """Head, relation and tail of the statement whose qualifier is asked: int32, shape (Q, 3);
+        UsageError if none is."""
+        if self.sides != "qualifier":
+            raise UsageError("only questions for a qualifier's value give a statement; see .entity")
+        return self.graph.statements[self.given[0]]
+
+    @property
+    def given_terms(self) -> list[tuple[str, Int32]]:
+        """What the questions give, term by term: "entity" or "relation", and its ids (Q,)."""
+        if self.sides == "qualifier":
+            head, relation, tail = self.statement.T
+            return [("entity", head), ("relation", relation), ("entity", tail),
+                    ("relation", self.given[1])]  # fmt: skip
+        kinds = ("entity", "entity" if self.kind == "relation" else "relation")
+        return list(zip(kinds, self.given, strict=True))
 
     @property
     def relation(self) -> Int32:
@@ -134,8 +167,9 @@ class QuestionData:
 
     @property
     def triples(self) -> npt.NDArray[np.int32]:
-        """The evaluated triples in split order, shape (n, 3)."""
-        rows = self.graph.splits[self.split]
+        """The evaluated triples in split order, shape (n, 3); if a qualifier's value is asked,
+        number of the statement, relation and value of each."""
+        rows = facts_of(self.graph, self.split, SIDES[self.sides][0])[:, :3]
         return rows if self.kept is None else rows[self.kept]
 
     @cached_property
@@ -193,7 +227,7 @@ class QuestionData:
         total : int
             Rows that the split has with every triple evaluated.
         """
-        triples = self.graph.facts[self.split]
+        triples = facts_of(self.graph, self.split, SIDES[self.sides][0])
         n_contexts = 1 if self.graph.contexts is None else len(self.graph.contexts)
         sides = SIDES[self.sides]
         if rows == "instances":
@@ -206,7 +240,7 @@ class QuestionData:
             pairs, first = np.unique(keys, return_index=True)
             own = self.side == side
             one, other = (ids[own].astype(np.int64) for ids in self.given)
-            own_pairs = one * label_counts(self.graph)[GIVEN[side][1]] + other
+            own_pairs = one * label_counts(self.graph, side)[GIVEN[side][1]] + other
             if self.context is not None:
                 own_pairs = own_pairs * n_contexts + self.context[own]
             place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
@@ -216,10 +250,12 @@ class QuestionData:
 
     @cached_property
     def triple_keys(self) -> tuple[Int64, Int64, Int64]:
-        """Keys of the (head, relation) pairs that are evaluated, keys of the triples by the number
-        of their pair, both ascending, and the place of each of these triples."""
-        pairs, number = np.unique(_pair_keys(self.graph, self.triples), return_inverse=True)
-        keys = number.reshape(-1) * self.graph.n_entities + self.triples[:, 2]
+        """Keys of the (head, relation) pairs that are evaluated, keys of the facts by the number of
+        their pair, both ascending, and the place of each of these facts."""
+        facts = self.graph.facts[self.split]
+        facts = facts if self.kept is None else facts[self.kept]
+        pairs, number = np.unique(_pair_keys(self.graph, facts), return_inverse=True)
+        keys = _fact_keys(self.graph, number.reshape(-1), facts)
         order = np.argsort(keys)
         return pairs, keys[order], order
 
@@ -275,40 +311,55 @@ class QuestionData:
 
 def describe_question(questions: QuestionData, question: int) -> str:
     """A question as people read it: ``question head12 (?, born_in, Rome)``."""
-    labels = (questions.graph.entities, questions.graph.relations, questions.graph.entities)
-    terms = ["?", "?", "?"]
-    for column, ids in zip(GIVEN[int(questions.side[question])], questions.given, strict=True):
-        terms[column] = labels[column][int(ids[question])]
+    graph, side = questions.graph, int(questions.side[question])
+    labels = {"entity": graph.entities, "relation": graph.relations}
+    terms = [labels[kind][int(ids[question])] for kind, ids in questions.given_terms]
+    if side == QUALIFIER:
+        terms.append("?")
+    else:
+        by_column = dict(zip(GIVEN[side], terms, strict=True))
+        terms = [by_column.get(column, "?") for column in range(3)]
     if questions.context is not None and questions.graph.contexts is not None:
         terms.append(questions.graph.contexts[int(questions.context[question])])
     return f"question {questions.ids[question]} ({', '.join(terms)})"
 
 
 def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
-    """Where triples, shape (n, 3), stand among the evaluated ones; InputError if one does not."""
-    if questions.context is not None:
+    """Where facts, shape (n, 3), or (n, 4) with their contexts, stand among the evaluated ones;
+    InputError if one does not."""
+    if questions.sides == "qualifier":
         raise UsageError(
-            "a triple does not say which of its questions at a time it is; use the batches of "
-            "the ranker, or its rows' own numbers"
+            "a triple does not say which of its qualifiers is asked; use the batches of the "
+            "ranker, or its rows' own numbers"
         )
     graph, evaluated = questions.graph, questions.triples
+    n_contexts = 0 if graph.contexts is None else len(graph.contexts)
     rows = checked_ids(
-        "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations
-    )
+        "triples", as_triples("triples", triples, (4,) if n_contexts else (3,)),
+        graph.n_entities, graph.n_relations, n_contexts,
+    )  # fmt: skip
     pairs, ordered, order = questions.triple_keys
     keys = _pair_keys(graph, rows)
     number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-    keys = np.where(pairs[number] == keys, number * graph.n_entities + rows[:, 2], -1)
+    keys = np.where(pairs[number] == keys, _fact_keys(graph, number, rows), -1)
     at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
     missing = np.flatnonzero(ordered[at] != keys)
     if len(missing):
-        head, relation, tail = rows[missing[0]].tolist()
-        names = graph.entities[head], graph.relations[relation], graph.entities[tail]
+        head, relation, tail = rows[missing[0], :3].tolist()
+        names = [graph.entities[head], graph.relations[relation], graph.entities[tail]]
+        if graph.contexts is not None:
+            names.append(graph.contexts[int(rows[missing[0], 3])])
         raise InputError(
             f"triple {missing[0]}, ({', '.join(names)}), is not one of the {len(evaluated)} "
             f"evaluated triples of split {questions.split!r}"
         )
     return order[at]
+
+
+def _fact_keys(graph: GraphData, pair: Int64, facts: npt.NDArray[np.int32]) -> Int64:
+    """One number per fact, from that of its head and relation."""
+    keys = pair * graph.n_entities + facts[:, 2]
+    return keys if graph.contexts is None else keys * len(graph.contexts) + facts[:, 3]
 
 
 def _pair_keys(graph: GraphData, triples: npt.NDArray[np.int32]) -> Int64:

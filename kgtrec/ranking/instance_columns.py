@@ -13,11 +13,24 @@ from kgtrec._version import __version__
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["COUNTS", "Popularities", "instance_columns", "popularities", "ranks_manifest"]
+__all__ = [
+    "COUNTS",
+    "GIVEN_COLUMNS",
+    "Popularities",
+    "instance_columns",
+    "popularities",
+    "ranks_manifest",
+]
 
 Int64 = npt.NDArray[np.int64]
 
 COUNTS = ("greater", "equal", "tied_ahead")
+GIVEN_COLUMNS = {
+    **dict.fromkeys(("head", "tail", "both"), ("given", "relation")),
+    "relation": ("given", "given_tail"),
+    "qualifier": ("given", "given_relation", "given_tail", "relation"),
+}
+"""Columns of ranks that hold what questions give, by their sides."""
 
 
 class Popularities(NamedTuple):
@@ -52,8 +65,12 @@ def instance_columns(
     popular : Popularities
     """
     question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
-    given = [ids[question] for ids in questions.given]
-    relation = answer if questions.kind == "relation" else given[1]
+    given = {
+        name: ids[question]
+        for name, (_, ids) in zip(
+            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
+        )
+    }
     names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
     columns: dict[str, Any] = dict(zip(names, counts, strict=True))
     columns["candidates"] = questions.candidates
@@ -67,14 +84,12 @@ def instance_columns(
         "triple": questions.instance_triple,
         "question": question,
         "side": questions.side[question],
-        "relation": relation,
-        "given": given[0],
+        "relation": answer,
+        **given,
         "answer": answer,
         "answer_popularity": popular.candidates[answer],
-        "relation_popularity": popular.relations[relation],
     }
-    if questions.kind == "relation":
-        columns["given_tail"] = given[1]
+    columns["relation_popularity"] = popular.relations[columns["relation"]]
     if questions.context is not None:
         columns["context"] = questions.context[question]
     if questions.full_candidates is not None:
@@ -85,7 +100,6 @@ def instance_columns(
 def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
     """Where ranks come from; ``scores`` says it of the scores."""
     heads = int(np.count_nonzero(questions.side == 0))
-    contexts = questions.graph.contexts
     manifest: dict[str, Any] = {
         "questions": questions.describe() | {"n_head_questions": heads},
         "scores": scores,
@@ -95,4 +109,10 @@ def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, An
             "python": platform.python_version(),
         },
     }
-    return manifest if contexts is None else manifest | {"contexts": list(contexts)}
+    contexts = questions.graph.contexts
+    if questions.context is None or contexts is None:
+        return manifest
+    mask = np.zeros(len(contexts), bool)
+    mask[questions.context] = True
+    used = np.flatnonzero(mask)
+    return manifest | {"contexts": dict(zip(map(str, used.tolist()), contexts[used], strict=True))}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.questions.sides import ASKED, GIVEN
+from kgtrec.questions.sides import ASKED, GIVEN, QUALIFIER
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -22,19 +22,26 @@ def answer_label(ranks: Ranks, answer: int) -> str:
 
 
 def given_labels(ranks: Ranks, row: int) -> list[str]:
-    """Head, relation and tail of an instance's triple, with "?" for what is asked, and its time if
-    it has one."""
+    """Head, relation and tail of an instance's triple, with "?" for what is asked (a qualifier's
+    value behind them), and its time or qualifiers if it has any."""
     side = int(ranks.side[row])
     labels = (ranks.entity_labels, ranks.relation_labels, ranks.entity_labels)
     terms = [
-        "?" if column == ASKED[side] else _text(labels[column], int(ids[row]))
+        "?" if column == ASKED[side] and side != QUALIFIER else _text(labels[column], int(ids[row]))
         for column, ids in enumerate(triple_ids(ranks))
     ]
-    return terms if ranks.context is None else [*terms, ranks.context_labels[ranks.context[row]]]
+    if side == QUALIFIER:
+        terms += [_text(ranks.relation_labels, int(ranks.relation[row])), "?"]
+    if ranks.context is None:
+        return terms
+    return [*terms, ranks.context_labels[int(ranks.context[row])]]
 
 
 def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:
-    """Head, relation and tail of every instance's triple: int64, shape (n,) each."""
+    """Head, relation and tail of every instance's triple (of the statement, where a qualifier's
+    value is asked): int64, shape (n,) each."""
+    if ranks.given_relation is not None and ranks.given_tail is not None:
+        return [ranks.given, ranks.given_relation, ranks.given_tail]
     columns = [ranks.relation.copy() for _ in range(3)]
     second = ranks.relation if ranks.given_tail is None else ranks.given_tail
     for side in np.unique(ranks.side).tolist():

@@ -4,7 +4,7 @@ metadata."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = [
     "IDS",
     "ROW_GROUP",
     "first_line",
+    "ids_in",
     "not_ranks",
     "read_ranks",
     "system_name",
@@ -36,7 +37,7 @@ FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""
 ROW_GROUP = 1 << 20
 """Instances that are compressed together."""
-IDS = ("relation", "given", "given_tail", "context", "answer")
+IDS = ("relation", "given", "given_relation", "given_tail", "context", "answer")
 """Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
@@ -50,14 +51,33 @@ def write_ranks(
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
-    rank: Any = None,
+    rank: Callable[[int, int], npt.NDArray[np.float64]] | None = None,
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
-    wished for; see `Ranks.save`."""
-    # np.unique would load numpy.ma, which takes longer than it.
-    used = {name: distinct([columns[name]]) for name in IDS if name in columns}
-    blocks = [{**columns, **({} if rank is None else {_RANK: rank})}]
-    write_blocks(path, blocks, manifest, used, relation_labels, entity_labels)
+    wished for (a function of the first instance and the one behind the last); see `Ranks.save`."""
+    used = {name: ids_in(columns[name]) for name in IDS if name in columns}
+    n = len(columns["greater"])
+
+    def blocks() -> Iterator[dict[str, npt.NDArray[Any]]]:
+        for start in range(0, max(1, n), ROW_GROUP):
+            stop = min(start + ROW_GROUP, n)
+            some = {name: column[start:stop] for name, column in columns.items()}
+            yield some if rank is None else {**some, _RANK: rank(start, stop)}
+
+    write_blocks(path, blocks(), manifest, used, relation_labels, entity_labels)
+
+
+def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The ids of a column, ascending, each once; negative ones are no entity's, but may be there.
+
+    A mask of them takes less than a sorted copy, where they are not few and far between.
+    """
+    low, high = int(ids.min(initial=0)), int(ids.max(initial=0))
+    if low < 0 or high > 8 * len(ids):
+        return distinct([ids])
+    mask = np.zeros(high + 1, bool)
+    mask[ids] = True
+    return np.flatnonzero(mask)
 
 
 def write_blocks(
@@ -68,7 +88,7 @@ def write_blocks(
     relation_labels: list[str] | None,
     entity_labels: Any,
 ) -> None:
-    """A file from blocks of `ROW_GROUP` instances, the last of fewer, or from one of all of them.
+    """A file from blocks of `ROW_GROUP` instances, the last of fewer.
 
     ``used`` are the ids, ascending, that stand in the columns `IDS` of any block, as far as it has
     them.
@@ -81,9 +101,12 @@ def write_blocks(
         for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
     if "context" in used:
-        times = encoded_labels(manifest["contexts"], used["context"])
-        dictionaries["context"] = column_values(times)
-    sides = column_values(encoded(NAMES[: 3 if "given_tail" in used else 2]))
+        texts = manifest["contexts"]
+        dictionaries["context"] = column_values(
+            encoded(texts[str(number)] for number in used["context"].tolist())
+        )
+    n_sides = 4 if "given_relation" in used else 3 if "given_tail" in used else 2
+    sides = column_values(encoded(NAMES[:n_sides]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file, ExitStack() as stack:
@@ -106,16 +129,20 @@ def write_blocks(
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
     """What holds the labels of each column that gets any."""
-    labels = {} if relations is None else {"relation": relations}
-    if entities is not None:
-        labels |= dict.fromkeys(_entity_columns(columns), entities)
-        if "given_tail" in columns and relations is not None:
-            labels["answer"] = relations
+    entity_columns = _entity_columns(columns) if entities is not None else ()
+    labels = dict.fromkeys(entity_columns, entities)
+    if relations is not None:
+        others = ("relation", "given_relation", *(("answer",) if entity_columns else ()))
+        labels |= {
+            name: relations for name in others if name in columns and name not in entity_columns
+        }
     return labels
 
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns that hold entities: where the relation is asked, both ends are given."""
+    if "given_relation" in columns:
+        return ("given", "given_tail", "answer")
     return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.ranking.tolerance import Tolerance, checked_tolerance
@@ -176,8 +177,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Any]
     import pyarrow as pa
 
     try:
-        _check_digest(path)
-        with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_stream(file) as reader:
+        with fetched(path) as copy, _stream(copy) as reader:
             about = json.loads(reader.schema.metadata[b"kgtrec_parts"])
             if about["format"] != FORMAT:
                 raise FileError(
@@ -199,9 +199,18 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Any]
         ) from None
 
 
-def _check_digest(path: str | os.PathLike[str]) -> None:
+@contextmanager
+def _stream(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+
+    _check_digest(path)
+    with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_stream(file) as reader:
+        yield reader
+
+
+def _check_digest(path: Path) -> None:
     """ValueError if a file is not as it was written; FileError if it never was one of ours."""
-    hasher, left = hashlib.blake2b(digest_size=_DIGEST), Path(path).stat().st_size - _DIGEST
+    hasher, left = hashlib.blake2b(digest_size=_DIGEST), path.stat().st_size - _DIGEST
     with open(path, "rb") as file:
         head = file.read(len(_START))
         if not _START.startswith(head):

@@ -49,11 +49,15 @@ class Batch:
         The rows of the ranking that this batch covers.
     entity, relation, side : ndarray of int64, shape (stop - start,)
         The given entity, the relation, and which side is asked: 0 = head (?, r, entity),
-        1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1.
+        1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1,
+        3 = value of a qualifier (`statement`, its relation r, ?), where `entity` is -1.
     tail : ndarray of int64, or None
         The given tail, where the relation is asked.
+    statement : ndarray of int64, shape (stop - start, 3), or None
+        Head, relation and tail of the statement whose qualifier's value is asked.
     context : ndarray of int64, or None
-        The time at which it is asked, by its place in ``graph.contexts``.
+        The time at which it is asked, by its place in ``graph.contexts``; or the set of (other)
+        qualifiers with which, by its place in ``graph.qualifiers``.
     question : ndarray of int64
         Index of each row's question.
     column : ndarray of int64
@@ -69,6 +73,7 @@ class Batch:
     question: Int64
     column: Int64
     tail: Int64 | None
+    statement: Int64 | None
     context: Int64 | None
     owner: Ranker = field(repr=False)
 
@@ -188,7 +193,13 @@ class Ranker:
         entity, second, side = (
             column[question].astype(np.int64) for column in (*questions.given, questions.side)
         )
-        asks_relation = questions.kind == "relation"
+        asks_relation, statement = questions.kind == "relation", None
+        if questions.sides == "qualifier":
+            statement = questions.graph.statements[entity].astype(np.int64)
+            entity = np.full(stop - start, -1)
+        column = entity
+        if self._column_of is not None and not asks_relation and statement is None:
+            column = self._column_of[entity]
         return Batch(
             start,
             stop,
@@ -196,8 +207,9 @@ class Ranker:
             relation=np.full(stop - start, -1) if asks_relation else second,
             side=side,
             question=question,
-            column=entity if self._column_of is None or asks_relation else self._column_of[entity],
+            column=column,
             tail=second if asks_relation else None,
+            statement=statement,
             context=None
             if questions.context is None
             else questions.context[question].astype(np.int64),
@@ -210,7 +222,8 @@ class Ranker:
         Parameters
         ----------
         triples : array-like of int, shape (n, 3)
-            Head, relation, tail, each of the evaluated split; in any order.
+            Head, relation, tail, each of the evaluated split; in any order. Of questions at a
+            context, shape (n, 4), with it.
         side : {"head", "tail", "relation"}
             What is asked of them.
 

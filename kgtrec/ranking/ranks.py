@@ -48,6 +48,7 @@ _FLAGS = ("answer_nan", "macro_answer_nan")
 _COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
 _OPTIONAL: dict[str, type] = {
+    "given_relation": np.int64,
     "given_tail": np.int64,
     "context": np.int64,
     "full_candidates": np.int64,
@@ -61,17 +62,23 @@ class Ranks:
     Attributes
     ----------
     triple : ndarray of int64, shape (n,)
-        Row of the instance's triple in the evaluated split.
+        Row of the instance's triple in the evaluated split; of a qualifier's value, its row in
+        ``graph.qualifier_facts(split)``.
     question : ndarray of int64
         Index of its question; `question_ids` names them.
     side : ndarray of int64
-        0: the head was asked, 1: the tail, 2: the relation.
+        0: the head was asked, 1: the tail, 2: the relation, 3: a qualifier's value.
     relation, given, answer : ndarray of int64
-        Ids of the relation, the given entity and the answer (a relation, if that was asked).
+        Ids of the relation, the given entity and the answer (a relation, if that was asked); of
+        a qualifier's value, of the qualifier's relation, the head of its statement and the value.
     context : ndarray of int64, or None
-        Number of the time at which the question was asked; `context_labels` names it.
+        Number of the time at which the question was asked, or of the set of qualifiers with which;
+        `context_labels` names it.
     given_tail : ndarray of int64, or None
-        The given tail where the relation was asked, beside the head in `given`.
+        The given tail where the relation or a qualifier's value was asked, beside the head in
+        `given`.
+    given_relation : ndarray of int64, or None
+        The relation of the statement whose qualifier's value was asked.
     greater, equal, tied_ahead, candidates : ndarray of int64
         Among the micro candidates: how many score higher than the answer, how many tie with it, how
         many of those stand ahead of it in trec order, and how many there are, the answer included.
@@ -114,6 +121,7 @@ class Ranks:
     relation_popularity: Int64
     answer_nan: npt.NDArray[np.bool_]
     macro_answer_nan: npt.NDArray[np.bool_]
+    given_relation: Int64 | None
     given_tail: Int64 | None
     context: Int64 | None
     full_candidates: Int64 | None
@@ -161,14 +169,16 @@ class Ranks:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
 
     @property
-    def context_labels(self) -> list[str]:
-        """Labels of the times, by number; nothing if questions have none."""
-        return list(self.manifest.get("contexts") or ())
+    def context_labels(self) -> dict[int, str]:
+        """Labels of the times, or sets of qualifiers, by number; nothing if questions have none."""
+        return {int(number): text for number, text in self.manifest.get("contexts", {}).items()}
 
     @property
     def kind(self) -> str:
         """What the answers are: "entity", or "relation"."""
-        return "entity" if self.given_tail is None else "relation"
+        return (
+            "relation" if self.given_tail is not None and self.given_relation is None else "entity"
+        )
 
     @property
     def sampled(self) -> bool:
@@ -220,8 +230,8 @@ class Ranks:
                 columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
-    def subset(self, rows: npt.NDArray[Any]) -> Ranks:
-        """The instances of a boolean mask or an index array."""
+    def subset(self, rows: npt.NDArray[Any] | slice) -> Ranks:
+        """The instances of a boolean mask, an index array or a slice."""
         columns = {name: getattr(self, name)[rows] for name in self._names}
         # What was checked of all questions says nothing of some.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
@@ -236,7 +246,8 @@ class Ranks:
         names = [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
         if self.context is None:
             return names
-        times = Labels.from_strings(self.context_labels).docnos[self.context]
+        texts, own = self.context_labels, np.unique(self.context, return_inverse=True)
+        times = Labels.from_strings([texts[int(number)] for number in own[0]]).docnos[own[1]]
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     def tie_report(self) -> dict[str, Any]:
@@ -284,13 +295,17 @@ class Ranks:
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
-        rank = None if rank_type is None else self._known_rank(rank_type)
-        write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels, rank)
 
-    def _known_rank(self, kind: str) -> Float64:
-        """`rank`, NaN where the answer is beyond its predicted list."""
-        rank = self.rank(kind)
-        return rank if self.unlisted is None else np.where(self.unlisted, np.nan, rank)
+        def rank(start: int, stop: int) -> Float64:
+            return self._known_rank(rank_type or "", slice(start, stop))
+
+        labels = self.relation_labels, self.entity_labels
+        write_ranks(path, columns, manifest, *labels, None if rank_type is None else rank)
+
+    def _known_rank(self, kind: str, rows: slice = slice(None)) -> Float64:
+        """`rank` of some rows, NaN where the answer is beyond its predicted list."""
+        rank = _rank(kind, self.greater[rows], self.equal[rows], self.tied_ahead[rows])
+        return rank if self.unlisted is None else np.where(self.unlisted[rows], np.nan, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:

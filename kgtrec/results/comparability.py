@@ -69,12 +69,13 @@ def _filter(facts: Mapping[str, Any]) -> str:
 
 
 def context_note(facts: Mapping[str, Any]) -> str:
-    """What a filter counts as known of questions at a time, behind the names of its splits."""
+    """What a filter counts as known of questions at a context, behind the names of its splits."""
     return f" ({facts['context_filter']})" if facts.get("context_filter") else ""
 
 
 def _context(facts: Mapping[str, Any]) -> str:
-    return f"asked at a {facts['context']}" if facts.get("context") else "none"
+    how = {None: "none", "time": "asked at a time", "qualifiers": "asked with qualifiers"}
+    return how.get(facts.get("context"), str(facts.get("context")))
 
 
 def _candidates(facts: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
+from kgtrec.graph.qualifiers import n_qualifiers
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
 from kgtrec.measures import Measure, headings, parse_all
@@ -35,11 +36,13 @@ DIMENSIONS = {
     "relation-quartile": "of the relation's popularity among all relations, Q1 the rarest",
     "label": "a label per triple, from a file",
     "time": "the time at which the question was asked",
+    "qualifiers": "how many (other) qualifiers the question gives",
 }
 """What instances can be sliced by, and what it means."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-WHOLE = {"relation", "category", "side", "given-quartile", "relation-quartile", "time"}
+_OF_QUESTIONS = {"side", "given-quartile", "time", "qualifiers"}
+WHOLE = {"relation", "category", "relation-quartile", *_OF_QUESTIONS}
 """Dimensions that never part the answers of a question."""
 
 
@@ -66,8 +69,8 @@ def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
         if name not in DIMENSIONS:
             raise UsageError(
                 f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
-                "'quartile', 'given-quartile', 'relation-quartile', 'label' or 'time', or by "
-                "several: 'category,side'"
+                "'quartile', 'given-quartile', 'relation-quartile', 'label', 'time' or "
+                "'qualifiers', or by several: 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -88,9 +91,7 @@ def sliced(
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
     parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
-    whole = (
-        WHOLE if calculator.ranks.kind == "entity" else WHOLE & {"side", "given-quartile", "time"}
-    )
+    whole = WHOLE if calculator.ranks.kind == "entity" else _OF_QUESTIONS
     if not whole.issuperset(dimensions):
         _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
@@ -275,11 +276,27 @@ def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels 
 def _by_time(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
     """In the order of time."""
     ranks = calculator.ranks
-    if ranks.context is None:
+    if ranks.context is None or ranks.manifest["questions"].get("context") != "time":
         raise UsageError("slices by time need questions at a time: rank with context='time'")
     times, code = np.unique(ranks.context, return_inverse=True)
     texts = ranks.context_labels
     return _Groups(code.reshape(-1).astype(np.int64), [texts[time] for time in times.tolist()])
+
+
+def _by_qualifiers(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    """By their number."""
+    ranks = calculator.ranks
+    if ranks.context is None or ranks.manifest["questions"].get("context") != "qualifiers":
+        raise UsageError(
+            "slices by qualifiers need questions with them: rank with context='qualifiers'"
+        )
+    texts = ranks.context_labels
+    sets, place = np.unique(ranks.context, return_inverse=True)
+    counts = np.array([n_qualifiers(texts[number]) for number in sets.tolist()])[place.reshape(-1)]
+    sizes, code = np.unique(counts, return_inverse=True)
+    return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))
 
 
 def _needed(calculator: Calculator, graph: Graph | None, what: str) -> Graph:
@@ -309,4 +326,5 @@ _GROUPED: dict[str, Grouper] = {
     "relation-quartile": _by_relation_quartile,
     "label": _by_label,
     "time": _by_time,
+    "qualifiers": _by_qualifiers,
 }

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location, names_in
+from kgtrec._internal.npy_header import map_array
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
@@ -56,13 +57,16 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
 
 
 def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
-    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else."""
-    path = Path(path)
-    try:
-        os.stat(path)
-        return _load_matrix(path).matrix
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
+
+    Of one at a URL a copy is mapped, which takes its place on the disk until the matrix is dropped.
+    """
+    with fetched(path) as copy:
+        try:
+            os.stat(copy)
+            return _load_matrix(copy).matrix
+        except OSError as error:
+            raise _unreadable(copy, error) from None
 
 
 def _load_from_url(url: str) -> Source | Factors:
@@ -113,7 +117,7 @@ def _load_matrix(path: Path) -> MatrixSource:
             path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", hint=_SAVE_AGAIN
         )
     try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        matrix = map_array(path)
     except OSError:
         raise
     except Exception as error:  # the header is parsed as Python, which has errors of its own
@@ -138,7 +142,7 @@ def _kind(path: Path) -> str:
     return f"a file {name} is not a score matrix"
 
 
-def check_factor_names(path: Path, names: Iterable[str]) -> None:
+def check_factor_names(path: str | PathLike[str], names: Iterable[str]) -> None:
     """FileError if an archive lacks an array of a factorised model, or holds another one."""
     arrays = set(names)
     if not {"queries", "entities"} <= arrays:

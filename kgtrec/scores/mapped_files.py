@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec import _core
+from kgtrec._internal.locations import is_location, stamps
 from kgtrec.errors import FileError, InputError
 
 __all__ = ["Watch", "guarded_maps", "mapped_file", "stamp"]
@@ -26,7 +27,11 @@ def stamp(path: str | PathLike[str]) -> tuple[int, ...]:
     ------
     OSError
         It is not there.
+    FileError
+        It is at a URL, and not there.
     """
+    if is_location(path):
+        return stamps([os.fspath(path)])[0]
     now = os.stat(path)
     return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev
 

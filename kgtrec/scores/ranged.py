@@ -1,4 +1,4 @@
-"""Score matrices at URLs: of a ``.npy`` file in an object store, the rows that are asked for."""
+"""Score matrices at URLs: of an array in an object store, the rows that are asked for."""
 
 from __future__ import annotations
 
@@ -12,45 +12,83 @@ from kgtrec._internal.locations import RangedFile
 from kgtrec.errors import FileError, InputError
 from kgtrec.scores.sources import MatrixSource
 
-__all__ = ["ranged_matrix"]
+__all__ = ["BY_COLUMN", "SAVE_ROWS", "RangedArray", "ranged_matrix"]
 
 _HEADER = 1 << 16
 _GAP = 1 << 20  # bytes between two rows that are read with them, rather than in two requests
+_SPAN = 16 << 20  # bytes that are read at a time where only some of them are of use
+BY_COLUMN = "its columns lie one after another, so that no row can be read alone"
+SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
 _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 
 
-class _Rows:
-    """A matrix of which rows are read: as much of an array as sources ask for."""
+class RangedArray:
+    """An array of one or two dimensions at a URL, of which only what is asked for is read.
 
-    def __init__(self, file: RangedFile, start: int, shape: tuple[int, ...], dtype: Any) -> None:
-        self._file, self._start, self.shape, self.dtype = file, start, shape, dtype
-        self.ndim, self.itemsize = len(shape), dtype.itemsize
+    Parameters
+    ----------
+    file : RangedFile
+    offset : int
+        Of its first value, in bytes.
+    shape : tuple of int
+    dtype : numpy dtype
+    """
+
+    def __init__(self, file: RangedFile, offset: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self._file, self.offset, self.shape = file, offset, shape
+        self.dtype = np.dtype(dtype)
+        self.ndim, self.itemsize = len(shape), self.dtype.itemsize
+        self._width = int(np.prod(shape[1:], dtype=object))
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        """Rows, by a slice or their numbers; some columns of them, a slice; or single elements, by
+        a number of a row and one of a column each."""
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        if not isinstance(columns, slice):
+            starts = np.asarray(rows, np.int64) * self._width + np.asarray(columns, np.int64)
+            return self._gathered(starts, 1).reshape(-1)
+        first, stop, _ = columns.indices(self._width)
+        length = max(0, stop - first)
         if isinstance(rows, slice):
-            first, stop, _ = rows.indices(len(self))
-            return self._read(first, max(first, stop))
-        numbers, places = np.unique(rows, return_inverse=True)
-        values = np.empty((len(numbers), self.shape[1]), self.dtype)
-        row_bytes = max(1, self.shape[1] * self.itemsize)
-        breaks = np.flatnonzero(np.diff(numbers) * row_bytes > row_bytes + _GAP) + 1
-        for group in np.split(np.arange(len(numbers)), breaks):
-            if len(group):
-                first, stop = int(numbers[group[0]]), int(numbers[group[-1]]) + 1
-                values[group] = self._read(first, stop)[numbers[group] - first]
+            low, high, _ = rows.indices(len(self))
+            high = max(low, high)
+            if length == self._width:
+                values = self._read(low * length, (high - low) * length)
+                return values.reshape(high - low, *self.shape[1:])
+            rows = np.arange(low, high)
+        starts = np.asarray(rows, np.int64) * self._width + first
+        return self._gathered(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
+
+    def _gathered(self, starts: npt.NDArray[np.int64], length: int) -> npt.NDArray[Any]:
+        """So many values from each start on, shape (starts, length)."""
+        ordered, places = np.unique(starts, return_inverse=True)
+        values = np.empty((len(ordered), length), self.dtype)
+        if not values.size:
+            return values[places.reshape(-1)]
+        most = max(length, _SPAN // self.itemsize)
+        breaks = np.flatnonzero(np.diff(ordered) > length + _GAP // self.itemsize) + 1
+        first = 0
+        for end in [*breaks.tolist(), len(ordered)]:
+            while first < end:
+                low = int(ordered[first])
+                stop = min(end, int(np.searchsorted(ordered, low + most - length, "right")))
+                data = self._read(low, int(ordered[stop - 1]) + length - low)
+                windows = np.lib.stride_tricks.sliding_window_view(data, length)
+                values[first:stop] = windows[ordered[first:stop] - low]
+                first = stop
         return values[places.reshape(-1)]
 
-    def _read(self, first: int, stop: int) -> npt.NDArray[Any]:
-        row_bytes = self.shape[1] * self.itemsize
-        n_bytes = (stop - first) * row_bytes
-        data = self._file.read(self._start + first * row_bytes, n_bytes) if n_bytes else b""
+    def _read(self, first: int, count: int) -> npt.NDArray[Any]:
+        """So many values, from the one of this number on."""
+        n_bytes = count * self.itemsize
+        data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""
         if len(data) != n_bytes:
-            problem = f"it was cut short: {len(data):,} of {n_bytes:,} bytes from row {first} on"
+            problem = f"it was cut short: {len(data):,} of {n_bytes:,} bytes are there"
             raise FileError(self._file.url, found=problem, hint="try again when it stays as it is")
-        return np.frombuffer(data, self.dtype).reshape(stop - first, self.shape[1])
+        return np.frombuffer(data, self.dtype)
 
 
 def ranged_matrix(url: str) -> MatrixSource:
@@ -64,6 +102,8 @@ def ranged_matrix(url: str) -> MatrixSource:
     file = RangedFile(url)
     try:
         start, shape, by_column, dtype = _header(io.BytesIO(bytes(file.read(0, _HEADER))))
+    except FileError:
+        raise
     except Exception as error:  # the header is parsed as Python, which has errors of its own
         said = " ".join(str(error).split())[:160]
         problem = f"not a readable .npy array ({said})"
@@ -71,13 +111,12 @@ def ranged_matrix(url: str) -> MatrixSource:
     if dtype.hasobject:
         raise FileError(file.url, found="an array of Python objects", hint=_SAVE_AGAIN)
     if by_column:
-        problem = "its columns lie one after another, so that no row can be read alone"
-        raise FileError(file.url, found=problem, hint="save numpy.ascontiguousarray(scores)")
+        raise FileError(file.url, found=BY_COLUMN, hint=SAVE_ROWS)
     n_bytes = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
     if file.size < n_bytes:
         problem = f"it was cut short: {file.size:,} of {n_bytes:,} bytes are there"
         raise FileError(file.url, found=problem, hint=_SAVE_AGAIN)
-    rows: Any = _Rows(file, start, shape, dtype)
+    rows: Any = RangedArray(file, start, shape, dtype)
     watch: Any = file
     try:
         return MatrixSource(rows, file.url, watch)

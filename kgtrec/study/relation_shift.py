@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relation_distribution import checked_counts
 from kgtrec.measures import Measure, Metric, parse_all
 
@@ -47,11 +47,11 @@ def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
     from kgtrec.graph.triples import drop_duplicates
     from kgtrec.graph.tsv_triples import load_triples
 
-    if not Path(path).is_file():
-        from kgtrec.errors import FileError
-
-        raise FileError(path, found="no such file", hint="name a file of triples, such as test.txt")
-    triples, _, relations = load_triples({"given": Path(path)}, progress=False)
+    with fetched(path) as copy:
+        if not copy.is_file():
+            hint = "name a file of triples, such as test.txt"
+            raise FileError(path, found="no such file", hint=hint)
+        triples, _, relations = load_triples({"given": copy}, progress=False)
     distinct = drop_duplicates(triples["given"])
     labels = Labels.from_arrow(relations)
     counts = np.bincount(distinct[:, 1], minlength=len(relations)).tolist()

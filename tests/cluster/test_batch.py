@@ -31,6 +31,7 @@ from distributed import Client
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
+from kgtrec.cluster.batch.load import Load
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -132,6 +133,35 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     assert not (batch.output / ".kgtrec-work").exists()
     check_dataset(batch)
     check_summary(batch)
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 9), (9 * 10**8, 1)])
+def test_jobs_with_few_tasks_are_under_way_together(
+    size: int, most: int, batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than two, whose tasks would not fill two workers; one where the client has no memory."""
+    counts: list[int] = []
+    begin = Load.begin
+
+    def count(self: Load, name: str) -> None:
+        begin(self, name)
+        counts.append(self.jobs - self.waiting)
+
+    monkeypatch.setattr(Load, "begin", count)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda _: size)
+    assert {one.state for one in run_batch(batch, client)} == {"finished"}
+    assert len(counts) == 9
+    assert (max(counts) == 1) if most == 1 else (2 < max(counts) <= most)
+
+
+def test_too_little_memory_for_a_summary_fails_the_job(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgtrec.cluster.measure_blocks._INSTANCE", 10**8)
+    outcomes = run_batch(batch, client)
+    assert {one.state for one in outcomes} == {"failed"}
+    text = "the memory granted is too little: to average "
+    assert all(one.detail.startswith(text) for one in outcomes)
 
 
 def test_tolerances_of_a_protocol(batch: Batch, client: Client, tmp_path: Path) -> None:
@@ -482,7 +512,7 @@ def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -
 def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:
     from kgtrec.cluster.batch.batch import _locked
 
-    with _locked(batch.output), pytest.raises(UsageError, match="another batch is at work"):
+    with _locked(batch), pytest.raises(UsageError, match="another batch is at work"):
         run_batch(batch, client)
 
 
@@ -492,7 +522,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", lost)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_in_files", lost)
     with pytest.raises(SchedulerLost):
         run_batch(batch, client)
     assert states(batch) == ["waiting"] * 9
@@ -537,7 +567,7 @@ def test_models_by_pattern(batch: Batch) -> None:
         ("none/*.npy", "no file matches 'none/*.npy'"),
         ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
         ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
-        ("s3://bucket/*.npy", "'s3://bucket/*.npy' is a URL"),
+        ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
         ("{split}/*.npy", "no file matches"),
         ("", "models: empty"),
     ):
@@ -561,7 +591,7 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
 @pytest.mark.parametrize(
     ("change", "faults"),
     [
-        ({"outputs": "x"}, ["outputs: no such key; there are output, graphs"]),
+        ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
         ({"output": 3}, ["output: 3 is not a string"]),
         ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
         ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
@@ -701,14 +731,17 @@ def test_a_batch_whose_output_is_the_folder_itself(
 
 
 def test_urls_are_faults_of_the_job_file(batch: Batch, tmp_path: Path) -> None:
-    text = JOBS.replace('"results"', '"s3://bucket/results"').replace(
-        '"one"\n', '"gs://b/one"\n', 1
+    text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
+        '"one"\n', '"https://b/one"\n', 1
     )
     (tmp_path / "jobs.toml").write_text(text)
     with pytest.raises(FileError) as raised:
         read_jobs(tmp_path / "jobs.toml")
-    assert "output: 's3://bucket/results' is a URL" in str(raised.value)
-    assert "graphs.one: 'gs://b/one' is a URL" in str(raised.value)
+    assert "output: 'hdfs://bucket/results' is a URL; copy or mount" in str(raised.value)
+    assert "graphs.one: 'https://b/one' is a URL; copy or mount" in str(raised.value)
+    (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
+    with pytest.raises(FileError, match=r"bucket/results' is a URL, and .* add work ="):
+        read_jobs(tmp_path / "jobs.toml")
     assert not [path for path in tmp_path.iterdir() if ":" in path.name]
 
 

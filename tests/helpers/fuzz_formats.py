@@ -30,6 +30,8 @@ def graphs() -> dict[str, list[str]]:
         "csv,hrt:x/plain": ["test.csv"],
         "ntriples:x/nt": ["train.nt"],
         "timed:x/timed": ["train.txt"],
+        "statements:x/statements": ["train.txt"],
+        "wikipeople:x/wikipeople": ["n-ary_train.json"],
         "ilpc:x/ilpc": ["inference.txt", "inference_test.txt"],
         "grail:x/grail": ["../grail_ind/test.txt", "train.txt"],
         "ultra:x/ultra": ["inference_graph.txt", "inf_test.txt"],
@@ -47,8 +49,10 @@ def reads() -> dict[str, list[list[str]]]:
         folder = place.rpartition(":")[2]
         for name in names:
             path = os.path.normpath(f"{folder}/{name}")
-            timed = ["--context", "time"] if place.startswith("timed:") else []
-            found[path] = [["convert", "--graph", place, "--qrels", "out/q", *timed]]
+            contexts = {"timed": "time", "statements": "qualifiers", "wikipeople": "qualifiers"}
+            context = contexts.get(place.partition(":")[0])
+            words = ["--context", context] if context else []
+            found[path] = [["convert", "--graph", place, "--qrels", "out/q", *words]]
     for form, path in PREDICTIONS.items():
         found[path] = [["rank", "--graph", "g", "--predictions", path, "--format", form, "-q",
                         "--sides", "tail" if form == "pykeen" else "both",
@@ -106,6 +110,14 @@ def _numbered(splits: dict[str, Triples]) -> None:
         _write(f"x/rotate/{split}.txt", _lines(_labels(rows)))
         _write(f"x/timed/{split}.txt", _lines([(*row, h) for row, (h, _, _) in
                                                zip(_labels(rows), rows, strict=True)]))  # fmt: skip
+        labels = _labels(rows)
+        statements = [
+            (*row, *row[1:][: 2 * (h % 2)]) for row, (h, _, _) in zip(labels, rows, strict=True)
+        ]
+        _write(f"x/statements/{split}.txt", _lines(statements, ","))
+        _write(f"x/wikipeople/n-ary_{split}.json", "".join(
+            json.dumps({f"{r}_h": h, f"{r}_t": t, "N": 4, r: [h, t]}) + "\n"
+            for h, r, t in _labels(rows)))  # fmt: skip
         _write(f"x/dgl/{split}.txt", _lines(rows))
         swapped = [(h, t, r) for h, r, t in rows]
         _write(f"x/openke/{split}2id.txt", f"{len(rows)}\n" + _lines(swapped, " "))

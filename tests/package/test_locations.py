@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 import pytest
 from click.testing import CliRunner
+from object_store import SETTINGS, new_bucket
 
 import kgtrec
 from kgtrec._internal.atomic_file import atomic_write
@@ -23,9 +19,6 @@ from kgtrec.cli import cli
 from kgtrec.errors import FileError
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
-
-# This server and pyarrow do not always agree on how an upload in several parts ends.
-SMALL = {"allow_delayed_open": True} if int(pyarrow.__version__.split(".")[0]) >= 20 else {}
 
 
 def call(*args: str) -> str:
@@ -64,54 +57,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The address of an S3 server of this machine."""
-    program = shutil.which("moto_server")
-    if program is None:
-        pytest.skip("there is no S3 server: pip install 'moto[server]', with moto_server on PATH")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # It may be of an environment of its own, with which nothing of ours is to meddle.
-    environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
-    process = subprocess.Popen(
-        [program, "-H", "127.0.0.1", "-p", str(port)], env=environment,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert process.poll() is None, "the server ended"
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+def system(s3_server: str, home: Path) -> Any:
+    """pyarrow's file system, with a bucket that has everything of `home`."""
+    return new_bucket(s3_server, "kgtrec-test", home)
 
 
 @pytest.fixture
-def bucket(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
-    """URL of a bucket that has everything of `home`, and the file system."""
-    from pyarrow import fs
-
-    for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"),
-                        ("AWS_ENDPOINT_URL", f"http://{server}"),
-                        ("AWS_EC2_METADATA_DISABLED", "true")):  # fmt: skip
+def bucket(s3_server: str, system: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
+    """URL of the bucket, and the file system."""
+    for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
-    system = fs.S3FileSystem(
-        endpoint_override=server, scheme="http", allow_bucket_creation=True, **SMALL
-    )
-    if system.get_file_info(["kgtrec-test"])[0].type == fs.FileType.NotFound:
-        system.create_dir("kgtrec-test")
-        for path in (path for path in home.rglob("*") if path.is_file()):
-            key = f"kgtrec-test/{path.relative_to(home)}"
-            with system.open_output_stream(key, compression=None) as out:
-                out.write(path.read_bytes())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3_server}")
     return "s3://kgtrec-test", system
 
 

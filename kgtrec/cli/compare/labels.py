@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import Cell, Table
 from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
 from kgtrec.errors import UsageError
@@ -98,14 +99,14 @@ def other_ranks(request: CompareOptions, folder: str) -> dict[str, Ranks]:
 
 def _sibling(path: str, folder: str) -> str:
     """The file of the same name in the folder of the other labels' ranks."""
-    if not os.path.isdir(folder):
+    if not is_folder(folder):
         raise UsageError(
             f"--against {folder!r} is not a folder; with files of ranks it names a folder that "
             "holds files of the same names, made with other labels (with runs and --qrels, other "
             "qrels)"
         )
     there = os.path.join(folder, os.path.basename(path))
-    if not os.path.isfile(there):
+    if not exists(there) or is_folder(there):
         raise UsageError(
             f"--against {folder!r} holds no {os.path.basename(path)!r}; give it a file of ranks "
             "for each system, of the same name"

@@ -67,8 +67,8 @@ def command(**options: Any) -> None:
     kgtrec rank --graph FB15k-237 --predictions llm.jsonl --format jsonl -o ranks.parquet
     kgtrec rank --graph WN18RR --predictions rules.txt --format anyburl -o ranks.parquet
 
-    Graph, scores (of a .npy file or folder of shards the rows at hand, all else as a copy) and
-    outputs may be URLs, s3://, gs:// or file:// (kgtrec guide clusters):
+    Inputs (of a .npy file or folder of shards the rows at hand, all else as a copy), outputs and
+    folders of shards may be URLs, s3://, gs:// or file:// (kgtrec guide clusters):
 
     \b
     kgtrec rank --graph s3://data/wn18rr --scores s3://data/m.npy -o s3://data/ranks.parquet

@@ -34,8 +34,10 @@ def command(
     \b
     kgtrec merge shards/ -o ranks.parquet
     kgtrec merge shards/ -o ranks.parquet --run sys.run --qrels test.qrels
+    kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
     from kgtrec._internal.atomic_file import check_writable
+    from kgtrec._internal.locations import fetched
     from kgtrec.cli._output_files import keep_inputs
     from kgtrec.cli.rank.command import tell, write_result
     from kgtrec.cluster.shards.merge import merge_shards, shard_files, stored_depth
@@ -45,14 +47,15 @@ def command(
     check_tag(tag)
     outputs = {"--output": output, "--run": run, "--qrels": qrels}
     check_writable(*outputs.values())
-    keep_inputs(map(str, shard_files(folder)), outputs)
-    depth = stored_depth(folder)
-    if run and run_depth and run_depth > depth:
-        raise UsageError(
-            f"--run-depth {run_depth}: the shards keep {depth} candidates per question; take at "
-            f"most so many, or rank them with --run-depth {run_depth}"
-        )
-    ranks, merged, questions = merge_shards(folder)
+    with fetched(folder, folders=True) as local:
+        keep_inputs((f"{folder}/{path.name}" for path in shard_files(local)), outputs)
+        depth = stored_depth(local)
+        if run and run_depth and run_depth > depth:
+            raise UsageError(
+                f"--run-depth {run_depth}: the shards keep {depth} candidates per question; take "
+                f"at most so many, or rank them with --run-depth {run_depth}"
+            )
+        ranks, merged, questions = merge_shards(local)
     result = checked_result(ranks, merged, questions)
     written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
     if not quiet:

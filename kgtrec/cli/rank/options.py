@@ -33,7 +33,8 @@ of_questions = shared.all_of(
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
         "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
         "With --context time: time-aware (what is known at that time; the default), static (at any "
-        "time) or raw. "
+        "time) or raw; with --context qualifiers: qualifier-aware (with the same; the default), "
+        "static or raw. "
         "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
         "Repeatable: each filter's files by its name, from one pass (see below).",
     ),
@@ -161,9 +162,8 @@ class QuestionRequest:
     def questions(self, progress: bool | None) -> Questions:
         """Read the graph and ask, with a single filter."""
         graph, options = self._read(progress)
-        chosen = filter_of(self.filters[0])
-        if self.context is not None and self.filters == ("all",):
-            chosen = "time-aware"  # the default of questions at a time
+        is_default = self.context is not None and self.filters == ("all",)
+        chosen = None if is_default else filter_of(self.filters[0])
         return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
 
     def questions_by_filter(self, progress: bool | None) -> dict[str, Questions]:

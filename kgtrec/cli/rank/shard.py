@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.atomic_file import sync_folder
+from kgtrec._internal.locations import fetched, is_location, local_path, reachable
 from kgtrec.cli._output import note
 from kgtrec.errors import FileError, UsageError
 
@@ -31,27 +33,49 @@ def rank_one(
 ) -> None:
     """Rank a shard into its file in ``folder``, after printing the plan; or only print that."""
     from kgtrec.cluster.plan import memory_bytes
-    from kgtrec.cluster.shards.shard import parse_shard, rank_shard
+    from kgtrec.cluster.shards.folder import local_shards, send_shard
+    from kgtrec.cluster.shards.merge import shard_name
+    from kgtrec.cluster.shards.shard import parse_shard
+    from kgtrec.graph.formats import split_format
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
     _check_folder(folder, request.graph, scoring.scores)
-    opened = _opened(request, scoring, folder, number, count, run_depth, by, show)
+    form, graph = split_format(request.graph)
+    with (
+        fetched(graph, folders=True) as copy,
+        local_shards(folder, shard_name(number, count)) as local,
+    ):
+        if is_location(graph):
+            request = replace(request, graph=f"{form}{copy}")
+        opened = _opened(request, scoring, str(local), number, count, run_depth, by, show)
+        if not _rank(opened, scoring.scores, memory, plan_only, show):
+            return
+        if opened.path.parent != Path(folder):
+            send_shard(opened.path, opened.inputs.store().folder, folder)
+        _say(f"wrote {folder.rstrip('/')}/{opened.path.name}", show)
+
+
+def _rank(opened: Shard, scores: str, memory: str, plan_only: bool, show: bool | None) -> bool:
+    """Rank a shard, unless it is there or only its plan is asked for; whether that was done."""
+    from kgtrec.cluster.shards.shard import rank_shard
+
+    number, count = opened.about["number"], opened.about["count"]
     state = "missing" if plan_only else opened.state()
     if state == "whole":
         _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
-        return
+        return False
     plan = opened.plan(memory)
     _say(f"shard {number}/{count} by {opened.about['by']}: {plan}", show)
     if plan_only:
-        return
+        return False
     if "sampled_hash" in opened.about["scores"]:
-        _say(f"{scoring.scores} is over 1 GiB and known by its size, time and samples: leave it as "
-             "it is until all shards are ranked", show)  # fmt: skip
+        _say(f"{scores} is over 1 GiB and known by its size, time and samples: leave it as it is "
+             "until all shards are ranked", show)  # fmt: skip
     if state == "damaged":
-        _say(f"{opened.path} is there, but damaged or not complete: ranked again", show)
+        _say(f"{opened.path.name} is there, but damaged or not complete: ranked again", show)
     rank_shard(opened, plan, show)
-    _say(f"wrote {opened.path}", show)
+    return True
 
 
 def _opened(
@@ -92,6 +116,12 @@ def _check_folder(folder: str, graph: str, scores: str) -> None:
     inputs[os.path.realpath(scores)] = "the scores"
     if path in inputs:
         raise UsageError(f"-o {folder} is {inputs[path]}; name a folder of its own for the shards")
+    if is_location(folder):
+        local = local_path(folder)
+        if local is None:
+            reachable(f"{folder}/questions")
+            return
+        folder = local
     try:
         Path(folder).mkdir(exist_ok=True)
         sync_folder(Path(folder).absolute().parent)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kgtrec._internal.locations import is_folder
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
 def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evaluation]:
     from kgtrec.cli._names import system_names
 
-    batches = [file for file in files if Path(file).is_dir()]
+    batches = [file for file in files if is_folder(file)]
     if not batches:
         called = zip(system_names(files, names), files, strict=True)
         return [_Evaluation(name, "", file) for name, file in called]

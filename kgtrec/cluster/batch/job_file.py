@@ -10,9 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.locations import is_location, local_path, read_bytes
 from kgtrec.cluster.batch.model_pattern import models_by_pattern
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url
+from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url, url_text
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.ranking.tolerance import Tolerance, checked_tolerance
@@ -30,7 +31,9 @@ def _load(path: Path) -> dict[str, Any]:
         problem = f"a job file named {path.suffix or 'without suffix'}"
         raise FileError(path, found=problem, hint="write it as TOML, with the suffix .toml")
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(read_bytes(path).decode())
+    except FileError:
+        raise
     except OSError as error:
         hint = "check the name and the working folder"
         raise FileError(path, found=error.strerror or str(error), hint=hint) from None
@@ -56,14 +59,16 @@ MEASURES = (
 
 # A letter first: the folders of a dataset are read back as numbers where they look like some.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
-_MOUNT = "copy or mount what is there, and give its path"
+_MOUNT = (
+    "copy or mount what is there, and give its path (of URLs, those of s3, gs and file are known)"
+)
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 _NUMBER = (int, float)
 _TOLERANCES = ("atol", "rtol")
 _BATCH = {
-    "output": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping, "memory": str,
-    "measures": list,
+    "output": str, "work": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping,
+    "memory": str, "measures": list,
 }  # fmt: skip
 _GRAPH = {"path": str}
 _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
@@ -73,13 +78,13 @@ _PROTOCOL = {
     "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
 _CHOICES = {
-    "sides": ("head", "tail", "both", "relation"),
+    "sides": ("head", "tail", "both", "relation", "qualifier"),
     "rows": ("questions", "instances"),
     "nan": ("error", "worst"),
     "columns": ("entities", "candidates"),
     "outside": ("error", "worst"),
     "unknown": ("error", "skip"),
-    "context": ("time",),
+    "context": ("time", "qualifiers"),
 }
 _FILES = ("entities", "relations", "type_constraints", "candidates")
 _KINDS = {
@@ -137,7 +142,9 @@ class Batch:
     Attributes
     ----------
     path, output : Path
-        The file, and the folder that takes the results.
+        The file, and the folder that takes the results, which may be at a URL.
+    work : Path
+        Folder of this machine for what is of use until all is done.
     memory : str
         What one task may use, such as "2GB".
     measures : tuple of str
@@ -148,9 +155,20 @@ class Batch:
 
     path: Path
     output: Path
+    work: Path
     memory: str
     measures: tuple[str, ...]
     jobs: tuple[Job, ...]
+
+    @property
+    def place(self) -> str:
+        """The output folder as it is written."""
+        return _written(str(self.output))
+
+
+def _written(path: str) -> str:
+    """A path, or a URL with the slashes that pathlib has dropped."""
+    return url_text(path) if is_url(path) else path
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -208,16 +226,26 @@ class _Reader:
         if not jobs and not self.faults:
             self._fault("models", "no model belongs to any graph: there is nothing to do")
         output = self._path("output", top["output"], {})
+        work = self._work(output, top.get("work"))
         self._complain()
-        return Batch(self.path, Path(output), top.get("memory", "2GB"), measures, jobs)
+        return Batch(self.path, Path(output), work, top.get("memory", "2GB"), measures, jobs)
+
+    def _work(self, output: str, named: str | None) -> Path:
+        """The folder for parts, which is that of the output unless that is at a URL."""
+        work = output if named is None else self._path("work", named, {})
+        if is_url(work):
+            key = "output" if named is None else "work"
+            self._fault(key, f"{_written(work)!r} is a URL, and finished parts and a lock are "
+                        'kept in files that are mapped; add work = "FOLDER" of this machine, '
+                        "best one that its workers see")  # fmt: skip
+        return Path(work)
 
     def _models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
         """The models by name, those of a pattern too."""
         models: str | Mapping[str, Any] = top.get("models", {})
         if not isinstance(models, str):
             return models
-        if is_url(models):
-            self._fault("models", f"{models!r} is a URL; {_MOUNT}")
+        if self._is_unknown_url("models", models):
             return {}
         try:
             scores = models_by_pattern(models, self.path.parent, graphs)
@@ -343,9 +371,19 @@ class _Reader:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
                 self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
-        if is_url(filled):
-            self._once(place, f"{filled!r} is a URL; {_MOUNT}")
-        return str(self.path.parent / filled)
+        self._is_unknown_url(place, filled)
+        if not is_url(filled):
+            filled = str(self.path.parent / filled)
+        if not is_location(filled):
+            return filled
+        return local_path(filled) or _written(filled)
+
+    def _is_unknown_url(self, place: str, path: str) -> bool:
+        """Whether a path is a URL that is not read, which is a fault."""
+        unknown = is_url(path) and not is_location(path)
+        if unknown:
+            self._once(place, f"{path!r} is a URL; {_MOUNT}")
+        return unknown
 
     def _graph_path(self, place: str, folder: str) -> str:
         """A folder's path as `_path` gives it, its format, if it is named, before it."""

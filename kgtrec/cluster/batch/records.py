@@ -16,17 +16,28 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder
+from kgtrec._internal.locations import (
+    exists,
+    fetched,
+    files_below,
+    is_folder,
+    is_location,
+    names_in,
+    read_bytes,
+    remove,
+    stamps,
+)
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
 from kgtrec.cluster.content_hash import label_files
 from kgtrec.cluster.question_store import hash_file, hash_text
 from kgtrec.errors import FileError, InputError
-from kgtrec.graph.formats import graph_files
+from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import tolerance_text
 
@@ -80,7 +91,7 @@ class Records:
     @property
     def work_folder(self) -> Path:
         """What is of use until all is done; nobody else has a folder of this name, so it may go."""
-        return self.output / ".kgtrec-work"
+        return self.batch.work / ".kgtrec-work"
 
     @property
     def parts(self) -> Path:
@@ -96,10 +107,10 @@ class Records:
 
     def left_behind(self) -> Iterator[Path]:
         """Unfinished files of a batch that was killed; no others, whose writers may be alive."""
-        for place in (
-            "ranks/graph=*/**", "records/*/**", f"{self.work_folder.name}/**",
-        ):  # fmt: skip
-            yield from self.output.glob(f"{place}/.kgtrec-*.tmp")
+        yield from self.work_folder.glob("**/.kgtrec-*.tmp")
+        if not is_location(self.output):  # object stores have none
+            for place in ("ranks/graph=*/**", "records/*/**"):
+                yield from self.output.glob(f"{place}/.kgtrec-*.tmp")
 
     def fresh_inputs(self, job: Job) -> str:
         """As `inputs`, of the files as they are now."""
@@ -114,31 +125,51 @@ class Records:
         FileError
             An input is missing.
         """
-        settings = dict(job.settings)
-        splits = graph_files(job.folder)
-        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
-        files = [*splits.values(), *_score_files(job.scores), *label_files(splits, constraints)]
-        files += [settings[name] for name in _FILE_KEYS if name in settings]
-        files += settings.get("known", [])
-        content: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
+        splits, others = self._question_files(job)
+        files = [*splits, *_score_files(job.scores), *others]
+        settings = sorted(job.settings.items())
+        content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
         content.append([(str(path), self._hash(str(path))) for path in files])
         return hash_text(json.dumps(content))
 
+    def question_inputs(self, job: Job) -> str:
+        """Hash of all that a job's questions depend on, as of the last `fresh_inputs`."""
+        files = [path for paths in self._question_files(job) for path in paths]
+        hashes = [(str(path), self._hash(str(path))) for path in files]
+        return hash_text(json.dumps([sorted(job.settings.items()), hashes]))
+
+    def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
+        """The graph's, and the others, which stand behind the scores in the hash of all."""
+        splits, settings = _graph_files(job.folder), job.settings
+        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
+        here = {name: path for name, path in splits.items() if isinstance(path, Path)}
+        others: list[Any] = list(label_files(here, constraints))
+        others += [settings[name] for name in _FILE_KEYS if name in settings]
+        return list(splits.values()), [*others, *settings.get("known", [])]
+
     def _hash(self, path: str) -> str:
-        """Of a file's content; of a large one, of its size, time and samples."""
-        if path not in self._hashes:
+        """Of a file's content; of a large one, of its size, time and samples; of an object, of its
+        size and the time at which the store took it."""
+        known = self._hashes.get(path)
+        if known is None and is_location(path):
+            known = self._hashes[path] = hash_text(str(stamps([path])))
+        if known is None:
             try:
                 stat = os.stat(path)
                 whole = stat.st_size <= _WHOLE
-                self._hashes[path] = hash_file(path) if whole else _sampled(path, stat)
+                known = hash_file(path) if whole else _sampled(path, stat)
             except OSError as error:
                 raise FileError(path, found=error.strerror or str(error), hint=_CHECK) from None
-        return self._hashes[path]
+            self._hashes[path] = known
+        return known
 
     def _read(self, job: Job) -> dict[str, Any]:
         """A job's record; empty if there is none that can be used."""
+        path = self._record(job)
+        if not exists(path):  # a store that cannot be reached is an error
+            return {}
         try:
-            record = json.loads(self._record(job).read_bytes())
+            record = json.loads(read_bytes(path))
             return dict(record) if record["format"] == _FORMAT else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
@@ -154,10 +185,10 @@ class Records:
         try:
             if record["inputs"] != self.inputs(job):
                 return Outcome(job, "changed", "its inputs are not those that were ranked")
-            if hash_file(self.ranks(job)) != record["ranks"]:
-                return Outcome(job, "damaged", f"{self.ranks(job)} is not what was written")
+            if self._ranks_hash(job) != record["ranks"]:
+                return Outcome(job, "damaged", f"{self._written(job)} is not what was written")
         except OSError:
-            return Outcome(job, "damaged", f"{self.ranks(job)} is missing or unreadable")
+            return Outcome(job, "damaged", f"{self._written(job)} is missing or unreadable")
         except InputError as error:
             return Outcome(job, "changed", str(error))
         values = record["values"]
@@ -166,20 +197,29 @@ class Records:
             return Outcome(job, "changed", "measures were added to the job file")
         return Outcome(job, "finished", values={key: _number(values[key]) for key in keys})
 
+    def _ranks_hash(self, job: Job) -> str:
+        path = self.ranks(job)
+        if not exists(path):
+            raise FileNotFoundError
+        with fetched(path) as copy:
+            return hash_file(copy)
+
+    def _written(self, job: Job) -> str:
+        return f"{self.batch.place}/{self.ranks(job).relative_to(self.output)}"
+
     def clear(self, job: Job, inputs: str) -> None:
         """Take ranks of other inputs out of the dataset, before those of these take their place."""
         if self._read(job).get("inputs") == inputs:
             return
         for path in (self._record(job), self.ranks(job)):
-            with suppress(FileNotFoundError):
-                path.unlink()
+            remove(path)
 
     def finished(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
         """Record a job whose ranks are written."""
         record = {
             "format": _FORMAT,
             "inputs": inputs,
-            "ranks": hash_file(self.ranks(job)),
+            "ranks": self._ranks_hash(job),
             "values": dict(values),
         }
         self._write(job, record)
@@ -241,7 +281,7 @@ def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
     """
     pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
     ranks = []
-    for path in sorted(Path(output).glob(pattern)):
+    for path in _paths(Path(output), pattern):
         graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
         ranks.append(FinishedRanks(graph, protocol, model, path))
     if not ranks:
@@ -251,6 +291,25 @@ def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
             hint="give files of ranks, or the output folder of `kgtrec batch`",
         )
     return ranks
+
+
+def _paths(folder: Path, pattern: str) -> list[Path]:
+    """Files of a folder that match, in order."""
+    if not is_location(folder):
+        return sorted(folder.glob(pattern))
+    names = (name for name in files_below(folder) if PurePosixPath(name).match(pattern))
+    return sorted(folder / name for name in names)
+
+
+def _graph_files(folder: str) -> Mapping[str, str | Path]:
+    """Files of a graph; of one at a URL all that are in its folder, which may have others too."""
+    url = split_format(folder)[1]
+    if not is_location(url):
+        return graph_files(folder)
+    names = files_below(url)
+    if not names:
+        raise FileError("", found="there is no such folder", hint=_CHECK).at(url)
+    return {name: f"{url.rstrip('/')}/{name}" for name in names}
 
 
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
@@ -279,9 +338,9 @@ def _number(value: Any) -> float:
 
 def _score_files(scores: str) -> list[Path]:
     path = Path(scores)
-    if not path.is_dir():
+    if not is_folder(scores):
         return [path]
-    shards = sorted(path.glob("*.npy"))
+    shards = sorted(path / name for name in names_in(scores) or () if name.endswith(".npy"))
     if not shards:  # nothing may be mounted here
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return shards

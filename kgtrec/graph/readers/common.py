@@ -20,6 +20,7 @@ __all__ = [
     "GraphTables",
     "check_likely",
     "checked_columns",
+    "in_byte_order",
     "label_rows",
     "labels_by_id",
     "number_rows",
@@ -52,6 +53,8 @@ class GraphTables:
         Where there are no labels, and the files say how many there are.
     times : sequence of str, optional
         Labels of a fourth column of `splits`, in the order of time.
+    qualifiers : dict of str to pair of integer arrays, optional
+        By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
     """
 
     splits: dict[str, npt.NDArray[Any]]
@@ -60,6 +63,7 @@ class GraphTables:
     n_entities: int | None = None
     n_relations: int | None = None
     times: Sequence[str] | None = None
+    qualifiers: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
 
 def checked_columns(columns: str | None) -> str | None:
@@ -135,7 +139,7 @@ def label_rows(
             )
         ]
         coded[split] = np.array(flat, dtype=np.int32).reshape(-1, 3)
-    places, names = zip(*map(_in_byte_order, (entities, relations)), strict=True)
+    places, names = zip(*map(in_byte_order, (entities, relations)), strict=True)
     splits = {
         split: np.stack([places[c == 1][rows[:, c]] for c in range(3)], axis=1)
         for split, rows in coded.items()
@@ -143,7 +147,7 @@ def label_rows(
     return GraphTables(splits, *names)
 
 
-def _in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
+def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
     """Place of every number's label among the sorted ones, and these."""
     ordered = sorted(numbers)
     place = np.empty(len(ordered), dtype=np.int32)

@@ -130,8 +130,11 @@ def _splits(graph: GraphData) -> Table:
             unseen = [int((own & ~known).sum()) for own, known in zip(held, seen, strict=True)]
         sizes = (len(triples), graph.duplicates[name], *(int(own.sum()) for own in held))
         rows.append((name, *sizes, *unseen))
-    titles = ("split", "triples", "duplicates", "entities", "relations", "unseen e.", "unseen r.")
-    keys = (*titles[:5], "unseen_entities", "unseen_relations")
+    titles = ["split", "triples", "duplicates", "entities", "relations", "unseen e.", "unseen r."]
+    keys = [*titles[:5], "unseen_entities", "unseen_relations"]
+    if graph.qualifiers is not None:
+        rows = [(*row, n) for row, n in zip(rows, graph.n_qualified.values(), strict=True)]
+        titles, keys = [*titles, "qualified"], [*keys, "with_qualifiers"]
     return Table(titles, keys, (0,) * len(keys), rows)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.locations import fetched
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
@@ -270,7 +271,10 @@ def _scores_of(parts: list[_Rows], path: Path | None) -> npt.NDArray[np.float64]
 
 def _array_scores(path: Path) -> npt.NDArray[Any]:
     try:
-        return np.load(path, allow_pickle=False)
+        with fetched(path) as copy:
+            return np.load(copy, allow_pickle=False)
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileError(path, found="there is no such file", hint="check the name") from None
     except Exception as error:  # the header is parsed as Python, which has errors of its own

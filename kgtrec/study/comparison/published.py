@@ -11,8 +11,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from kgtrec._internal.locations import fetched
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
@@ -100,9 +100,11 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     """
     path = str(path)
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+        with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, delimiter="\t" if path.endswith(".tsv") else ",")
             lines = [(reader.line_num, line) for line in reader if any(map(str.strip, line))]
+    except FileError:
+        raise
     except OSError as problem:
         raise FileError(
             path, found=problem.strerror or "unreadable", hint="name a CSV file of values"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
+from kgtrec._internal.locations import read_bytes
 from kgtrec.errors import FileError
 
 __all__ = ["Fault", "Faults", "lines_with_faults", "plain_text", "text_lines"]
@@ -65,7 +65,7 @@ def plain_text(path: str | PathLike[str]) -> str:
     """
     hint = "check the name and the folder"
     try:
-        raw = Path(path).read_bytes()
+        raw = read_bytes(path)
     except FileNotFoundError:
         raise FileError(path, found="there is no such file", hint=hint) from None
     except IsADirectoryError:

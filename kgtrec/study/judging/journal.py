@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.atomic_file import sync_folder
-from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec._internal.locations import exists, is_location, read_bytes
+from kgtrec.errors import FileError, KgtrecError, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, sheet_counts
 from kgtrec.study.pooling.triple_files import LABELS
 
@@ -89,7 +90,7 @@ def _is_cell(text: Any) -> bool:
 
 def journal_path(sheet: str | os.PathLike[str]) -> Path:
     """Where the journal of a sheet is; links are followed, so that a sheet has one journal."""
-    real = Path(os.path.realpath(sheet))
+    real = Path(sheet if is_location(sheet) else os.path.realpath(sheet))
     return real.with_name(f"{real.name}.journal")
 
 
@@ -116,9 +117,11 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
     sheet = read_sheet(path)
     place = journal_path(path)
     try:
-        data = place.read_bytes()
+        data = read_bytes(place) if exists(place) else b""
     except FileNotFoundError:
         data = b""
+    except FileError:
+        raise
     except OSError as error:
         raise _unusable(place, error) from None
     desk, _ = _replayed(place, data, sheet)
@@ -176,6 +179,11 @@ class Journal:
     """
 
     def __init__(self, sheet: str | os.PathLike[str]) -> None:
+        refuse_url(
+            sheet,
+            "a URL, and a sheet is judged with a journal beside it, in a folder of this machine",
+            "copy the sheet to this machine, and name that",
+        )
         self.sheet = read_sheet(sheet)
         self.path = journal_path(sheet)
         self._lock = threading.Lock()

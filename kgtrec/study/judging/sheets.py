@@ -10,13 +10,14 @@ has an apostrophe before it (`kgtrec._internal.cells`).
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from pathlib import Path
+from os import PathLike, fspath
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder
 from kgtrec._internal.cells import cell_of, text_of_cell
+from kgtrec._internal.locations import exists, is_folder
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
 from kgtrec.study.pooling.triple_files import LABELS
@@ -250,13 +251,12 @@ def write_new_sheets(
     FileError
         The folder or a sheet cannot be written.
     """
-    place = Path(folder)
     try:
-        make_folder(place)
+        make_folder(folder)
     except OSError as error:
         problem = f"no folder can be made here ({error.strerror})"
         raise FileError(folder, found=problem, hint="choose another place") from None
-    paths = {str(place / name): items for name, items in sheets.items()}
+    paths = {os.path.join(fspath(folder), name): items for name, items in sheets.items()}
     for path in paths:
         _refuse_old(path)
     for path, items in paths.items():
@@ -279,8 +279,8 @@ def write_new_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
 
 
 def _refuse_old(path: str | PathLike[str]) -> None:
-    for old in (Path(path), Path(f"{path}.journal")):
-        if old.is_file():
+    for old in (fspath(path), f"{fspath(path)}.journal"):
+        if exists(old) and not is_folder(old):
             raise UsageError(
                 f"{old} is there already, and somebody may have judged in it; move it away or "
                 "choose another place"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.locations import is_folder
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import text_of
@@ -58,7 +59,7 @@ def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
 
 def is_scores(path: str | PathLike[str]) -> bool:
     """Whether a path is one of scores, by its look: ``.npy``, ``.npz``, or a folder."""
-    return Path(path).suffix in (".npy", ".npz") or Path(path).is_dir()
+    return Path(path).suffix in (".npy", ".npz") or is_folder(path)
 
 
 @dataclass(frozen=True, eq=False)

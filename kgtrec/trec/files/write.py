@@ -122,8 +122,9 @@ def write_qrels(qrels: Any, path: PathName) -> None:
 def write_questions(questions: Questions, path: PathName) -> None:
     """Write what each question asks: lines ``query<TAB>given entity<TAB>relation``.
 
-    Questions for the relation give ``query<TAB>head<TAB>tail``, those at a time have it in a last
-    column.
+    Questions for the relation give ``query<TAB>head<TAB>tail``, those for a qualifier's value
+    ``query<TAB>head<TAB>relation<TAB>tail<TAB>qualifier's relation``; those at a time or with
+    (other) qualifiers have these in a last column.
 
     Labels are percent-encoded where they hold white space, as in run and qrels.
 
@@ -144,12 +145,11 @@ def write_questions(questions: Questions, path: PathName) -> None:
     graph = questions.graph
     queries = texts(identifiers(questions.ids))
     ending = pa.scalar(b"\n", pa.large_binary())
-    kinds = (graph.entities, graph.entities if questions.kind == "relation" else graph.relations)
-    entities, others = (
-        labels.docnos.to_arrow().take(pa.array(ids))
-        for labels, ids in zip(kinds, questions.given, strict=True)
-    )
-    columns = [queries, entities, others]
+    labels = {"entity": graph.entities, "relation": graph.relations}
+    terms = [
+        labels[kind].docnos.to_arrow().take(pa.array(ids)) for kind, ids in questions.given_terms
+    ]
+    columns = [queries, *terms]
     if questions.context is not None and graph.contexts is not None:
         columns.append(graph.contexts.docnos.to_arrow().take(pa.array(questions.context)))
     columns[-1] = _endings(columns[-1], ending)

@@ -1,0 +1,293 @@
+"""Rankings in parts of what lies in an object store: the bytes of a local ranking."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from object_store import SETTINGS, breaking, new_bucket
+
+import kgtrec
+import kgtrec.cluster
+from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.locations import exists, files_below, read_bytes
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, KgtrecError
+
+pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
+URL = "s3://kgtrec-cluster"
+MODELS = ("s.npy", "shards", "m.npz", "packed.npz")
+
+
+def call(*args: str) -> str:
+    result = CliRunner().invoke(cli, list(args), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph, four models of it, and a list of entities."""
+    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(5)
+    (home / "g").mkdir()
+    for split, size in (("train", 60), ("test", 30)):
+        lines = {f"{rng.integers(40)}\tr{rng.integers(2)}\t{rng.integers(40)}\n"
+                 for _ in range(size)}  # fmt: skip
+        (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)))
+    questions = kgtrec.read_graph(home / "g", progress=False).questions()
+    n = questions.n_entities
+    scores = rng.integers(0, 5, (len(questions), n)).astype(np.float32)
+    np.save(home / "s.npy", scores)
+    (home / "shards").mkdir()
+    for number, rows in enumerate(np.array_split(scores, 11)):
+        np.save(home / "shards" / f"{number}.npy", rows)
+    vectors = {"queries": scores[:, :3], "entities": rng.integers(-2, 3, (n, 3)).astype("f4"),
+               "bias": rng.integers(0, 2, n).astype("f4")}  # fmt: skip
+    np.savez(home / "m.npz", **vectors)
+    np.savez_compressed(home / "packed.npz", **vectors)
+    np.savez(home / "fortran.npz", **vectors | {"entities": np.asfortranarray(vectors["entities"])})
+    (home / "some.txt").write_text("".join(f"{label}\n" for label in questions.graph.entities))
+    for name in MODELS:
+        outputs = ["-o", f"{home}/{name}.parquet", "--run", f"{home}/{name}.run"]
+        call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", "-q", *outputs,
+             "--run-depth", "20")  # fmt: skip
+    return home
+
+
+@pytest.fixture(scope="module")
+def system(s3_server: str, home: Path) -> Any:
+    return new_bucket(s3_server, URL.removeprefix("s3://"), home)
+
+
+@pytest.fixture
+def store(s3_server: str, system: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The server's address; it has everything of `home`."""
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3_server}")
+    return s3_server
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    list(zip(MODELS, ["questions", "entities", "entities", "questions"], strict=True)),
+)
+def test_shards(name: str, by: str, home: Path, store: str) -> None:
+    folder = f"{URL}/shards-of-{name}-{by}"
+    for number in (2, 1, 2):
+        call("rank", "--graph", f"{URL}/g", "--scores", f"{URL}/{name}", "--shard", f"{number}/2",
+             "--by", by, "-o", folder, "-q")  # fmt: skip
+    call("merge", folder, "-o", f"{folder}.parquet", "--run", f"{folder}.run", "-q")
+    assert read_bytes(f"{folder}.parquet") == (home / f"{name}.parquet").read_bytes()
+    assert read_bytes(f"{folder}.run") == (home / f"{name}.run").read_bytes()
+
+
+def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
+    folder = f"{URL}/wrong"
+    shard = ["rank", "--graph", f"{URL}/g", "-o", folder, "-q", "--shard"]
+    call(*shard, "1/2", "--scores", f"{URL}/s.npy")
+    with pytest.raises(FileError, match=rf"^{folder}/shard-1-of-2.arrow: .*other scores"):
+        call(*shard, "1/2", "--scores", f"{URL}/m.npz")
+    with pytest.raises(FileError, match=rf"^{folder}: shard 2 of 2 missing"):
+        call("merge", folder, "-o", f"{URL}/x.parquet")
+    with atomic_write(f"{folder}/shard-1-of-2.arrow") as file:
+        file.write(b"damaged")
+    call(*shard, "1/2", "--scores", f"{URL}/s.npy")
+    call(*shard, "2/2", "--scores", f"{home}/s.npy")  # of a file: nobody knows that it is the same
+    with pytest.raises(FileError, match="is of another ranking than"):
+        call("merge", folder, "-o", f"{URL}/x.parquet")
+    with pytest.raises(FileError, match="its columns lie one after another"):
+        call(*shard, "1/2", "--scores", f"{URL}/fortran.npz")
+    with pytest.raises(FileError, match="there is no bucket"):
+        call(*shard[:4], "s3://kgtrec-none/x", *shard[5:], "1/2", "--scores", f"{URL}/s.npy")
+    assert not exists(f"{URL}/x.parquet")
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_workers_read_scores_themselves(
+    is_shared: bool, home: Path, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import Client, LocalCluster
+
+    from kgtrec.cluster.dask import shipment, transfer
+
+    shipped: list[Path] = []
+    pieces, rows = shipment._pieces, transfer.Workers._rows
+
+    def seen(path: Path, *where: int) -> Iterator[bytes]:
+        shipped.append(path)
+        return pieces(path, *where)
+
+    def no_rows(self: Any, work: Any) -> None:
+        assert rows(self, work) is None
+
+    monkeypatch.setattr(shipment, "_pieces", seen)
+    monkeypatch.setattr(transfer.Workers, "_rows", no_rows)
+    if not is_shared:
+        monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    questions = kgtrec.read_graph(f"{URL}/g", progress=False).questions()
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as dask,
+    ):
+        for name in MODELS[:3]:
+            ranks, _ = kgtrec.cluster.rank(f"{URL}/{name}", questions, dask)
+            ranks.save(tmp_path / "ranks.parquet")
+            expected, _ = kgtrec.rank(home / name, questions)
+            expected.save(tmp_path / "expected.parquet")
+            written = (tmp_path / "expected.parquet").read_bytes()
+            assert (tmp_path / "ranks.parquet").read_bytes() == written
+        kgtrec.cluster.rank_to_file(f"{URL}/packed.npz", questions, f"{URL}/file.parquet", dask)
+        assert read_bytes(f"{URL}/file.parquet") == written  # of the same model
+    assert bool(shipped) != is_shared
+    stored = [path for path in shipped if "questions-" in str(path) or path.name[:5] == "rows-"]
+    unpacked = [path for path in shipped if "factors-" in str(path)]
+    assert shipped == [path for path in shipped if path in stored or path in unpacked]
+
+
+def test_a_batch(home: Path, store: str, tmp_path: Path) -> None:
+    jobs = f"""
+output = "results"
+work = "{tmp_path}/work"
+models = "../[mp]*.npz"
+[graphs]
+g = "{URL}/g"
+[protocols.test]
+split = "test"
+entities = "../some.txt"
+"""
+    place = f"{URL}/batch/jobs.toml"
+    with atomic_write(place) as file:
+        file.write(jobs.replace("../", f"{URL}/").encode())
+    call("batch", place, "--workers", "1", "-q")
+    output = f"{URL}/batch/results"
+    names = ("graph=g/protocol=test/model=m", "graph=g/protocol=test/model=packed")
+    files = files_below(output)
+    assert files[:2] == [f"ranks/{name}/ranks.parquet" for name in names]
+    assert files[2:] == ["records/g/test/m.json", "records/g/test/packed.json",
+                         "summary.csv", "summary.md"]  # fmt: skip
+    ranks = kgtrec.Ranks.load(f"{output}/{files[0]}")
+    expected = kgtrec.Ranks.load(home / "m.npz.parquet")
+    assert ranks.rank().tolist() == expected.rank().tolist()
+    assert call("batch", place, "--status").count("finished") == 2
+    assert call("report", output, "--columns", "mrr").count("0.") == 2
+    with atomic_write(f"{output}/{files[0]}") as file:
+        file.write(b"other")
+    assert "what was written" in call("batch", place, "--status")
+    with atomic_write(f"{URL}/m.npz") as file:
+        file.write((home / "m.npz").read_bytes() + b"\0")
+    try:
+        assert "m on g, test: changed" in call("batch", place, "--status")
+    finally:
+        with atomic_write(f"{URL}/m.npz") as file:
+            file.write((home / "m.npz").read_bytes())
+    assert {path.name for path in tmp_path.rglob("*")} == {"work", ".lock"}
+
+
+def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> None:
+    from kgtrec.cluster.batch.model_pattern import models_by_pattern
+
+    for pattern in (
+        "*.npz",
+        "s?a*s",
+        "shards",
+        "**/1*.npy",
+        "*/[0-3].npy",
+        "g/*",
+        "**/tr*.txt",
+        "m.npz",
+    ):
+        here = models_by_pattern(pattern, home, ())
+        there = models_by_pattern(f"{URL}/{pattern}", home, ())
+        # What other tests have put beside them is of other names.
+        there = {name: path for name, path in there.items() if name in here}
+        assert {name: f"{URL}/{path}" for name, path in here.items()} == there
+
+
+# -- What goes wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--graph", f"{URL}/none", "--scores", f"{URL}/s.npy"], "none: there is no such file"),
+        (["--graph", f"{URL}/g", "--scores", f"{URL}/none.npz"], "none.npz: there is no such file"),
+        (["--graph", f"{URL}/g", "--scores", "s3://kgtrec-none/s.npy"], "there is no such file"),
+    ],
+)
+def test_what_is_not_there(options: list[str], problem: str, store: str, tmp_path: Path) -> None:
+    for shard in ([], ["--shard", "1/2"]):
+        with pytest.raises(KgtrecError, match=rf"^s3://kgtrec.*{problem}") as raised:
+            call("rank", *options, *shard, "-o", f"{tmp_path}/o", "-q")
+        assert raised.value.exit_code == 2
+        assert "\n" not in str(raised.value)
+        assert not list(tmp_path.rglob("shard-*"))
+
+
+def test_a_connection_that_breaks(home: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = home / "large.npy"
+    np.save(large, np.zeros((1 << 18, 8), np.float32))
+    rank = ["rank", "--graph", f"{home}/g", "-q", "--scores"]
+    with breaking(store, received=3000) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+        for more in ([], ["--shard", "1/1"]):
+            with pytest.raises(
+                FileError, match=rf"^{URL}/s.npy: it cannot be reached or used"
+            ) as e:
+                call(*rank, f"{URL}/s.npy", "-o", f"{home}/broken", *more)
+            assert e.value.exit_code == 2
+    assert not list(home.rglob("shard-*"))
+    with breaking(store, sent=5000) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+        with pytest.raises(FileError, match=rf"^{URL}/sent: it cannot be reached or used") as e:
+            _send(large, f"{URL}/sent")
+        assert e.value.exit_code == 2
+        with pytest.raises(FileError, match=rf"^{URL}/s.npy.parquet: it cannot be reached"):
+            call(*rank, f"{home}/s.npy", "-o", f"{URL}/s.npy.parquet")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store}")
+    assert not exists(f"{URL}/sent")
+    assert read_bytes(f"{URL}/s.npy.parquet") == (home / "s.npy.parquet").read_bytes()
+
+
+def _send(path: Path, url: str) -> None:
+    with atomic_write(url) as file:
+        file.write(path.read_bytes())
+
+
+def test_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def refuse(self) -> None:
+            self.send_response(403)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_HEAD = do_PUT = do_POST = refuse
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    try:
+        for scores, output in ((f"{URL}/s.npy", f"{home}/o"), (f"{home}/s.npy", f"{URL}/o")):
+            with pytest.raises(
+                FileError, match=r"ACCESS_DENIED.*; check the name, and the cred"
+            ) as e:
+                call("rank", "--graph", f"{home}/g", "--scores", scores, "-o", output, "-q")
+            assert e.value.exit_code == 2
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert not (home / "o").exists()

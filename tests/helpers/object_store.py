@@ -1,0 +1,110 @@
+"""An S3 server of this machine, and a connection to it that breaks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+# This server and pyarrow do not always agree on how an upload in several parts ends.
+SMALL = {"allow_delayed_open": True} if int(pyarrow.__version__.split(".")[0]) >= 20 else {}
+
+SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "k",
+    "AWS_SECRET_ACCESS_KEY": "s",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""What has to stand in the environment besides the server's address."""
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of a server, which ends with the context; skips the test without one."""
+    program = shutil.which("moto_server")
+    if program is None:
+        pytest.skip("there is no S3 server: pip install 'moto[server]', with moto_server on PATH")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # It may be of an environment of its own, with which nothing of ours is to meddle.
+    environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    process = subprocess.Popen(
+        [program, "-H", "127.0.0.1", "-p", str(port)], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert process.poll() is None, "the server ended"
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def new_bucket(address: str, name: str, folder: Path) -> Any:
+    """pyarrow's file system of a server, where a bucket has everything of a folder."""
+    from pyarrow import fs
+
+    system = fs.S3FileSystem(
+        access_key="k",
+        secret_key="s",
+        endpoint_override=address,
+        scheme="http",
+        allow_bucket_creation=True,
+        **SMALL,
+    )
+    system.create_dir(name)
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        key = f"{name}/{path.relative_to(folder)}"
+        with system.open_output_stream(key, compression=None) as out:
+            out.write(path.read_bytes())
+    return system
+
+
+@contextmanager
+def breaking(address: str, sent: int = 1 << 40, received: int = 1 << 40) -> Iterator[str]:
+    """The address of a way to a server on which each connection breaks after so many bytes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                host, port = address.split(":")
+                server = socket.create_connection((host, int(port)))
+                for one, other, most in ((client, server, sent), (server, client, received)):
+                    threading.Thread(target=_forward, args=(one, other, most), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+def _forward(source: socket.socket, target: socket.socket, most: int) -> None:
+    with suppress(OSError):
+        while most > 0 and (data := source.recv(min(most, 1 << 16))):
+            target.sendall(data)
+            most -= len(data)
+    for one in (source, target):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()

@@ -1,0 +1,409 @@
+"""Facts with qualifiers: by brute force over sets of statements, and from files to tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PATIENT
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import InputError, UsageError
+
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+
+N, R = 4, 3
+COLUMNS = {"head": 0, "relation": 1, "tail": 2}
+NAMES = ("head", "tail", "relation", "qualifier")
+Pair = tuple[int, int]
+Statement = tuple[int, int, int, frozenset[Pair]]
+
+pairs = st.tuples(st.integers(0, R - 1), st.integers(0, N - 1))
+statements = st.tuples(
+    st.integers(0, 1), st.integers(0, 1), st.integers(0, N - 1), st.frozensets(pairs, max_size=3)
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, list[Statement]], list[Statement]]:
+    pool = draw(st.lists(statements, min_size=2, max_size=8))
+    # The same primary triples with other qualifiers: what is static is not always aware.
+    more = [(*fact[:3], draw(st.sampled_from(pool))[3]) for fact in pool]
+    some = st.lists(st.sampled_from(pool + more), min_size=3, max_size=12)
+    splits = {"train": draw(some), "valid": draw(some) if draw(st.booleans()) else [],
+              "test": draw(some)}  # fmt: skip
+    return splits, draw(st.lists(st.sampled_from(pool + more), max_size=2))
+
+
+def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
+    arrays = {name: np.array([f[:3] for f in rows], np.int64).reshape(-1, 3)
+              for name, rows in splits.items()}  # fmt: skip
+    qualifiers = {}
+    for name, rows in splits.items():
+        # In any order, and one of them twice
+        own = [list(fact[3])[::-1] + list(fact[3])[:1] for fact in rows]
+        offsets = np.cumsum([0, *map(len, own)])
+        flat = [pair for some in own for pair in some]
+        qualifiers[name] = offsets, np.array(flat, np.int64).reshape(-1, 2)
+    return kgtrec.Graph.from_arrays(
+        **arrays, n_entities=N, n_relations=R, qualifiers=qualifiers
+    )  # fmt: skip
+
+
+def score(question: tuple, candidate: int) -> float:
+    """Few values, others with other qualifiers."""
+    number = sum((i + 2) * (int(x) + 1) for i, x in enumerate(question[1:-1], len(question[0])))
+    number += sum(3 * r + 5 * v + 1 for r, v in question[-1])
+    return float((number * (candidate + 3) + candidate) % 4)
+
+
+def questions_of(fact: Statement, sides: str) -> list[tuple[tuple, int]]:
+    """(question, answer) of a statement: (side, given ..., qualifiers)."""
+    h, r, t, context = fact
+    if sides == "qualifier":
+        return [(("qualifier", h, r, t, q, context - {(q, v)}), v) for q, v in sorted(context)]
+    asked = {"head": (("head", r, t, context), h), "tail": (("tail", h, r, context), t),
+             "relation": (("relation", h, t, context), r)}  # fmt: skip
+    return [asked[side] for side in (("head", "tail") if sides == "both" else (sides,))]
+
+
+def is_known(question: tuple, value: int, known: set[Statement], filter_: str) -> bool:
+    """Whether a statement that is known says it, or the question itself."""
+    if filter_ == "raw" or not known:
+        return False
+    own = question[-1]
+    if question[0] == "qualifier":
+        _, h, r, t, q, others = question
+        if (q, value) in others:
+            return True
+        stated = [f[3] for f in known if f[:3] == (h, r, t) and (q, value) in f[3]]
+        return bool(stated) if filter_ == "static" else others | {(q, value)} in stated
+    terms = {"head": (value, *question[1:3]), "tail": (*question[1:3], value),
+             "relation": (question[1], value, question[2])}[question[0]]  # fmt: skip
+    return any(f[:3] == terms and (filter_ == "static" or f[3] == own) for f in known)
+
+
+def due(
+    test: list[Statement], known: set[Statement], sides: str, filter_: str
+) -> dict[tuple[tuple, int], tuple[int, ...]]:
+    """(greater, equal, candidates), micro and macro, of every question and answer."""
+    asked = [each for fact in dict.fromkeys(test) for each in questions_of(fact, sides)]
+    answers: dict[tuple, set[int]] = {}
+    for question, answer in asked:
+        answers.setdefault(question, set()).add(answer)
+    counts = {}
+    for question, answer in asked:
+        row: list[int] = []
+        for back in (set(), answers[question]):
+            rivals = [
+                value for value in range(R if sides == "relation" else N)
+                if value != answer
+                and (value in back or not is_known(question, value, known, filter_))
+            ]  # fmt: skip
+            own, others = score(question, answer), [score(question, value) for value in rivals]
+            row += [sum(x > own for x in others), sum(x == own for x in others), len(rivals) + 1]
+        counts[question, answer] = tuple(row)
+    return counts
+
+
+def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple:
+    side = NAMES[int(batch.side[row])]
+    context = frozenset(map(tuple, graph.qualifiers[int(batch.context[row])].tolist()))
+    if side == "qualifier":
+        assert batch.entity[row] == -1
+        return side, *batch.statement[row].tolist(), int(batch.relation[row]), context
+    entity = int(batch.entity[row])
+    if side == "relation":
+        return side, entity, int(batch.tail[row]), context
+    relation = int(batch.relation[row])
+    return (
+        (side, relation, entity, context) if side == "head" else (side, entity, relation, context)
+    )
+
+
+@settings(PATIENT, max_examples=200)
+@given(
+    cases(),
+    st.sampled_from(["head", "tail", "both", "relation", "qualifier"]),
+    st.sampled_from(["qualifier-aware", "static", "raw"]),
+    st.sampled_from(["questions", "instances"]),
+    st.booleans(),
+)
+def test_counts_are_those_of_sets_of_statements(
+    case: tuple, sides: str, filter_: str, rows: str, train_alone: bool
+) -> None:
+    splits, extra = case
+    graph = graph_of(splits)
+    test = splits["test"]
+    if sides == "qualifier" and not any(fact[3] for fact in test):
+        with pytest.raises(UsageError, match="no fact of split 'test' has a qualifier"):
+            graph.questions(sides=sides, context="qualifiers")
+        return
+    numbers = {frozenset(map(tuple, graph.qualifiers[n].tolist())): n
+               for n in range(len(graph.qualifiers))}  # fmt: skip
+    extra = [fact for fact in extra if fact[3] in numbers]
+    options = {}
+    if filter_ != "raw":
+        options["extra_known"] = np.array(
+            [(*fact[:3], numbers[fact[3]]) for fact in extra], np.int64
+        ).reshape(-1, 4)
+        options["filter_splits"] = ("train",) if train_alone else ("train", "valid", "test")
+    questions = graph.questions(sides=sides, context="qualifiers", filter=filter_, **options)
+    ranker = kgtrec.Ranker(questions, rows=rows)
+    by_row: list[tuple] = []
+    for batch in ranker.batches(3):
+        own = [question_of_row(graph, batch, row) for row in range(len(batch))]
+        by_row += own
+        scores = [[score(question, x) for x in range(questions.n_labels)] for question in own]
+        ranker.update(batch, np.array(scores, np.float32))
+    ranks, _ = ranker.finish()
+    known = set(splits["train"]) if train_alone else {f for some in splits.values() for f in some}
+    # Values that a question gives are known if anything filters.
+    expected = due(test, known | set(extra) or ({(-1, 0, 0, frozenset())} if options else set()),
+                   sides, filter_)  # fmt: skip
+    assert len(ranks) == len(expected)
+    asked = by_row if rows == "questions" else None
+    names = questions.ids
+    for i in range(len(ranks)):
+        question = _question(graph, ranks, i)
+        if asked is not None:
+            assert asked[int(ranks.question[i])] == question
+        counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
+                  for name in ("greater", "equal", "candidates")]  # fmt: skip
+        assert tuple(counts) == expected[question, int(ranks.answer[i])], question
+        text = ",".join(f"{r}={v}" for r, v in sorted(question[-1])) or "-"
+        assert names[int(ranks.question[i])].partition("@")[2] == text
+    assert ranks.question_ids == [names[number] for number in ranks.question.tolist()]
+
+
+def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
+    """What the columns of ranks say is asked."""
+    side = NAMES[int(ranks.side[i])]
+    context = frozenset(map(tuple, graph.qualifiers[int(ranks.context[i])].tolist()))
+    head, relation = int(ranks.given[i]), int(ranks.relation[i])
+    if side == "qualifier":
+        return (side, head, int(ranks.given_relation[i]), int(ranks.given_tail[i]), relation,
+                context)  # fmt: skip
+    if side == "relation":
+        return side, head, int(ranks.given_tail[i]), context
+    return (side, relation, head, context) if side == "head" else (side, head, relation, context)
+
+
+def test_known_facts_may_leave_a_set_that_no_question_has() -> None:
+    whole = frozenset({(0, 1), (1, 2), (2, 3)})
+    graph = graph_of({"test": [(0, 0, 1, whole), (0, 0, 1, frozenset({(0, 3), (2, 0)}))]})
+    number = graph.contexts.index("0=1,1=2")  # as a rest: no fact has it
+    assert (graph.qualifiers.without[graph.qualifiers.offsets[number] :][:2] == -1).all()
+    for filter_, known in (("qualifier-aware", [1] * 5), ("static", [2, 1, 2, 2, 2])):
+        questions = graph.questions(
+            sides="qualifier", context="qualifiers", filter=filter_,
+            extra_known=[[0, 0, 1, number], [1, 1, 1, number]],
+        )  # fmt: skip
+        assert questions.known.lengths.tolist() == known
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+WD50K = {
+    "train": ["Q7,P69,Q8,P512,Q9,P582,Q1 0", "Q7,P69,Q8,P512,Q6", "Q8,P17,Q5"],
+    "valid": ["Q8,P17,Q6"],
+    "test": ["Q7,P69,Q8,P582,Q1 0,P512,Q9,P812,Q5", "Q7,P69,Q8", "Q9,P17,Q5,P582,Q8"],
+}
+WIKIPEOPLE = {
+    "train": [{"P69_h": "Q7", "P69_t": "Q8", "N": 4, "P512": ["Q9"], "P582": ["Q1 0"]},
+              {"P69_h": "Q7", "P69_t": "Q8", "P512": "Q6", "N": 3},
+              {"N": 2, "P17_t": "Q5", "P17_h": "Q8"}],
+    "valid": [{"P17_h": "Q8", "P17_t": "Q6", "N": 2}],
+    "test": [{"P512": ["Q9"], "P69_h": "Q7", "P69_t": "Q8", "P812": ["Q5"], "P582": ["Q1 0"]},
+             {"P69_h": "Q7", "P69_t": "Q8", "N": 2},
+             {"P17_h": "Q9", "P17_t": "Q5", "P582": ["Q8"], "N": 3}],
+}  # fmt: skip
+
+
+def folder(path: Path, splits: dict[str, list[str]], name: str = "{}.txt") -> str:
+    path.mkdir()
+    for split, lines in splits.items():
+        (path / name.format(split)).write_text("\n".join(lines) + "\n")
+    return f"statements:{path}"
+
+
+def as_json(splits: dict[str, list]) -> dict[str, list[str]]:
+    return {split: [json.dumps(each) for each in rows] for split, rows in splits.items()}
+
+
+def run(*words: str, fails: bool = False) -> str:
+    result = CliRunner().invoke(cli, list(words))
+    assert (result.exit_code != 0) == fails, (result.output, result.exception)
+    return str(result.exception) if fails else result.output
+
+
+def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "wd", WD50K))
+    assert list(graph.relations) == ["P17", "P512", "P582", "P69", "P812"]
+    assert graph.contexts[graph.facts["test"][:, 3].astype(int)] == [
+        "P512=Q9,P582=Q1 0,P812=Q5", "-", "P582=Q8"
+    ]  # fmt: skip
+    assert graph.qualifiers[0].shape == (0, 2)
+    statements = [[graph.entities.index("Q7"), 3, graph.entities.index("Q8")],
+                  [graph.entities.index("Q9"), 0, graph.entities.index("Q5")]]  # fmt: skip
+    assert graph.statements.tolist() == statements
+    assert "4 facts with qualifiers" in repr(graph)
+    folder(tmp_path / "wp", as_json(WIKIPEOPLE), "n-ary_{}.json")
+    same = kgtrec.read_graph(tmp_path / "wp")
+    assert same.fingerprint == graph.fingerprint
+    other = {**WD50K, "test": [*WD50K["test"][:2], "Q9,P17,Q5,P582,Q9"]}
+    changed = kgtrec.read_graph(folder(tmp_path / "other", other))
+    assert changed.fingerprint != graph.fingerprint
+    # What parts names in labels of sets is encoded in them.
+    odd = kgtrec.read_graph(folder(tmp_path / "odd", {"test": ["a,r,b,r=,%c", "a,r,b,r,=%c"]}))
+    assert sorted(odd.contexts) == ["-", "r%3D=%25c", "r=%3D%25c"]
+
+
+def test_bad_lines_are_named(tmp_path: Path) -> None:
+    for number, (line, message) in enumerate((
+        ("a,r", r"test\.txt:2: .*head,relation,tail"), ("a,r,", r"test\.txt:2: "),
+        ("a,r,b,q", r"test\.txt:2: 4 labels: the qualifier relation 'q' has no value"),
+        ("a\tr\tb", r"test\.txt:2: "),
+    )):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            kgtrec.read_graph(folder(tmp_path / f"bad{number}", {"test": ["a,r,b", line]}))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/test.txt").touch()
+    with pytest.raises(InputError, match="the file is empty"):
+        kgtrec.read_graph(f"statements:{tmp_path}/empty")
+    with pytest.raises(UsageError, match="head, relation, tail, qualifiers"):
+        kgtrec.read_graph(tmp_path / "bad0", format="statements", columns="htr")
+    good = WIKIPEOPLE["test"][0]
+    for number, bad in enumerate((
+        "{", "[1]", "3", '{"N": 2}', '{"P1_h": "a", "P2_t": "b"}', '{"P1_h": "a", "P1_t": ["b"]}',
+        '{"P1_h": "a", "P1_t": "b", "q": [3]}', '{"P1_h": "a", "P1_t": "b", "q": "\\ud800"}',
+        '{"_h": "a", "_t": "b"}', '{"P1_h": "a", "P1_t": "b", "q": {"x": 1}}',
+    )):  # fmt: skip
+        folder(tmp_path / f"json{number}", {"test": [json.dumps(good), bad]}, "n-ary_{}.json")
+        with pytest.raises(InputError, match=r'n-ary_test\.json:2: .*"P166_h": head'):
+            kgtrec.read_graph(tmp_path / f"json{number}")
+
+
+@pytest.mark.parametrize("sides", ["both", "qualifier"])
+def test_the_command_line_goes_all_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = folder(tmp_path / "g", WD50K)
+    graph = kgtrec.read_graph(place)
+    questions = graph.questions(sides=sides, context="qualifiers")
+    scores = np.random.default_rng(0).random((len(questions), graph.n_entities), np.float32)
+    np.save("s.npy", scores)
+    words = ("rank", "--graph", place, "--scores", "s.npy", "--context", "qualifiers",
+             "--sides", sides)  # fmt: skip
+    text = run(*words, "-o", "a.parquet", "--run", "a.run", "--qrels", "a.qrels")
+    assert "filter train, valid, test (qualifier-aware)" in " ".join(text.split())
+    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", "qualifier-aware")
+    assert Path("qualifier-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
+    aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
+    assert "(qualifier-aware) against" in kgtrec.comparable(aware, static)[0]
+    assert (static.candidates < aware.candidates).any()
+    name = "head2@P582=Q8" if sides == "both" else "qualifier0@P582=Q1%200,P812=Q5"
+    assert f"{name} 0 Q9 1" in Path("a.qrels").read_text()
+    result = kgtrec.evaluate(scores, questions)
+    values = kgtrec.trec.evaluate("a.qrels", "a.run", ["recip_rank"])
+    mean = np.mean([each["recip_rank"] for each in values.values()])
+    assert mean == pytest.approx(result[f"{sides}.macro.recip_rank"], abs=1e-12)
+    table = [line.split()[0] for line in
+             run("report", "a.parquet", "--by", "qualifiers").splitlines() if line]  # fmt: skip
+    assert [word for word in table if word in "0123"] == list("013" if sides == "both" else "02")
+    assert "slices by time" in run("report", "a.parquet", "--by", "time", fails=True)
+    run("convert", "--graph", place, "--context", "qualifiers", "--sides", sides,
+        "--questions", "q.tsv")  # fmt: skip
+    lines = Path("q.tsv").read_text().splitlines()
+    asked = "Q9\tP17\tP582=Q8" if sides == "both" else "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5"
+    assert any(line.endswith(f"\t{asked}") for line in lines)
+    due_bytes = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
+    for number in "12":
+        run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
+    run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
+    assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
+    # A run of everything, filtered by the graph afterwards: as lists, and by eval
+    run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
+        "raw.run", "--format", "trec", "-o", "lists.parquet")  # fmt: skip
+    assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
+    printed = run("eval", "--graph", place, "--context", "qualifiers", "--sides", sides,
+                  "-m", "kg_mrr", "a.qrels", "raw.run")  # fmt: skip
+    (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
+    assert float(value) == pytest.approx(result[f"{sides}.realistic.micro.mrr"], abs=6e-5)
+    np.save("s.npy", scores[::-1])
+    run(*words, "-o", "b.parquet", "--run", "b.run")
+    changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
+    given = "Q9 P17 ? P582=Q8" if sides == "both" else "Q9 P17 Q5 P582 ? -"
+    assert given in changed
+    run("compare", "a.parquet", "b.parquet", "--draws", "100", "--by", "qualifiers",
+        "-m", f"{sides}.mrr")  # fmt: skip
+    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    assert "P582=" in Path("page.html").read_text()
+
+
+def test_stats_count_facts_with_qualifiers(tmp_path: Path) -> None:
+    text = run("stats", folder(tmp_path / "g", WD50K), "--format", "json")
+    rows = json.loads(text)["splits"].values()
+    assert [row["with_qualifiers"] for row in rows] == [2, 0, 2]
+
+
+def test_relation_of_a_value_question_is_that_of_the_qualifier(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "g", WD50K))
+    questions = graph.questions(sides="qualifier", context="qualifiers")
+    scores = np.random.default_rng(0).random((len(questions), graph.n_entities), np.float32)
+    result = kgtrec.evaluate(scores, questions)
+    names = {row[0] for row in result.slice("relation").rows}
+    assert names == {"P512", "P582", "P812"}
+    assert questions.statement.shape == (len(questions), 3)
+    part = graph.questions(
+        sides="qualifier", context="qualifiers", relations=[graph.relations.index("P582")]
+    )
+    assert sorted(graph.entities[part.answers.ids]) == ["Q1 0", "Q8"]
+    small = kgtrec.evaluate(scores, part)  # from the rows of all
+    assert small.count("qualifier") == (2, 2)
+    q5, q8, q9 = graph.entities.ids(["Q5", "Q8", "Q9"]).tolist()
+    (only,) = graph.questions(
+        sides="qualifier", context="qualifiers", entities=[q5, q8, q9]
+    ).answers.ids
+    assert graph.entities[int(only)] == "Q8"
+
+
+def test_what_does_not_fit_is_said_in_one_sentence() -> None:
+    plain = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
+    graph = graph_of({"train": [(0, 0, 1, frozenset())], "test": [(0, 0, 2, frozenset({(1, 1)}))]})
+    asked = graph.questions(sides="qualifier", context="qualifiers")
+    make = kgtrec.Graph.from_arrays
+    one = [[0, 0, 1]]
+    for call, message in (
+        (lambda: plain.questions(context="qualifiers"), "no time and no qualifiers"),
+        (lambda: plain.questions(sides="qualifier"), "no fact of split 'test' has a qualifier"),
+        (lambda: graph.questions(), "ask with context='qualifiers'"),
+        (lambda: graph.questions(context="time"), "got context='time'"),
+        (lambda: graph.questions(context="qualifiers", filter="time-aware"), "qualifier-aware, st"),
+        (lambda: graph.questions(context="qualifiers", known="x"), "have no qualifiers"),
+        (lambda: asked.entity, "they give a statement"),
+        (lambda: asked.restrict(tails={0: [1]}), "not of a qualifier's values"),
+        (lambda: asked.restrict(candidates={"tail_neg": [[1]]}), "ask for the qualifier"),
+        (lambda: graph.questions(context="qualifiers").statement, "see .entity"),
+        (lambda: make(test=one, qualifiers={"train": ([0, 0], [])}), "give both of each"),
+        (lambda: make(test=one, qualifiers={"test": 3}), "no pair of arrays"),
+        (lambda: make(test=one, qualifiers={"test": ([0, 1], [[0.5, 1]])}), "dtype float64"),
+        (lambda: make(test=one, qualifiers={"test": ([0, 2], [[0, 1]])}), r"shapes \(2,\) and \(1"),
+        (lambda: make(test=one * 2, qualifiers={"test": ([0, 2, 1], [[0, 1]])}), "do not ascend"),
+        (lambda: make(test=one, qualifiers={"test": ([0, 1], [[0, -1]])}), "-1 is negative"),
+        (lambda: make(test=[[0, 0, 1, 2]], qualifiers={"test": ([0, 0], [])}), r"not \(n, 3\)"),
+    ):
+        with pytest.raises((UsageError, InputError), match=message):
+            call()
+    assert asked.restrict(entities=[0, 1]).candidates.tolist() == [2]
+    vectors = np.ones((N, 2), np.float32)
+    with pytest.raises(UsageError, match="qualifier"):
+        kgtrec.Factors.from_embeddings(asked, "distmult", entity=vectors, relation=vectors[:R])
