@@ -116,10 +116,10 @@ def test_workers_read_scores_themselves(
 ) -> None:
     from distributed import Client, LocalCluster
 
-    from kgtrec.cluster.dask import transfer
+    from kgtrec.cluster.dask import shipment, transfer
 
     shipped: list[Path] = []
-    pieces, rows = transfer._pieces, transfer.Workers._rows
+    pieces, rows = shipment._pieces, transfer.Workers._rows
 
     def seen(path: Path, *where: int) -> Iterator[bytes]:
         shipped.append(path)
@@ -128,7 +128,7 @@ def test_workers_read_scores_themselves(
     def no_rows(self: Any, work: Any) -> None:
         assert rows(self, work) is None
 
-    monkeypatch.setattr(transfer, "_pieces", seen)
+    monkeypatch.setattr(shipment, "_pieces", seen)
     monkeypatch.setattr(transfer.Workers, "_rows", no_rows)
     if not is_shared:
         monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)

@@ -329,8 +329,11 @@ def test_the_command_line_goes_all_the_way(
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
     run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
-    # A run of everything, filtered by the graph afterwards
+    # A run of everything, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
+        "raw.run", "--format", "trec", "-o", "lists.parquet")  # fmt: skip
+    assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
     printed = run("eval", "--graph", place, "--context", "qualifiers", "--sides", sides,
                   "-m", "kg_mrr", "a.qrels", "raw.run")  # fmt: skip
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}

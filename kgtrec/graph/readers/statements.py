@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,7 @@ def _tables(
     numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
     coded = {}
     for split, rows in splits.items():
-        flat: list[int] = []
-        sizes: list[int] = []
+        flat, sizes = array("i"), array("q")
         for fields in rows:
             sizes.append(len(fields))
             for place, label in enumerate(fields):
@@ -104,7 +104,7 @@ def _tables(
                 flat.append(own.setdefault(label, len(own)))
         if not sizes:
             raise FileError(files[split], found="nothing: the file is empty", hint=form)
-        coded[split] = np.array(flat, np.int32), np.array(sizes, np.int64)
+        coded[split] = np.frombuffer(flat, np.int32), np.frombuffer(sizes, np.int64)
     (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
     places = np.concatenate([entity_place, relation_place])
     triples, qualifiers = {}, {}
