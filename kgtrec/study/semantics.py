@@ -264,6 +264,11 @@ def semantic_shares(
     FileError, InputError
         A run is malformed, of another graph, or answers none of the questions.
     """
+    if questions.sides == "qualifier":
+        raise UsageError(
+            "domains and ranges are of primary triples, and these questions ask for values of "
+            "qualifiers; ask for heads and tails"
+        )
     if questions.candidate_lists is not None:
         raise UsageError("restricted questions have few candidates, of which Sem@k says little")
     if not runs or not cutoffs or min(cutoffs) < 1:
