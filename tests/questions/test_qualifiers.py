@@ -15,6 +15,7 @@ from strategies import PATIENT
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
+from kgtrec.study.sampling.weights import weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
@@ -345,7 +346,7 @@ def test_the_command_line_goes_all_the_way(
     assert given in changed
     run("compare", "a.parquet", "b.parquet", "--draws", "100", "--by", "qualifiers",
         "-m", f"{sides}.mrr")  # fmt: skip
-    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
     assert "P582=" in Path("page.html").read_text()
 
 
@@ -403,6 +404,26 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     ):
         with pytest.raises((UsageError, InputError), match=message):
             call()
+    seen = [(0, 0, 1, frozenset({(1, 2)})), (1, 0, 1, frozenset({(1, 2)})),
+            (0, 0, 2, frozenset({(1, 3)}))]  # fmt: skip
+    train = graph_of({"train": seen, "test": [(0, 0, 2, frozenset({(1, 1)}))]})
+    values = train.questions(sides="qualifier", context="qualifiers")
+    observed = kgtrec.study.fitting_observed(train)
+    scores = np.zeros((1, N), np.float32)
+    result = kgtrec.evaluate(scores, values)
+    for call, message in (
+        (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are of heads"),
+        (lambda: kgtrec.study.semantic_shares({"a": kgtrec.rank(scores, values)[1]}, values),
+         "domains and ranges are of primary"),
+        (lambda: result.slice("category", graph=train), "categories are of the relations"),
+        (lambda: result.slice("time"), "questions at a time"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            call()
+    assert result.slice("quartile", ["qualifier.mr"], graph=train).rows[0][-1] == 2.0
+    weights, _ = weights_of("frequency", values)
+    assert weights(NAMES.index("qualifier"), 1).tolist() == [0, 0, 2**0.75, 1]
+    assert "by frequency" in repr(kgtrec.study.draw_candidates(values, 10, by="frequency"))
     assert asked.restrict(entities=[0, 1]).candidates.tolist() == [2]
     vectors = np.ones((N, 2), np.float32)
     with pytest.raises(UsageError, match="qualifier"):
