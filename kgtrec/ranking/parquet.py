@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.csr import distinct
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.questions.sides import NAMES
@@ -73,7 +74,7 @@ def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """
     low, high = int(ids.min(initial=0)), int(ids.max(initial=0))
     if low < 0 or high > 8 * len(ids):
-        return np.unique(ids).astype(np.int64, copy=False)
+        return distinct([ids])
     mask = np.zeros(high + 1, bool)
     mask[ids] = True
     return np.flatnonzero(mask)

@@ -249,7 +249,6 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
         (lambda: plain.questions(filter="static"), "have no time"),
         (lambda: timed.questions(context="place"), "got context='place'"),
         (lambda: timed.questions(context="time", filter="valid"), "time-aware, static, raw"),
-        (lambda: timed.questions(context="time", known="x.txt"), "extra_known with four columns"),
         (lambda: timed.questions(context="time", extra_known=[[0, 0, 1]]), r"not \(n, 4\)"),
         (lambda: kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 1, 2]]), "or none"),
         (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1]], times=["a"]), "no split has"),
@@ -317,3 +316,17 @@ def test_rows_of_facts_at_a_time(rows: str) -> None:
     ):
         with pytest.raises(InputError, match=message):
             ranker.rows_of(wrong, "tail")
+
+
+def test_files_of_known_facts_at_a_time(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "g", ICEWS))
+    path = tmp_path / "known.txt"
+    path.write_text("USA\tMake a visit\tUSA\t2014-02-01\nUSA\tMake a visit\tUSA\t1999-01-01\n")
+    usa = graph.entities.index("USA")
+    for filter_, due_ in (("time-aware", [True, False, False]), ("static", [True, True, False])):
+        questions = graph.questions("test", "tail", context="time", known=path, filter=filter_)
+        assert [usa in row.tolist() for row in questions.known][:2] == due_[:2]
+    path.write_text("USA\tMake a visit\tMars\t2014-02-01\n")
+    with pytest.raises(InputError, match=r"known\.txt:1: tail 'Mars' is not in the graph"):
+        graph.questions(context="time", known=path)
+    assert graph.questions(context="time", known=path, unknown="skip").n_extra_known == 0
