@@ -231,9 +231,8 @@ def _width(
     width = entities[1] - entities[0]
     fitting = _fitting(inputs, store, budget, cut)
     if fitting < width and (store.restricted or fitting < 1024):
-        least = fixed + 2 * _width_bytes(inputs, store, cut) * (
-            width if store.restricted else min(width, 1024)
-        )
+        smallest = width if store.restricted else min(width, 1024)
+        least = fixed + 2 * smallest * _width_bytes(inputs, store, cut)
         why = "restricted candidates are ranked with all entities at hand" * store.restricted
         raise UsageError(
             f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
