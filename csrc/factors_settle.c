@@ -13,7 +13,7 @@
 
 kgt_prices kgt_prices_of(const kgt_factors *factors) {
     const double d = (double)factors->dim, added = factors->metric == KGT_L2 ? 20 : 7;
-    return (kgt_prices){d + added, 5, d / 5 + 30, 6, 20, 150 + 2.2 * d, 500 + 20 * d};
+    return (kgt_prices){d + added, 5, d / 4 + 15, 6, 5, 150 + 2.2 * d, 500 + 20 * d};
 }
 
 static int32_t id_of(const kgt_block *block, int64_t place) {

@@ -264,9 +264,10 @@ static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     kgt_quantised got, fine;
     fill(x, dim, what);
     const float largest = bytes->largest(x, dim);
-    double due = 0;
-    for (size_t k = 0; k < dim; k++) due = fmax(due, fabs((double)x[k]));
-    expect((double)largest == due, "largest", "dim %zu, kind %d", dim, (int)what);
+    float due = 0;
+    for (size_t k = 0; k < dim; k++)
+        if (fabsf(x[k]) > due) due = fabsf(x[k]);
+    expect(largest == due, "largest", "dim %zu, kind %d", dim, (int)what);
     bytes->quantise(x, dim, largest * (random_below(2) ? 1 : 1.7f), codes, &got);
     bytes->quantise_fine(x, dim, largest, &got, fine_codes, &fine);
     check_figures(x, codes, false, dim, got, "quantise", what);
