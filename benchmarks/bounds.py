@@ -1,8 +1,8 @@
-"""Q1 to Q6: exact ranks of factorised models by bounds, against the product that they do without.
+"""Q1 to Q6, Q8: exact ranks of factorised models by bounds, against the product they do without.
 
 Every row is measured on each path that multiplies bytes. The reference is `Q @ E.T` of numpy, tile
-by tile; Q5's is the path that computes every score. Q7 is `scale.py`. Run as a program this module
-is the child process whose peak memory Q6 reports.
+by tile; that of Q5, and of Q8's distances in L1, is the path that computes every score. Q7 is
+`scale.py`. Run as a program this module is the child process whose peak memory Q6 reports.
 """
 
 from __future__ import annotations
@@ -32,8 +32,12 @@ Array = npt.NDArray[Any]
 
 # Path -> bars of Q1 (dot, l2), Q2, Q3.
 PATHS = {"amx": (0.25, 0.30, 0.40, 0.30), "avx512vnni": (0.40, 0.45, 0.55, 0.45)}
-WITHOUT = {"amx": "avx512", "avx512vnni": "avx512", "avxvnni": "avx2", "neondot": "neon"}
+WITHOUT = {
+    "amx": "avx512", "avx512vnni": "avx512", "avx512sad": "avx512", "avxvnni": "avx2",
+    "avx2sad": "avx2", "neondot": "neon", "neonsad": "neon",
+}  # fmt: skip
 MODELS = {"distmult": "dot", "complex": "dot", "transe": "l2", "rotate": "l2"}
+L1_BARS = {0: 0.45, 20: 0.55}  # by depth
 DIM, MB = 100, 1 << 20
 
 
@@ -198,28 +202,53 @@ def _awkward(rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Arr
     yield "100 entities", normal(n, DIM), normal(100, DIM)
 
 
-def _q5(settings: Settings) -> list[Row]:
-    rows, n = [], 512 if settings.quick else 2048
+def _against_scores(
+    settings: Settings, what: tuple[str, str, str], factors: kgtrec.Factors,
+    questions: kgtrec.Questions, depth: int, bar: float,
+) -> Row:  # fmt: skip
+    bar_id, name, path = what
+    without = WITHOUT[path]
+    contestants = {one: _ranking(one, factors, questions, depth) for one in (path, without)}
+    timings = compete(contestants, rounds=1 if settings.quick else 5)
+    return at_most(
+        bar_id, f"{name}, best {depth}, {path}", f"{timings.seconds(path):.3f} s",
+        f"{without} {timings.seconds(without):.3f} s", timings.ratio(path, without), bar,
+        **timings.detail(path, without),
+    )  # fmt: skip
+
+
+def _against_scores_awkward(
+    settings: Settings, bar_id: str, metric: str, paths: list[str]
+) -> Iterator[Row]:
+    n = 512 if settings.quick else 2048
     for name, queries, entities in _awkward(np.random.default_rng(SEED), n):
         questions = _questions(n, len(entities))
-        factors = kgtrec.Factors(
-            queries[: len(questions)].astype(np.float32), entities.astype(np.float32)
-        )
-        for path in _paths():
+        some = queries[: len(questions)].astype(np.float32)
+        factors = kgtrec.Factors(some, entities.astype(np.float32), metric=metric)
+        for path in paths:
             for depth in (0, 20):
-                contestants = {
-                    one: _ranking(one, factors, questions, depth) for one in (path, WITHOUT[path])
-                }
-                timings = compete(contestants, rounds=1 if settings.quick else 5)
-                rows.append(
-                    at_most(
-                        "Q5", f"{name}, best {depth}, {path}", f"{timings.seconds(path):.3f} s",
-                        f"{WITHOUT[path]} {timings.seconds(WITHOUT[path]):.3f} s",
-                        timings.ratio(path, WITHOUT[path]), 1.1,
-                        **timings.detail(path, WITHOUT[path]),
-                    )
-                )  # fmt: skip
-    return rows
+                what = (bar_id, name, path)
+                yield _against_scores(settings, what, factors, questions, depth, 1.1)
+
+
+def _q5(settings: Settings) -> list[Row]:
+    return list(_against_scores_awkward(settings, "Q5", "dot", _paths()))
+
+
+def _q8(settings: Settings) -> list[Row]:
+    """Distances in L1: every path that has those of bytes."""
+    paths = [path for path in WITHOUT if path in _core.available_paths()]
+    if not (paths and FOLDER.is_dir() and MODEL.with_name("fb15k-237-transe.npz").is_file()):
+        return [not_run("Q8", "TransE, L1", "no path with distances of bytes, or no model")]
+    questions, by_l2 = _model("transe")
+    factors = kgtrec.Factors(by_l2.queries, by_l2.entities, metric="l1")
+    rows = []
+    for path in paths:
+        _check(path, factors, questions)
+        for depth, bar in L1_BARS.items():
+            what = ("Q8", "TransE, L1", path)
+            rows.append(_against_scores(settings, what, factors, questions, depth, bar))
+    return rows + list(_against_scores_awkward(settings, "Q8", "l1", paths[:1]))
 
 
 def _measure_memory(n_entities: int, n_questions: int, path: str) -> dict[str, int]:
@@ -261,6 +290,7 @@ BARS = {
     "Q4": _q4,
     "Q5": _q5,
     "Q6": _q6,
+    "Q8": _q8,
 }
 
 

@@ -91,7 +91,7 @@ def main() -> None:
     cases = {}
     for vectors, *sizes in case_sizes(100 if options.quick else 1, options.whole):
         case = in_child(vectors, sizes, options.workers, options.memory)
-        cases[vectors, *sizes] = case
+        cases[(vectors, *sizes)] = case
         print(f"{vectors} {sizes}: {case.seconds:.1f} s", file=sys.stderr, flush=True)
     print(report(cases, options.workers, options.memory))
     if options.json:
@@ -278,7 +278,8 @@ def report(cases: dict[tuple[str, int, int, int], Case], workers: int, memory: s
     ]
     for case in cases.values():
         lines.append(
-            f"| {case.vectors} | {case.entities:,} | {case.questions:,} | {case.dimensions} | {case.seconds:.1f} | "
+            f"| {case.vectors} | {case.entities:,} | {case.questions:,} | {case.dimensions} | "
+            f"{case.seconds:.1f} | "
             f"{case.rate:.2e} | {case.cpu_seconds:.1f} | {case.core_rate:.2e} | "
             f"{case.worker_bytes / 1e6:,.0f} MB | "
             f"{case.client_bytes / 1e6:,.0f} MB | {case.together_bytes / 1e6:,.0f} MB |"

@@ -1,10 +1,11 @@
 """Clusters that are not at hand: the plan's own tasks on 64 and 1,024 workers, by simulation.
 
-What a score costs a worker, and what a task and a byte cost the scheduler and the client, are
-measured here first, on two worker processes. Times of tasks scatter (log-normal); where one worker
-is lost, it goes in mid-run and its task is done anew.
+What a score costs a worker, what a task and a byte cost the scheduler and the client, and a job of
+a batch the client, are measured here first, on two worker processes. Times of tasks scatter
+(log-normal); where one worker is lost, it goes in mid-run and its task is done anew. A batch of
+many small jobs is simulated with the rule of `kgtrec.cluster.batch.load`, and with two at a time.
 
-    python benchmarks/simulate.py            # two minutes; prints a Markdown table
+    python benchmarks/simulate.py            # three minutes; prints two Markdown tables
     python benchmarks/simulate.py --quick
 """
 
@@ -13,8 +14,12 @@ from __future__ import annotations
 import argparse
 import heapq
 import resource
+import tempfile
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,11 +27,14 @@ import numpy as np
 
 import kgtrec
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles
+from kgtrec.cluster.batch.load import MOST, may_begin
 from kgtrec.cluster.dask.rank import DASK_BYTES, cut
 from kgtrec.cluster.plan import make_plan
 
 N_ENTITIES, N_QUESTIONS, DIM = 86_054_151, 33_800_000, 64
 """Freebase86m: entities, questions of 5 % of its triples; and the model's dimension."""
+SMALL, JOBS = (4_594_485, 10_266), 400
+"""Entities and questions of a small job (Wikidata5M's test split), and jobs in a batch."""
 ANSWER = 49
 """Bytes of an answer in what a task returns."""
 SCATTER = 0.1
@@ -34,11 +42,13 @@ SCATTER = 0.1
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds: of a worker a score; of scheduler and client a task and a byte."""
+    """Seconds: of a worker a score; of scheduler and client a task and a byte; of the client a job
+    of a batch, besides."""
 
     score: float
     task: float
     byte: float
+    job: float
 
 
 @dataclass(frozen=True)
@@ -51,20 +61,22 @@ class Outcome:
     busy_client: float
 
 
-def plan_of(workers: int, n_questions: int, memory: str) -> list[tuple[int, int]]:
+def plan_of(
+    workers: int, n_questions: int, memory: str, n_entities: int = N_ENTITIES, jobs: int = 1
+) -> list[tuple[int, int]]:
     """Answers and scores of each task, as `kgtrec.cluster.rank` cuts them."""
     offsets = np.arange(n_questions + 1)
     arrays = {"plan_question": offsets[:-1], "removed_offsets": np.zeros_like(offsets)}
     store = SimpleNamespace(
-        n_rows=n_questions, n_labels=N_ENTITIES, n_columns=N_ENTITIES, restricted=False,
+        n_rows=n_questions, n_labels=n_entities, n_columns=n_entities, restricted=False,
         ordered=True, array=lambda name: arrays.get(name, offsets),
     )  # fmt: skip
-    queries, entities = (ArrayFile("", 0, (n, DIM), "float32") for n in (n_questions, N_ENTITIES))
+    queries, entities = (ArrayFile("", 0, (n, DIM), "float32") for n in (n_questions, n_entities))
     inputs: Any = SimpleNamespace(
         store=lambda: store, files=FactorFiles(queries, entities), run_depth=20,
         tolerance=None, threads=1,
     )  # fmt: skip
-    plan = make_plan(inputs, memory, workers, calibrate=False, reserve=DASK_BYTES)
+    plan = make_plan(inputs, memory, workers, calibrate=False, reserve=DASK_BYTES, jobs=jobs)
     tasks = []
     for work in cut(plan.blocks, plan.ranges, workers):
         rows = work.rows[1] - work.rows[0]
@@ -106,6 +118,71 @@ def simulate(tasks: list[tuple[int, int]], workers: int, costs: Costs, lost: boo
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class BatchOutcome:
+    """Seconds; most jobs under way; shares of the workers' time, and of the client's."""
+
+    seconds: float
+    at_once: int
+    idle: float
+    busy_client: float
+
+
+def two_at_a_time(left: Sequence[int | None], threads: int) -> bool:
+    """The rule whatever the cluster's size."""
+    return len(left) < 2
+
+
+def simulate_batch(
+    tasks: list[tuple[int, int]],
+    n_jobs: int,
+    workers: int,
+    costs: Costs,
+    rule: Callable[[list[int | None], int], bool],
+) -> BatchOutcome:
+    """Jobs of the same tasks: each is read by the client, ranked, and averaged and written by it.
+
+    What is ready first is handed out first; the client does one thing after another.
+    """
+    rng = np.random.default_rng(1)
+    waiting, ready = deque(range(n_jobs)), deque[tuple[int, float]]()
+    free, left = workers, dict[int, int | None]()
+    events: list[tuple[float, str, int]] = []
+    client = server = busy = at_work = now = 0.0
+    at_once = 0
+
+    def on_client(seconds: float) -> float:
+        nonlocal client, at_work
+        client, at_work = max(client, now) + seconds, at_work + seconds
+        return client
+
+    while waiting or left:
+        while waiting and rule(list(left.values()), workers):
+            job = waiting.popleft()
+            left[job] = None
+            heapq.heappush(events, (on_client(costs.job / 2), "read", job))
+            at_once = max(at_once, len(left))
+        while free and ready:
+            job, seconds = ready.popleft()
+            server = max(server, now) + costs.task
+            busy, free = busy + seconds, free - 1
+            heapq.heappush(events, (server + seconds, "ranked", job))
+        now, what, job = heapq.heappop(events)
+        if what == "read":
+            noise = np.exp(rng.normal(0, SCATTER, len(tasks)))
+            left[job] = len(tasks)
+            ready += [(job, n * costs.score * x) for (_, n), x in zip(tasks, noise, strict=True)]
+        elif what == "written":
+            del left[job]
+        else:
+            free, left[job] = free + 1, (left[job] or 0) - 1
+            end = on_client(sum(n for n, _ in tasks) / len(tasks) * ANSWER * costs.byte)
+            if not left[job]:
+                end = on_client(costs.job / 2)
+                heapq.heappush(events, (end, "written", job))
+    return BatchOutcome(now, at_once, 1 - busy / workers / now, at_work / now)
+
+
 def measured(quick: bool) -> Costs:
     """On this machine: one thread of the kernel, and two worker processes of Dask."""
     rng = np.random.default_rng(0)
@@ -131,7 +208,35 @@ def measured(quick: bool) -> Costs:
         n_tasks, size = (50, 1 << 18) if quick else (500, 1 << 22)
         task = cpu(1, n_tasks)
         byte = max(0.0, cpu(size, max(10, n_tasks // 10)) - task) / size
-    return Costs(score, task, byte)
+        job = cost_of_a_job(client, n_jobs=2 if quick else 20)
+    return Costs(score, task, byte, job)
+
+
+def cost_of_a_job(client: Any, n_jobs: int) -> float:
+    """CPU seconds of the client for a job of a batch, ranked by two workers."""
+    from kgtrec.cluster.batch.batch import run_batch
+    from kgtrec.cluster.batch.job_file import read_jobs
+
+    rng, (n, e) = np.random.default_rng(0), (SMALL[1] // 2, 2_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "g").mkdir()
+        rows = rng.integers(0, (e, 20, e), (n, 3))
+        lines = "".join(f"e{head}\tr{relation}\te{tail}\n" for head, relation, tail in rows)
+        (folder / "g" / "test.txt").write_text(lines)
+        graph = kgtrec.read_graph(folder / "g", progress=False)
+        shapes = {"queries": len(graph.questions("test")), "entities": graph.n_entities}
+        for number in range(n_jobs + 1):
+            arrays = {key: rng.standard_normal((m, 4), np.float32) for key, m in shapes.items()}
+            np.savez(folder / f"m{number}.npz", **arrays)
+        seconds = []
+        for pattern in ("m0", "m*"):  # the first job alone reads the graph, too
+            text = f'output = "out"\nmodels = "{pattern}.npz"\ngraphs.g = "g"\n'
+            (folder / "jobs.toml").write_text(text)
+            start = time.process_time()
+            run_batch(read_jobs(folder / "jobs.toml"), client)
+            seconds.append(time.process_time() - start)
+    return (seconds[1] - seconds[0]) / (n_jobs - 1)
 
 
 def main() -> None:
@@ -144,7 +249,8 @@ def main() -> None:
     n_questions = N_QUESTIONS // (100 if options.quick else 1)
     print(
         f"{costs.score * 1e12:.0f} ps a score of {DIM} dimensions, "
-        f"{costs.task * 1e3:.2f} ms a task, {costs.byte * 1e9:.2f} ns a byte; "
+        f"{costs.task * 1e3:.2f} ms a task, {costs.byte * 1e9:.2f} ns a byte, "
+        f"{costs.job:.2f} s a job; "
         f"{n_questions:,} questions x {N_ENTITIES:,} entities\n"
     )
     print(
@@ -159,6 +265,17 @@ def main() -> None:
                 f"| {workers:,}{', one lost' * lost} | {len(tasks):,} | "
                 f"{len(tasks) / workers:.1f} | {said.seconds / 3600:.2f} | {said.idle:.1%} | "
                 f"{said.idle_at_end:.1%} | {said.busy_client:.1%} |"
+            )
+    print(f"\n{JOBS} jobs of {SMALL[1]:,} questions x {SMALL[0]:,} entities\n")
+    print("| workers | jobs at a time | tasks a job | minutes | idle | client busy |")
+    print("|---|---|---|---|---|---|")
+    for workers in (64, 1_024):
+        for rule, shared in ((two_at_a_time, 1), (may_begin, MOST)):
+            tasks = plan_of(workers, SMALL[1], options.memory, SMALL[0], shared)
+            of_batch = simulate_batch(tasks, JOBS, workers, costs, rule)
+            print(
+                f"| {workers:,} | {of_batch.at_once} | {len(tasks)} | "
+                f"{of_batch.seconds / 60:.1f} | {of_batch.idle:.1%} | {of_batch.busy_client:.1%} |"
             )
 
 

@@ -10,8 +10,6 @@
 #define FN(op) op##_f32
 #include "factors_vectors_body.h"
 
-/* Above the roundings of a few steps in double, and of one to float. */
-#define UP (1 + 0x1p-20)
 /* Biases beyond this leave no room for bounds in float. */
 #define LARGEST_BIAS 0x1p40f
 
@@ -28,13 +26,23 @@ static int64_t block_width(const kgt_factors *factors) {
     return width < needed ? width : needed;
 }
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
-    const size_t dim = (size_t)factors->dim, groups = kgt_byte_groups(kgt_bytes_active(), dim);
+/* Groups of four codes of a vector. */
+static size_t groups_of(const kgt_factors *factors) {
+    const size_t dim = (size_t)factors->dim;
+    return factors->metric == KGT_L1 ? kgt_l1_groups(dim)
+                                     : kgt_byte_groups(kgt_bytes_active(), dim);
+}
+
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps) {
+    const size_t dim = (size_t)factors->dim, groups = groups_of(factors);
+    const bool l1 = factors->metric == KGT_L1;
     const int64_t width = block_width(factors);
     const size_t n = (size_t)width, words = n / 64;
     *block = (kgt_block){.bytes = kgt_bytes_active(),
                          .kernel = kgt_kernel_active(),
                          .factors = factors,
+                         .sums = l1 ? &kgt_bytes_active()->l1 : &kgt_bytes_active()->dot,
+                         .steps = steps,
                          .groups = groups,
                          .width = width};
     block->panels = kgt_allocate(n, groups * 4);
@@ -52,7 +60,8 @@ kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
-    memset(block->codes, 0, groups * 4);
+    memset(block->codes, l1 ? KGT_L1_ZERO : 0, groups * 4);
+    memset(block->scale, 0, (5 * n + 4 * words) * sizeof(float));
     memset(block->panels, 0, n * groups * 4);
     memset(block->vectors, 0, n * block->stride * sizeof(float));
     memset(block->fine, 0, n * block->fine_stride * sizeof(int16_t));
@@ -124,20 +133,14 @@ static bool take_order(kgt_block *block) {
     return true;
 }
 
-static char *figures_of(kgt_block *block, int64_t i) {
-    const size_t end = ((size_t)i + 1) * block->fine_stride;
-    return (char *)(block->fine + end - KGT_FINE_FIGURES);
-}
-
-/* Takes the vector of a slot, on lines of the cache, and quantises it, puts its codes into its
- * panel and raises what bounds the errors of its word. */
+/* Quantises the vector of a slot, puts its codes into its panel and raises what bounds the errors
+ * of its word. */
 static void take_codes(kgt_block *block, int64_t slot, float largest) {
     const size_t dim = (size_t)block->factors->dim, i = (size_t)slot, word = i / 64;
     const int64_t place = block->place_of[slot];
     const double rounding = kgt_rounding(block->factors->dim);
-    float *vector = block->vectors + i * block->stride;
+    const float *vector = block->vectors + i * block->stride;
     kgt_quantised x, fine;
-    memcpy(vector, vector_at(block, place), dim * sizeof(float));
     block->bytes->quantise(vector, dim, largest, block->codes, &x);
     block->bytes->quantise_fine(vector, dim, block->largest[place], &x,
                                 block->fine + i * block->fine_stride, &fine);
@@ -146,28 +149,36 @@ static void take_codes(kgt_block *block, int64_t slot, float largest) {
     for (size_t k = 0; k < block->groups; k++)
         memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 4);
     block->start[i] = -(int32_t)block->bytes->query_zero * x.sum;
-    const float base = (float)(((double)x.residual + rounding * (double)x.norm) * UP);
+    const float base = (float)(((double)x.residual + rounding * (double)x.norm) * KGT_UP);
     if (base > block->base[word]) block->base[word] = base;
     if (x.code_norm > block->code_norm[word]) block->code_norm[word] = x.code_norm;
     const double residual =
         (double)fine.residual + (double)block->fine_relative * (double)fine.code_norm;
-    const kgt_figures figures = {fine.scale, (float)((residual + rounding * (double)x.norm) * UP),
-                                 0, 0};
-    memcpy(figures_of(block, slot), &figures, sizeof figures);
+    const kgt_figures figures = {fine.scale,
+                                 (float)((residual + rounding * (double)x.norm) * KGT_UP), 0, 0};
+    memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
 }
 
-/* Takes the entities of a word, which share a scale. */
+/* Takes the entities of a word, which share a scale; vectors on lines of the cache. */
 static void take_word(kgt_block *block, int64_t word) {
     const int64_t first = word * 64, left = block->n - first, end = first + (left < 64 ? left : 64);
+    const bool l1 = block->factors->metric == KGT_L1;
     float largest = 0;
     for (int64_t i = first; i < end; i++) {
         const float own = block->largest[block->place_of[i]];
         largest = own > largest ? own : largest;
     }
-    block->scale[word] = largest / 127.0f;
-    block->inverse[word] = largest > 0 ? 1 / block->scale[word] : 1; /* of zeros: any will do */
+    block->scale[word] = l1 ? 1 : largest / 127.0f;
+    block->inverse[word] = block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* of zeros: any */
     block->base[word] = block->code_norm[word] = 0;
-    for (int64_t i = first; i < end; i++) take_codes(block, i, largest);
+    for (int64_t i = first; i < end; i++) {
+        memcpy(block->vectors + (size_t)i * block->stride, vector_at(block, block->place_of[i]),
+               (size_t)block->factors->dim * sizeof(float));
+        if (l1)
+            kgt_l1_take_codes(block, i);
+        else
+            take_codes(block, i, largest);
+    }
 }
 
 static bool take_offsets(kgt_block *block) {
@@ -176,7 +187,8 @@ static bool take_offsets(kgt_block *block) {
     const size_t dim = (size_t)factors->dim;
     for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
     if (factors->metric == KGT_L2)
-        block->bytes->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
+        block->bytes->dot.pairs(block->pointers, block->pointers, (size_t)n, dim,
+                                block->entity_norm);
     else
         memset(block->entity_norm, 0, (size_t)n * sizeof(float));
     for (int64_t i = 0; i < n; i++) {
@@ -187,7 +199,7 @@ static bool take_offsets(kgt_block *block) {
         block->bias[i] = bias;
         block->offset[i] = bias - norm;
         block->shift[i] = block->offset[i] * block->inverse[i / 64];
-        memcpy(figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
+        memcpy(kgt_figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
                sizeof(float));
         const double offset = (double)fabsf(block->offset[i]) + (double)norm + (double)fabsf(bias);
         if (offset > block->largest_offset) block->largest_offset = offset;
@@ -221,7 +233,7 @@ void kgt_queries_close(kgt_queries *queries) {
 
 /* k of the bound: |q - q'| / |q|, for a norm and a residual in units of s. */
 static float relative(double residual, double norm) {
-    return norm > 0 ? (float)(residual / norm * UP * UP) : 0;
+    return norm > 0 ? (float)(residual / norm * KGT_UP * KGT_UP) : 0;
 }
 
 /* The second level of query i. */
@@ -232,9 +244,9 @@ static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t 
     queries->bytes->quantise_fine(query, (size_t)factors->dim, largest, coarse,
                                   queries->fine + (size_t)i * queries->fine_stride, &q);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * UP;
+    const double norm = (double)q.norm / scale * KGT_UP;
     queries->fine_inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->fine_norm[i] = (float)(norm * UP);
+    queries->fine_norm[i] = (float)(norm * KGT_UP);
     queries->fine_factor[i] = (float)queries->fine_inverse[i];
     const float own = relative((double)q.residual / scale, norm);
     if (own > queries->fine_relative) queries->fine_relative = own;
@@ -251,28 +263,30 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     uint8_t *row = queries->codes + (size_t)i * queries->groups * 4;
     for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * UP;
+    const double norm = (double)q.norm / scale * KGT_UP;
     queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->judged_norm[i] = (float)(norm * UP);
+    queries->judged_norm[i] = (float)(norm * KGT_UP);
     queries->factor[i] = (float)queries->inverse[i];
     queries->relative[i] = relative((double)q.residual / scale, norm);
     take_fine(queries, factors, i, largest, &q);
     if (factors->metric == KGT_L2) {
-        queries->bytes->pairs(&query, &query, 1, dim, &q.norm);
+        queries->bytes->dot.pairs(&query, &query, 1, dim, &q.norm);
         queries->chain[i] = (double)q.norm;
     }
     return true;
 }
 
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups) {
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps) {
     const int64_t n = factors->n_rows;
+    const size_t groups = groups_of(factors);
+    const bool l1 = factors->metric == KGT_L1;
     const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
     const size_t n_padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
-    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .groups = groups, .n = n};
+    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .steps = steps, .groups = groups, .n = n};
     queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
     int8_t *codes = kgt_allocate(groups, 4);
     queries->codes = kgt_allocate(n_padded, groups * 4);
-    queries->inverse = calloc(3 * n_padded, sizeof(double));
+    queries->inverse = calloc(5 * n_padded, sizeof(double));
     queries->judged_norm = calloc(5 * n_padded, sizeof(float));
     queries->bounded = calloc(n_padded, sizeof(bool));
     queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
@@ -284,13 +298,17 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, si
     }
     queries->chain = queries->inverse + n_padded;
     queries->fine_inverse = queries->chain + n_padded;
+    queries->own = queries->fine_inverse + n_padded;
+    queries->fine_own = queries->own + n_padded;
     queries->factor = queries->judged_norm + n_padded;
     queries->fine_norm = queries->factor + n_padded;
     queries->fine_factor = queries->fine_norm + n_padded;
     queries->relative = queries->fine_factor + n_padded;
-    memset(queries->codes, queries->bytes->query_zero, n_padded * groups * 4);
+    memset(queries->codes, l1 ? KGT_L1_ZERO : queries->bytes->query_zero, n_padded * groups * 4);
     memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
-    for (int64_t i = 0; i < n; i++) queries->bounded[i] = take_query(queries, factors, i, codes);
+    for (int64_t i = 0; i < n; i++)
+        queries->bounded[i] =
+            l1 ? kgt_l1_take_query(queries, factors, i) : take_query(queries, factors, i, codes);
     free(codes);
     return KGT_OK;
 }

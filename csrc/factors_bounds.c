@@ -66,8 +66,11 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
         const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
         targets = n > targets ? n : targets;
     }
-    if (kgt_block_open(&r->block, factors) != KGT_OK ||
-        kgt_queries_open(&r->queries, factors, r->block.groups) != KGT_OK)
+    kgt_steps steps = {0};
+    if (factors->metric == KGT_L1 && kgt_steps_choose(factors, &steps) != KGT_OK)
+        return KGT_NO_MEMORY;
+    if (kgt_block_open(&r->block, factors, steps) != KGT_OK ||
+        kgt_queries_open(&r->queries, factors, steps) != KGT_OK)
         return KGT_NO_MEMORY;
     r->block.fine_relative = r->queries.fine_relative;
     kgt_worker_f32 worker;
@@ -113,9 +116,8 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
 /* Products of a tile's queries with a block, and what bounds their errors. */
 static void multiply(kgt_run *r, kgt_block *block, int64_t tile) {
     const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
-    block->bytes->product(r->queries.codes + first * block->groups * 4, block->panels,
-                          block->groups, n / KGT_BYTE_PANEL, block->start, r->products,
-                          r->product_stride);
+    block->sums->product(r->queries.codes + first * block->groups * 4, block->panels, block->groups,
+                         n / KGT_BYTE_PANEL, block->start, r->products, r->product_stride);
 }
 
 /* ---- guesses ---- */
@@ -157,14 +159,15 @@ static kgt_status take_sample(kgt_run *r) {
     int64_t n = r->block.width;
     while (n > KGT_FIRST_GROUPS && n * SAMPLED > n_entities) n -= KGT_FIRST_GROUPS;
     const int64_t rank = guessing_rank(depth, n, n_entities);
-    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING) return KGT_OK;
+    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING || r->block.steps.poor)
+        return KGT_OK;
     r->sampled_ids = kgt_allocate((size_t)n, sizeof *r->sampled_ids);
     if (r->sampled_ids == NULL) return KGT_NO_MEMORY;
     sample(r->factors, n, r->sampled_ids);
     r->sampled_of = *r->factors;
     r->sampled_of.ids = r->sampled_ids;
     r->sampled_of.n_entities = n;
-    const kgt_status status = kgt_block_open(&r->sampled, &r->sampled_of);
+    const kgt_status status = kgt_block_open(&r->sampled, &r->sampled_of, r->block.steps);
     if (status != KGT_OK) return status;
     kgt_block_take(&r->sampled, 0, n);
     if (r->sampled.bounded) r->guessing_rank = rank;
@@ -327,7 +330,9 @@ static kgt_status rank_best_again(kgt_run *r) {
 /* ---- the call ---- */
 
 bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
-    return kgt_bytes_active() != NULL && factors->dtype == KGT_F32 && factors->metric != KGT_L1 &&
+    const kgt_bytes *bytes = kgt_bytes_active();
+    const bool l1 = factors->metric == KGT_L1;
+    return bytes != NULL && (l1 || bytes->dot.product != NULL) && factors->dtype == KGT_F32 &&
            factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
            factors->dim >= SHORTEST && factors->dim <= 1 << 16 && call->best->depth <= DEEPEST &&
            (call->target_scores != NULL || factors->n_entities == 0);
@@ -337,10 +342,11 @@ kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     kgt_run r;
     kgt_status status = run_open(&r, factors, call);
     if (status == KGT_OK) {
-        r.block.bytes->open(r.block.groups);
+        const bool products = factors->metric != KGT_L1;
+        if (products) r.block.bytes->open(r.block.groups);
         status = take_sample(&r);
         if (status == KGT_OK) status = rank_blocks(&r);
-        r.block.bytes->close();
+        if (products) r.block.bytes->close();
     }
     r.n_rows = 0;
     for (int64_t i = 0; status == KGT_OK && i < factors->n_rows; i++) {

@@ -1,5 +1,5 @@
 /* Entities and queries as vectors of 8 and of 16 bits, with what bounds the error of their
- * products: internal to factors_bounds.c.
+ * products and distances: internal to factors_bounds.c.
  *
  * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
  * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
@@ -44,20 +44,49 @@
  * There each entity has an r and an error of its own, and r P + o factor -+ norm error are compared
  * with the thresholds as they are.
  *
- * ROUNDING. Norms, residuals, k, g', norm and slack are rounded up, by factors above the roundings
- * of their own computation; the threshold for lower is rounded up, that for upper down. Neither the
- * rounding of codes nor the order of a sum matters to any of this. */
+ * UNDER L1 the score is fl(b - D), D being the chain of d differences and additions, which is
+ * within g (|q| + |x|) of the distance, as |.| here is the sum of magnitudes (and what underflows
+ * is exact in float). Codes count steps of one length s for all vectors, so that P = -|c - e|,
+ * minus the distance of q' = s c and x' = s e over s, is an integer without error. By the triangle
+ * inequality
+ *
+ *     ||q - x| + s P| <= |(q - q') - (x - x')| <= |q - q'| + |x - x'|,
+ *
+ * codes that are cut off where they end included, and so, with o = b and m = 1,
+ *
+ *     |score - (s P + o)| / s
+ *         <= ((|x - x'| + g' |x|) + (|q - q'| + g' |q|) + 16 u (|o| + |b|)) / s,
+ *
+ * where g' pays as above, for |s P| <= |q'| + |x'|. What the entity says is its error, with norm =
+ * 1 / s and k = 0, and r is 1; what the query says, `own`, is part of the slack. The second
+ * level has a smaller step, and codes below 2^14, whose differences fit 16 bits.
+ *
+ * ROUNDING. Norms, residuals, k, g', norm, own and slack are rounded up, by factors above the
+ * roundings of their own computation; the threshold for lower is rounded up, that for upper down.
+ * Neither the rounding of codes nor the order of a sum matters to any of this. */
 #ifndef KGT_FACTORS_BOUNDS_H
 #define KGT_FACTORS_BOUNDS_H
 
 #include "factors_tiles.h"
 #include "isa_bytes.h"
 
+/* What codes of 8 and of 16 bits count under L1, where all vectors of a call share it. Those of 8
+ * are poor if they leave much of the vectors: distances of codes are too small then. */
+typedef struct {
+    float coarse, fine;
+    bool poor;
+} kgt_steps;
+
+/* Steps that suit a sample of the vectors; any are right. */
+kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps);
+
 /* A block of the ranked entities, at most `width`, a multiple of 64. */
 typedef struct {
     const kgt_bytes *bytes;
     const kgt_kernel *kernel;
     const kgt_factors *factors;
+    const kgt_sums *sums; /* the metric's */
+    kgt_steps steps;
     size_t groups;
     int64_t width, first, n;
     bool bounded; /* false: some entity has no bounds */
@@ -82,7 +111,7 @@ typedef struct {
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors);
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps);
 void kgt_block_close(kgt_block *block);
 /* Entities to multiply with: the last block's, padded to whole words of bits. */
 KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
@@ -94,11 +123,13 @@ void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
 /* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
 typedef struct {
     const kgt_bytes *bytes;
+    kgt_steps steps;
     size_t groups;
     int64_t n;
-    uint8_t *codes;  /* row after row, as product takes them */
-    double *inverse; /* 1 / (m s) */
-    double *chain;   /* Q */
+    uint8_t *codes;         /* row after row, as product takes them */
+    double *inverse;        /* 1 / (m s) */
+    double *chain;          /* Q */
+    double *own, *fine_own; /* |q - q'| + g' |q| under L1, else 0 */
     float *judged_norm, *factor;
     float *relative; /* k */
     bool *bounded;
@@ -108,13 +139,27 @@ typedef struct {
     float *fine_norm, *fine_factor, fine_relative;
 } kgt_queries;
 
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, size_t groups);
+/* Of the same steps as the blocks. */
+kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps);
 void kgt_queries_close(kgt_queries *queries);
+
+/* Under L1: takes the codes of an entity of the block; of query i, false if it has no bounds. */
+void kgt_l1_take_codes(kgt_block *block, int64_t slot);
+bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i);
+
+/* Where the figures of an entity of a block stand. */
+KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
+    const size_t end = ((size_t)slot + 1) * block->fine_stride;
+    return (char *)(block->fine + end - KGT_FINE_FIGURES);
+}
 
 /* g' of the bound. */
 KGT_INLINE double kgt_rounding(int64_t dim) {
     const double steps = ((double)dim + 16) * 0x1p-24;
     return steps / (1 - steps) * (1 + 0x1p-20);
 }
+
+/* Above the roundings of a few steps in double, and of one to float. */
+#define KGT_UP (1 + 0x1p-20)
 
 #endif

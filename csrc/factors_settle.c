@@ -12,8 +12,11 @@
 #define WAITING 6
 
 kgt_prices kgt_prices_of(const kgt_factors *factors) {
-    const double d = (double)factors->dim, added = factors->metric == KGT_L2 ? 20 : 7;
-    return (kgt_prices){d + added, 5, d / 4 + 15, 6, 5, 150 + 2.2 * d, 500 + 20 * d};
+    const double d = (double)factors->dim, added = factors->metric == KGT_DOT ? 7 : 20;
+    const double refine = 150 + 2.2 * d, chain = 500 + 20 * d;
+    if (factors->metric == KGT_L1)
+        return (kgt_prices){1.9 * d + added, 5, d / 3.6 + 20, 6, 5, refine, chain};
+    return (kgt_prices){d + added, 5, d / 4 + 15, 6, 5, refine, chain};
 }
 
 static int32_t id_of(const kgt_block *block, int64_t place) {
@@ -78,8 +81,8 @@ static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
         .products = products,
         .bounds = {block->inverse, block->base, block->code_norm, block->shift,
                    queries->judged_norm[row], queries->relative[row], queries->factor[row]},
-        .coarse = {inverse, absolute * inverse + 0x1p-100},
-        .fine = {fine_inverse, absolute * fine_inverse + 0x1p-100},
+        .coarse = {inverse, (absolute + queries->own[row]) * inverse + 0x1p-100},
+        .fine = {fine_inverse, (absolute + queries->fine_own[row]) * fine_inverse + 0x1p-100},
         .chain = queries->chain[row],
     };
 }
@@ -136,10 +139,10 @@ static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t 
         above = INFINITY;
         sure = r->sure;
     }
-    return (int64_t)block->bytes->refine(queries->fine + (size_t)row * queries->fine_stride,
-                                         block->fine, block->fine_stride, queries->fine_norm[row],
-                                         queries->fine_factor[row], above, below, r->places,
-                                         (size_t)n, sure);
+    return (int64_t)block->sums->refine(queries->fine + (size_t)row * queries->fine_stride,
+                                        block->fine, block->fine_stride, queries->fine_norm[row],
+                                        queries->fine_factor[row], above, below, r->places,
+                                        (size_t)n, sure);
 }
 
 /* The very scores of n pairs, into dots: chains of several run side by side. */
@@ -150,8 +153,9 @@ static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n) {
         block->pointers[i] = block->vectors + pairs[i].place * block->stride;
         r->queries_of[i] = vectors_f32(r->factors->queries, pairs[i].row, r->factors->dim);
     }
-    block->bytes->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
-    for (int64_t i = 0; block->offset != NULL && i < n; i++) {
+    block->sums->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
+    const bool plain = block->offset == NULL && r->factors->metric == KGT_DOT;
+    for (int64_t i = 0; !plain && i < n; i++) {
         const uint16_t place = pairs[i].place;
         r->dots[i] =
             score_f32(r->factors->metric, r->dots[i], (float)r->queries.chain[pairs[i].row],
@@ -399,6 +403,6 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     /* A guess need not be sure: errors are well below their bounds. */
     const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
     if (value == (double)-INFINITY) return false;
-    r->worker.tops[row].bound = lower_score(&state, value);
+    r->worker.tops[row].bound = lower_score(&state, value - state.coarse.slack / 4);
     return true;
 }

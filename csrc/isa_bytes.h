@@ -1,6 +1,7 @@
-/* Products of 8-bit vectors and what becomes of them: the primitives by which a factorised model's
- * scores are bounded (factors_bounds.c). A table per instruction set that multiplies bytes; a path
- * without one computes every score. */
+/* Products and distances of 8-bit vectors and what becomes of them: the primitives by which a
+ * factorised model's scores are bounded (factors_bounds.c). A table per instruction set that
+ * multiplies bytes, or has sums of their absolute differences at least; a path without one computes
+ * every score. */
 #ifndef KGT_ISA_BYTES_H
 #define KGT_ISA_BYTES_H
 
@@ -31,6 +32,19 @@ typedef struct {
     float scale, norm, code_norm, residual;
     int32_t sum; /* of the codes */
 } kgt_quantised;
+
+/* A vector x as step * codes for distances in L1, where all vectors of a call have the same step:
+ * norm >= the sum of |x_k|, residual >= that of |x_k - step * code|. */
+typedef struct {
+    float norm, residual;
+} kgt_quantised_l1;
+
+/* Codes for distances, up to so many steps to either side, with KGT_L1_ZERO added to those of 8
+ * bits; and the smallest step. */
+#define KGT_L1_MOST 127
+#define KGT_L1_MOST_FINE 16383
+#define KGT_L1_ZERO 128
+#define KGT_L1_SMALLEST 0x1p-60f
 
 /* What turns products into bounds. The 64 entities of a word share what they need but for their
  * shift, which may be NULL where that is 0: with v = product + shift * factor and error = base +
@@ -63,6 +77,8 @@ typedef struct {
  *               and is no less than their own.
  * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits, for its own
  *               largest magnitude.
+ * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to
+ *               2^40; no magnitude exceeds 2^32.
  * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: if bit j of sure[t] is
  *               set, lower > above[t], if that of reach[t] is not, upper < below[t]; each takes n / 64 words.
  *               What is compared is v with thresholds of the word that are rounded outwards.
@@ -76,6 +92,19 @@ typedef struct {
  *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
  *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
 /* clang-format on */
+
+/* The sums over dimensions: for dot products as above; for distances in L1 product has minus the
+ * sum of |query i - entity j| of unsigned bytes, in panels of kgt_l1_place, and without start,
+ * refine minus that of 16-bit codes, and pairs the chain of kgt_ops_f32.pair_l1. */
+typedef struct {
+    void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
+                    const int32_t *start, int32_t *out, size_t stride);
+    size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
+                     float factor, float above, float below, uint16_t *places, size_t n,
+                     uint64_t *sure);
+    void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
+} kgt_sums;
+
 typedef struct {
     const char *name;
     bool (*available)(void);
@@ -83,18 +112,15 @@ typedef struct {
     bool in_pieces;
     void (*open)(size_t groups);
     void (*close)(void);
-    void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
-                    const int32_t *start, int32_t *out, size_t stride);
+    kgt_sums dot, l1;
     float (*largest)(const float *x, size_t dim);
     void (*quantise)(const float *x, size_t dim, float largest, int8_t *codes, kgt_quantised *out);
     void (*quantise_fine)(const float *x, size_t dim, float largest, const kgt_quantised *coarse,
                           int16_t *codes, kgt_quantised *out);
+    void (*quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
+                        kgt_quantised_l1 *out);
     void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
                   const float *below, size_t m, uint64_t *sure, uint64_t *reach);
-    size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
-                     float factor, float above, float below, uint16_t *places, size_t n,
-                     uint64_t *sure);
-    void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
     void (*count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
                        size_t n_words, int64_t *out);
     size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
@@ -110,6 +136,13 @@ KGT_INLINE size_t kgt_byte_groups(const kgt_bytes *bytes, size_t dim) {
     return (groups + pieces - 1) / pieces * pieces;
 }
 
+/* For distances a panel has eights of bytes, those of its even entities before those of its odd
+ * ones: where eight of entity `place` of a panel begin. Groups are of four bytes all the same. */
+KGT_INLINE size_t kgt_l1_groups(size_t dim) { return (dim + 7) / 8 * 2; }
+KGT_INLINE size_t kgt_l1_place(size_t place) {
+    return place % 2 * KGT_BYTE_PANEL * 4 + place / 2 * 8;
+}
+
 /* Codes and figures of a row of 16-bit codes. */
 KGT_INLINE size_t kgt_fine_stride(size_t dim) {
     return (dim + KGT_FINE_FIGURES + KGT_FINE_LANES - 1) / KGT_FINE_LANES * KGT_FINE_LANES;
@@ -118,15 +151,17 @@ KGT_INLINE size_t kgt_fine_stride(size_t dim) {
 extern const kgt_bytes kgt_bytes_scalar;
 #if KGT_X86
 extern const kgt_bytes kgt_bytes_avxvnni, kgt_bytes_avx512vnni;
+extern const kgt_bytes kgt_bytes_avx2sad, kgt_bytes_avx512sad;
 #if KGT_HAS_AMX
 extern const kgt_bytes kgt_bytes_amx;
 #endif
 #endif
 #if KGT_ARM64
-extern const kgt_bytes kgt_bytes_neondot;
+extern const kgt_bytes kgt_bytes_neondot, kgt_bytes_neonsad;
 #endif
 
-/* Of the active path; NULL where it multiplies no bytes. */
+/* Of the active path; NULL where it computes every score. A path may have distances alone: then its
+ * dot.product is NULL. */
 const kgt_bytes *kgt_bytes_active(void);
 
 #endif

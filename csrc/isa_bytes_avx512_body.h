@@ -1,7 +1,8 @@
-/* What AMX and AVX-512 VNNI share: all but the product. The including file defines FN(op). */
+/* What the paths of AVX-512 share: all but the product. The including file defines FN(op). */
 #define FMA1(a, b, c) fmaf(a, b, c)
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
+#include "isa_quantise_l1_body.h"
 
 /* Halves and then neighbours, until the four sums lie side by side. */
 KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
@@ -29,7 +30,50 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
 #define FINE_ZERO _mm512_setzero_si512()
 #define FINE_STEP(sum, p, q) \
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_loadu_si512(p), _mm512_loadu_si512(q)))
+#define FINE_STEP_L1(sum, p, q, w)                                                                 \
+    sum = _mm512_add_epi32(                                                                        \
+        sum, _mm512_madd_epi16(                                                                    \
+                 _mm512_abs_epi16(_mm512_sub_epi16(_mm512_loadu_si512(p), _mm512_loadu_si512(q))), \
+                 _mm512_loadu_si512(w)))
 #define FINE_SUM4(out, v) FN(four_sums)(v, out)
 #include "isa_judge_body.h"
 #include "isa_pairs_body.h"
 #include "isa_refine_body.h"
+
+/* Distances: a sum of eight bytes stands in a lane of 64 bits, which an entity with an even and its
+ * neighbour with an odd number share in the end. */
+#define L1_QUERIES 4
+
+KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *panel, size_t groups,
+                                 int32_t *out, size_t stride) {
+    __m512i even[L1_QUERIES], odd[L1_QUERIES];
+    KGT_UNROLL
+    for (int i = 0; i < L1_QUERIES; i++) even[i] = odd[i] = _mm512_setzero_si512();
+    for (size_t k = 0; k < groups; k += 2) {
+        const __m512i evens = _mm512_loadu_si512(panel + k * 64);
+        const __m512i odds = _mm512_loadu_si512(panel + k * 64 + 64);
+        KGT_UNROLL
+        for (int i = 0; i < L1_QUERIES; i++) {
+            int64_t eight;
+            memcpy(&eight, queries + ((size_t)i * groups + k) * 4, sizeof eight);
+            const __m512i query = _mm512_set1_epi64(eight);
+            even[i] = _mm512_add_epi64(even[i], _mm512_sad_epu8(query, evens));
+            odd[i] = _mm512_add_epi64(odd[i], _mm512_sad_epu8(query, odds));
+        }
+    }
+    KGT_UNROLL
+    for (int i = 0; i < L1_QUERIES; i++)
+        _mm512_storeu_si512(
+            out + (size_t)i * stride,
+            _mm512_sub_epi32(_mm512_setzero_si512(),
+                             _mm512_or_si512(even[i], _mm512_slli_epi64(odd[i], 32))));
+}
+
+static void FN(product_l1)(const uint8_t *queries, const int8_t *panels, size_t groups,
+                           size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
+    (void)start;
+    for (size_t j = 0; j < n_panels; j++)
+        for (size_t i = 0; i < KGT_BYTE_QUERIES; i += L1_QUERIES)
+            FN(l1_registers)(queries + i * groups * 4, panels + j * groups * 64, groups,
+                             out + i * stride + j * KGT_BYTE_PANEL, stride);
+}

@@ -11,35 +11,7 @@
 KGT_TARGET_BEGIN("avx2,fma,bmi,bmi2,popcnt,avxvnni")
 
 #define FN(op) op##_bytes_avxvnni
-#define FMA1(a, b, c) fmaf(a, b, c)
-#include "isa_bits_body.h"
-#include "isa_quantise_body.h"
-
-KGT_INLINE void four_sums(const __m256i v[4], int32_t *out) {
-    const __m256i fours =
-        _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
-    _mm_storeu_si128((void *)out, _mm_add_epi32(_mm256_castsi256_si128(fours),
-                                                _mm256_extracti128_si256(fours, 1)));
-}
-
-#define VEC __m256
-#define LANES 8
-#define LOAD(p) _mm256_loadu_ps(p)
-#define LOAD_INT(p) _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)(p)))
-#define SET1(s) _mm256_set1_ps(s)
-#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))
-#define REACHES(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GE_OQ))
-#include "isa_judge_body.h"
-#define FINE __m256i
-#define FINE_LANES 16
-#define FINE_ZERO _mm256_setzero_si256()
-#define FINE_STEP(sum, p, q)                                                             \
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_loadu_si256((const void *)(p)), \
-                                                  _mm256_loadu_si256((const void *)(q))))
-#define FINE_SUM4(out, v) four_sums(v, out)
-#include "isa_pairs_body.h"
-#include "isa_refine_body.h"
+#include "isa_bytes_avx2_body.h"
 
 /* The instruction takes the first factor unsigned: queries come with 128 added to each byte. Eight
  * entities, half a panel, and QUERIES queries at once. */
@@ -90,13 +62,13 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .query_zero = 128,
     .open = leave_alone,
     .close = nothing,
-    .product = product_bytes_avxvnni,
+    .dot = {product_bytes_avxvnni, refine_bytes_avxvnni, pairs_bytes_avxvnni},
+    .l1 = {product_l1_bytes_avxvnni, refine_l1_bytes_avxvnni, pairs_l1_bytes_avxvnni},
     .largest = largest_bytes_avxvnni,
     .quantise = quantise_bytes_avxvnni,
     .quantise_fine = quantise_fine_bytes_avxvnni,
+    .quantise_l1 = quantise_l1_bytes_avxvnni,
     .judge = judge_bytes_avxvnni,
-    .refine = refine_bytes_avxvnni,
-    .pairs = pairs_bytes_avxvnni,
     .count_bits = count_bits_bytes_avxvnni,
     .undecided = undecided_bytes_avxvnni,
 };

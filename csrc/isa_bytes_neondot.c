@@ -11,37 +11,7 @@
 KGT_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 
 #define FN(op) op##_bytes_neondot
-#define FMA1(a, b, c) fmaf(a, b, c)
-#include "isa_bits_body.h"
-#include "isa_quantise_body.h"
-
-KGT_INLINE uint32_t bits_of(uint32x4_t mask) {
-    const uint32x4_t bit = {1, 2, 4, 8};
-    return vaddvq_u32(vandq_u32(mask, bit));
-}
-
-KGT_INLINE int32x4_t step(int32x4_t sum, const int16_t *p, const int16_t *q) {
-    const int16x8_t a = vld1q_s16(p), b = vld1q_s16(q);
-    return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(a), vget_low_s16(b)), a, b);
-}
-
-#define VEC float32x4_t
-#define LANES 4
-#define LOAD(p) vld1q_f32(p)
-#define LOAD_INT(p) vcvtq_f32_s32(vld1q_s32(p))
-#define SET1(s) vdupq_n_f32(s)
-#define FMA(a, b, c) vfmaq_f32(c, a, b)
-#define ABOVE(x, t) bits_of(vcgtq_f32(x, t))
-#define REACHES(x, t) bits_of(vcgeq_f32(x, t))
-#include "isa_judge_body.h"
-#define FINE int32x4_t
-#define FINE_LANES 8
-#define FINE_ZERO vdupq_n_s32(0)
-#define FINE_STEP(sum, p, q) sum = step(sum, p, q)
-#define FINE_SUM4(out, v) \
-    vst1q_s32(out, vpaddq_s32(vpaddq_s32((v)[0], (v)[1]), vpaddq_s32((v)[2], (v)[3])))
-#include "isa_pairs_body.h"
-#include "isa_refine_body.h"
+#include "isa_bytes_neon_body.h"
 
 #define QUERIES 4
 
@@ -102,13 +72,13 @@ const kgt_bytes kgt_bytes_neondot = {
     .query_zero = 0,
     .open = leave_alone,
     .close = nothing,
-    .product = product_bytes_neondot,
+    .dot = {product_bytes_neondot, refine_bytes_neondot, pairs_bytes_neondot},
+    .l1 = {product_l1_bytes_neondot, refine_l1_bytes_neondot, pairs_l1_bytes_neondot},
     .largest = largest_bytes_neondot,
     .quantise = quantise_bytes_neondot,
     .quantise_fine = quantise_fine_bytes_neondot,
+    .quantise_l1 = quantise_l1_bytes_neondot,
     .judge = judge_bytes_neondot,
-    .refine = refine_bytes_neondot,
-    .pairs = pairs_bytes_neondot,
     .count_bits = count_bits_bytes_neondot,
     .undecided = undecided_bytes_neondot,
 };

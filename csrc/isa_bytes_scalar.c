@@ -3,12 +3,14 @@
 #include "isa_bytes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FN(op) op##_bytes_scalar
 #define FMA1(a, b, c) fmaf(a, b, c)
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
+#include "isa_quantise_l1_body.h"
 
 static void leave_alone(size_t groups) { (void)groups; }
 static void nothing(void) {}
@@ -28,6 +30,23 @@ static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, s
         }
 }
 
+static void product_l1_bytes_scalar(const uint8_t *queries, const int8_t *panels, size_t groups,
+                                    size_t n_panels, const int32_t *start, int32_t *out,
+                                    size_t stride) {
+    (void)start;
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
+        for (size_t j = 0; j < n_panels * KGT_BYTE_PANEL; j++) {
+            const uint8_t *query = queries + i * groups * 4;
+            const uint8_t *entity = (const uint8_t *)panels +
+                                    j / KGT_BYTE_PANEL * groups * KGT_BYTE_PANEL * 4 +
+                                    kgt_l1_place(j % KGT_BYTE_PANEL);
+            int32_t sum = 0;
+            for (size_t k = 0; k < groups * 4; k++)
+                sum -= abs(query[k] - entity[k / 8 * KGT_BYTE_PANEL * 8 + k % 8]);
+            out[i * stride + j] = sum;
+        }
+}
+
 #define VEC float
 #define LANES 1
 #define LOAD(p) (*(p))
@@ -41,6 +60,7 @@ static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, s
 #define FINE_LANES 1
 #define FINE_ZERO 0
 #define FINE_STEP(sum, p, q) sum += *(p) * *(q)
+#define FINE_STEP_L1(sum, p, q, w) sum += abs(*(p) - *(q)) * *(w)
 #define FINE_SUM4(out, v) memcpy(out, v, 4 * sizeof(int32_t))
 #include "isa_pairs_body.h"
 #include "isa_refine_body.h"
@@ -53,13 +73,13 @@ const kgt_bytes kgt_bytes_scalar = {
     .query_zero = 0,
     .open = leave_alone,
     .close = nothing,
-    .product = product_bytes_scalar,
+    .dot = {product_bytes_scalar, refine_bytes_scalar, pairs_bytes_scalar},
+    .l1 = {product_l1_bytes_scalar, refine_l1_bytes_scalar, pairs_l1_bytes_scalar},
     .largest = largest_bytes_scalar,
     .quantise = quantise_bytes_scalar,
     .quantise_fine = quantise_fine_bytes_scalar,
+    .quantise_l1 = quantise_l1_bytes_scalar,
     .judge = judge_bytes_scalar,
-    .refine = refine_bytes_scalar,
-    .pairs = pairs_bytes_scalar,
     .count_bits = count_bits_bytes_scalar,
     .undecided = undecided_bytes_scalar,
 };

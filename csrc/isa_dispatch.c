@@ -6,8 +6,8 @@
 #include "isa_bytes.h"
 #include "isa_kernel.h"
 
-/* A path has the kernels of an instruction set and, or not, products of bytes, by which it is then
- * known. */
+/* A path has the kernels of an instruction set and, or not, products or distances of bytes, by
+ * which it is then known. */
 typedef struct {
     const kgt_kernel *kernel;
     const kgt_bytes *bytes;
@@ -19,12 +19,15 @@ static const path all_paths[] = {
     {&kgt_kernel_avx512, &kgt_bytes_amx},
 #endif
     {&kgt_kernel_avx512, &kgt_bytes_avx512vnni},
+    {&kgt_kernel_avx512, &kgt_bytes_avx512sad},
     {&kgt_kernel_avx512, NULL},
     {&kgt_kernel_avx2, &kgt_bytes_avxvnni},
+    {&kgt_kernel_avx2, &kgt_bytes_avx2sad},
     {&kgt_kernel_avx2, NULL},
 #endif
 #if KGT_ARM64
     {&kgt_kernel_neon, &kgt_bytes_neondot},
+    {&kgt_kernel_neon, &kgt_bytes_neonsad},
     {&kgt_kernel_neon, NULL},
 #endif
     {&kgt_kernel_scalar, NULL},

@@ -1,8 +1,15 @@
-/* The second level of bounds, of 16-bit codes, for every vector ISA.
+/* The second level of bounds, of 16-bit codes, for every vector ISA, from products (FN(refine)) and
+ * from distances (FN(refine_l1)).
  *
  * The including file defines FN(op), FMA1(a, b, c), FINE, a vector of int32, FINE_LANES, how many
  * codes a step takes, FINE_ZERO, FINE_STEP(sum, p, q), which adds the products of FINE_LANES codes
- * at p and q to lanes of sum, and FINE_SUM4(out, v), the sums of four vectors. */
+ * at p and q to lanes of sum, FINE_STEP_L1(sum, p, q, w), which adds |p - q| w there, and
+ * FINE_SUM4(out, v), the sums of four vectors. */
+
+/* Weights of the codes of a row: none for the figures at its end. */
+static const int16_t FN(weights)[2 * KGT_FINE_LANES] = {
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 /* Four rows at once: their sums are independent, and a vector of the query is loaded once. */
 KGT_INLINE void FN(four_products)(const int16_t *query, const int16_t *const rows[4], size_t stride,
@@ -17,15 +24,30 @@ KGT_INLINE void FN(four_products)(const int16_t *query, const int16_t *const row
     FINE_SUM4(out, sum);
 }
 
+KGT_INLINE void FN(four_distances)(const int16_t *query, const int16_t *const rows[4],
+                                   size_t stride, int32_t *out) {
+    FINE sum[4];
+    KGT_UNROLL
+    for (int i = 0; i < 4; i++) sum[i] = FINE_ZERO;
+    for (size_t k = 0; k < stride; k += FINE_LANES) {
+        const size_t left = stride - k;
+        const int16_t *weights =
+            FN(weights) + (left < 2 * KGT_FINE_LANES ? 2 * KGT_FINE_LANES - left : 0);
+        KGT_UNROLL
+        for (int i = 0; i < 4; i++) FINE_STEP_L1(sum[i], query + k, rows[i] + k, weights);
+    }
+    FINE_SUM4(out, sum);
+}
+
 /* Rows of the next places, which lie anywhere, are fetched ahead. */
 #define AHEAD 8
 KGT_INLINE void FN(fetch_row)(const int16_t *row, size_t stride) {
     for (size_t k = 0; k < stride; k += 32) KGT_PREFETCH(row + k);
 }
 
-static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
-                         float factor, float above, float below, uint16_t *places, size_t n,
-                         uint64_t *sure) {
+KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int16_t *table,
+                                  size_t stride, float norm, float factor, float above, float below,
+                                  uint16_t *places, size_t n, uint64_t *sure) {
     size_t n_close = 0;
     for (size_t i = 0; i < n && i < AHEAD; i++) FN(fetch_row)(table + places[i] * stride, stride);
     for (size_t i = 0; i < n; i += 4) {
@@ -38,11 +60,15 @@ static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stri
             some[j] = places[i + j < n ? i + j : i];
             rows[j] = table + some[j] * stride;
         }
-        FN(four_products)(query, rows, stride, products);
+        if (l1)
+            FN(four_distances)(query, rows, stride, products);
+        else
+            FN(four_products)(query, rows, stride, products);
         for (size_t j = 0; j < 4 && i + j < n; j++) {
             kgt_figures x;
             memcpy(&x, rows[j] + stride - KGT_FINE_FIGURES, sizeof x);
-            const float value = FMA1(x.offset, factor, (float)products[j] * x.scale);
+            const int32_t product = l1 ? -products[j] : products[j];
+            const float value = FMA1(x.offset, factor, (float)product * x.scale);
             const bool greater = FMA1(-norm, x.error, value) > above;
             const bool reaches = FMA1(norm, x.error, value) >= below;
             sure[some[j] / 64] |= (uint64_t)greater << some[j] % 64;
@@ -51,6 +77,19 @@ static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stri
         }
     }
     return n_close;
+}
+
+static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
+                         float factor, float above, float below, uint16_t *places, size_t n,
+                         uint64_t *sure) {
+    return FN(refine_some)(false, query, table, stride, norm, factor, above, below, places, n,
+                           sure);
+}
+
+static size_t FN(refine_l1)(const int16_t *query, const int16_t *table, size_t stride, float norm,
+                            float factor, float above, float below, uint16_t *places, size_t n,
+                            uint64_t *sure) {
+    return FN(refine_some)(true, query, table, stride, norm, factor, above, below, places, n, sure);
 }
 
 #undef AHEAD

@@ -119,9 +119,11 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
 /* Keeps a value; the worst leave when there is no more room. */
 static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, int64_t id) {
     const uint32_t order = (uint32_t)(position ? position[id] : id);
-    top->keys[top->used] = FN(kgt_make_key)(value, order);
-    top->used += top->keys[top->used] >= top->worst;
-    if (top->used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
+    const FN(kgt_key) key = FN(kgt_make_key)(value, order);
+    const int64_t used = top->used + (key >= top->worst);
+    top->keys[top->used] = key;
+    top->used = used;
+    if (used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
 }
 
 /* A stretch in which very many tie with the bound, ids in the order of names: of the ties only the
@@ -131,12 +133,15 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     FN(kgt_top) *top = offer->top;
     const T bound = top->bound;
     int32_t *selected = offer->worker->selected;
-    int64_t remaining = top->depth + offer->removed.n, i = n_selected - 1;
+    const kgt_span removed = offer->removed;
+    int64_t remaining = top->depth + removed.n, i = n_selected - 1;
+    int64_t before = removed.n; /* so many of the removed have an id of at most that at hand */
     for (; i >= 0 && remaining > 0; i--) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         remaining -= x[place] == bound;
-        if (x[place] >= top->bound && !kgt_holds(offer->removed, (int32_t)id))
-            FN(keep_value)(top, NULL, x[place], id);
+        while (before > 0 && removed.ids[before - 1] > id) before--;
+        if (before > 0 && removed.ids[before - 1] == id) continue;
+        if (x[place] >= top->bound) FN(keep_value)(top, NULL, x[place], id);
     }
     if (i < 0 || bound == INFINITY) return;
     /* Before those, only what beats the bound. */

@@ -14,11 +14,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -138,10 +139,8 @@ def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
         yield copy
-        with _explained(url), ThreadPoolExecutor(1) as thread:
-            # In a thread, where no Ctrl-C can come between two calls: a stream that is dropped
-            # would be closed, and so end as an object of what there is.
-            thread.submit(_send, copy, url).result()
+        with _explained(url):
+            _in_a_thread(lambda: _send(copy, url))
 
 
 def reachable(url: str | os.PathLike[str]) -> None:
@@ -395,6 +394,22 @@ def _s3_of(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
         return fs.S3FileSystem(**options, allow_delayed_open=True)  # small objects in one request
     except TypeError:  # an older pyarrow
         return fs.S3FileSystem(**options)
+
+
+def _in_a_thread(call: Callable[[], None]) -> None:
+    """Make a call where no Ctrl-C can come between its steps: a stream that is dropped would be
+    closed, and so end as an object of what there is. Nobody waits for it when the process ends."""
+    future: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            call()
+            future.set_result(None)
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    future.result()
 
 
 def _send(copy: Path, url: str) -> None:

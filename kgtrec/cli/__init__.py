@@ -19,6 +19,7 @@ from kgtrec.cli._process import (
     Terminated,
     exit_at_once,
     give_up_stdout,
+    let_blas_sleep,
     open_closed_streams,
     pandas_out_of_sight,
     signals_as_exceptions,
@@ -173,6 +174,7 @@ def _silenced() -> Iterator[None]:
 def run() -> None:
     """The process ``kgtrec``: `main`, and an end without delay."""
     end = LeaveAtExit()
+    let_blas_sleep()
     try:
         main()
     except SystemExit as leaving:

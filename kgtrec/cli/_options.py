@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -38,11 +38,20 @@ GRAPH = click.option(
     "user: FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
 SIDE_NAMES = ("head", "tail", "both", "relation", "qualifier")
-SIDES = click.option(
-    "--sides", type=click.Choice(SIDE_NAMES), default="both",
-    show_default=True, help="Which entity of a triple is asked; or its relation, (h, ?, t); or the "
-    "values of its qualifiers.",
-)  # fmt: skip
+ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
+
+
+def sides(text: str, names: Sequence[str] = ENTITY_SIDE_NAMES) -> Decorator:
+    return click.option(
+        "--sides", type=click.Choice(names), default="both", show_default=True, help=text
+    )
+
+
+SIDES = sides(
+    "Which entity of a triple is asked; or its relation, (h, ?, t); or the values of its "
+    "qualifiers.",
+    SIDE_NAMES,
+)
 CONTEXT = click.option(
     "--context", type=click.Choice(["time", "qualifiers"]),
     help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact. Or of one "
@@ -75,6 +84,11 @@ def split(text: str) -> Decorator:
 # -- How it is computed ----------------------------------------------------------------------------
 
 THREADS = click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+LOWER_IS_BETTER = click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
+NAN = click.option(
+    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+    help="A NaN score is an error, or below every other.",
+)  # fmt: skip
 HOW_SCORED = all_of(
     click.option(
         "--rows", type=click.Choice(["questions", "instances"]), default="questions",
@@ -82,11 +96,8 @@ HOW_SCORED = all_of(
         help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
         "them), or a triple with its head asked, all in file order, then with its tail asked.",
     ),
-    click.option("--lower-is-better", is_flag=True, help="The scores are distances."),
-    click.option(
-        "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-        help="A NaN score is an error, or below every other.",
-    ),
+    LOWER_IS_BETTER,
+    NAN,
     THREADS,
 )  # fmt: skip
 

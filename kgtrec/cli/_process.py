@@ -19,6 +19,7 @@ __all__ = [
     "exit_at_once",
     "give_up_stdout",
     "keep_blas_single",
+    "let_blas_sleep",
     "open_closed_streams",
     "pandas_out_of_sight",
     "signals_as_exceptions",
@@ -84,6 +85,15 @@ def keep_blas_single() -> None:
     cost more than they give, and threads of ours wait for them."""
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+
+def let_blas_sleep() -> None:
+    """No turning round of OpenBLAS's threads, one a core, which it starts when numpy is loaded.
+
+    They would for some hundredths of a second, a tenth of a short command's time, and after each
+    product again.
+    """
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2^4 ticks, the least
 
 
 def give_up_stdout() -> None:

@@ -40,10 +40,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     "--csls", type=click.IntRange(0), default=0, show_default=True, metavar="K",
     help="Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is none.",
 )  # fmt: skip
-@click.option(
-    "--sides", type=click.Choice(["head", "tail", "both"]), default="both", show_default=True,
-    help="head: the left entity is asked for; tail: the right one.",
-)  # fmt: skip
+@shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
 @click.option(
     "--sizes", metavar="N,N,...",

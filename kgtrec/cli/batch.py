@@ -51,7 +51,7 @@ def command(
 
     \b
     output = "results"               # folder, beside this file; paths are relative to it
-    memory = "2GB"                   # that one task may use
+    memory = "2GB"                   # that one task may use, and this process
     measures = ["mrr", "tail.hits@10", "map_cut_20"]             # columns of the summary
     [graphs]
     fb15k-237 = "FB15k-237"          # name = folder

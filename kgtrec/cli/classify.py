@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "array, or a number a line.",
 )  # fmt: skip
 @click.option("--test-scores", metavar="FILE", help="Of test, likewise.")
-@click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
+@shared.LOWER_IS_BETTER
 @click.option(
     "--criterion", type=click.Choice(["accuracy", "f1"]), default="accuracy", show_default=True,
     help="What thresholds make best on valid.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--candidates is written.",
 )  # fmt: skip
 @shared.split("Split to evaluate.")
-@shared.SIDES
+@shared.sides("Which entity of a triple is asked.")
 @click.option(
     "--filter", "known", default="all", show_default=True, metavar="NAME",
     help="Whose answers are known: all, valid, raw, or splits, as for `kgtrec rank`.",
@@ -69,11 +69,8 @@ if TYPE_CHECKING:
 )
 @shared.seed("Of both draws.")
 @shared.confidence("each by itself")
-@click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
-@click.option(
-    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
-    help="A NaN score is an error, or below every other.",
-)  # fmt: skip
+@shared.LOWER_IS_BETTER
+@shared.NAN
 @shared.form("table", "csv", "tsv", "markdown", "latex", "json")
 @shared.THREADS
 def command(**options: Any) -> None:

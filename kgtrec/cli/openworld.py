@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -82,24 +83,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @shared.PLOT
 @style_option
-def command(
-    files: tuple[str, ...],
-    sparsities: tuple[float, ...],
-    densities: tuple[float, ...],
-    train_share: float | None,
-    values: tuple[float, float] | None,
-    questions: int | None,
-    answers: float | None,
-    entities: int | None,
-    metric: str,
-    level: float,
-    study: str | None,
-    seed: int,
-    form: str,
-    figure: str | None,
-    correlations: tuple[float, ...],
-    plot: str | None,
-) -> None:
+def command(**options: Any) -> None:
     """Are my two models' metrics different enough to trust, where answers are missing?
 
     A test set lacks true answers. Models that predict those are punished, so that metrics saturate,
@@ -118,46 +102,75 @@ def command(
     kgtrec openworld --figure simulated --correlation -0.1 --correlation 0 \\
         --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
-    _refuse(correlations and figure != "simulated", "--correlation", "goes with --figure simulated")
-    if study is not None:
+    request = _Request(**options)
+    _refuse(request.correlations and request.figure != "simulated", "--correlation",
+            "goes with --figure simulated")  # fmt: skip
+    if request.study is not None:
         keep_blas_single()
-    if plot is not None:
+    if request.plot is not None:
         from kgtrec.plots.style import check_plot
 
-        check_plot(plot)
-    if figure is not None:
-        _refuse(files or values or study, "--figure", "is of formulas: leave files, --values and "
-                "--study out")  # fmt: skip
-        betas = _sparsities(sparsities, densities, train_share) if sparsities or densities else ()
-        if figure == "simulated":
-            _refuse(plot is None and form == "text", "--figure",
-                    "needs --plot FILE, or --format csv")  # fmt: skip
-            runs = _simulated(betas, answers, entities, metric, questions, correlations, seed)
-            _show_simulated(runs, metric, form, plot)
-        else:
-            _refuse(plot is None, "--figure", "needs --plot FILE")
-            _refuse(questions, "--questions", "goes with --values or --figure simulated")
-            _save(_formula(figure, betas, answers, entities, metric), str(plot))
-        if plot is not None:
-            note(f"wrote {plot}")
-    elif study is not None:
-        _refuse(
-            files or values, "--study", "compares models of its own: leave files and values out"
-        )
-        _show_study(_run_study(study, seed), form, plot)
-    elif values is not None:
-        _refuse(files, "--values", "and files are two ways of saying the same: give one of them")
-        result = _of_values(
-            values, questions, answers, entities, sparsities, densities, train_share, metric, level
-        )
-        _show(result, form, plot)
-    elif files:
-        result = _of_files(files, sparsities, densities, train_share, metric, level)
-        _show(result, form, plot)
+        check_plot(request.plot)
+    if request.figure is not None:
+        _draw_figure(request)
+    elif request.study is not None:
+        _refuse(request.files or request.values, "--study",
+                "compares models of its own: leave files and values out")  # fmt: skip
+        _show_study(_run_study(request.study, request.seed), request.form, request.plot)
+    elif request.values is not None:
+        _refuse(request.files, "--values",
+                "and files are two ways of saying the same: give one of them")  # fmt: skip
+        _show(_of_values(request, request.values), request.form, request.plot)
+    elif request.files:
+        _show(_of_files(request), request.form, request.plot)
     else:
         raise UsageError(
             "nothing to compare; name two ranks files, or give --values A B, or --study small"
         )
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was typed, by the names of the options."""
+
+    files: tuple[str, ...]
+    sparsities: tuple[float, ...]
+    densities: tuple[float, ...]
+    train_share: float | None
+    values: tuple[float, float] | None
+    questions: int | None
+    answers: float | None
+    entities: int | None
+    metric: str
+    level: float
+    study: str | None
+    seed: int
+    form: str
+    figure: str | None
+    correlations: tuple[float, ...]
+    plot: str | None
+
+    def betas(self, train_share: float | None = None) -> tuple[float, ...]:
+        """The sparsities that are asked about; a share of the ranks' own serves densities."""
+        share = train_share if self.train_share is None else self.train_share
+        return _sparsities(self.sparsities, self.densities, share)
+
+
+def _draw_figure(request: _Request) -> None:
+    """A figure of formulas or simulations."""
+    form, plot = request.form, request.plot
+    _refuse(request.files or request.values or request.study, "--figure",
+            "is of formulas: leave files, --values and --study out")  # fmt: skip
+    betas = request.betas() if request.sparsities or request.densities else ()
+    if request.figure == "simulated":
+        _refuse(plot is None and form == "text", "--figure", "needs --plot FILE, or --format csv")
+        _show_simulated(_simulated(request, betas), request.metric, form, plot)
+    else:
+        _refuse(plot is None, "--figure", "needs --plot FILE")
+        _refuse(request.questions, "--questions", "goes with --values or --figure simulated")
+        _save(_formula(request, betas), str(plot))
+    if plot is not None:
+        note(f"wrote {plot}")
 
 
 def _refuse(condition: object, option: str, text: str) -> None:
@@ -165,49 +178,35 @@ def _refuse(condition: object, option: str, text: str) -> None:
         raise UsageError(f"{option} {text}")
 
 
-def _of_files(
-    files: tuple[str, ...],
-    sparsities: tuple[float, ...],
-    densities: tuple[float, ...],
-    train_share: float | None,
-    metric: str,
-    level: float,
-) -> Comparison:
+def _of_files(request: _Request) -> Comparison:
     from kgtrec.cli._warnings import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
 
+    files = request.files
     if len(files) != 2:
         raise UsageError(f"{len(files)} ranks file(s) given; name the two that are to be compared")
     first, second = (Ranks.load(file) for file in files)
     warn_of_ranks(dict(zip(files, (first, second), strict=True)))
-    if densities and train_share is None:
-        train_share = train_share_of(first)
-    betas = _sparsities(sparsities, densities, train_share)
-    return compare_ranks(first, second, betas, metric, level, short_names(*files))
+    unknown = bool(request.densities) and request.train_share is None
+    betas = request.betas(train_share_of(first) if unknown else None)
+    return compare_ranks(first, second, betas, request.metric, request.level, short_names(*files))
 
 
-def _of_values(
-    values: tuple[float, float],
-    questions: int | None,
-    answers: float | None,
-    entities: int | None,
-    sparsities: tuple[float, ...],
-    densities: tuple[float, ...],
-    train_share: float | None,
-    metric: str,
-    level: float,
-) -> Comparison:
+def _of_values(request: _Request, values: tuple[float, float]) -> Comparison:
     from kgtrec.study.openworld.compare import compare_values
     from kgtrec.study.openworld.model import ENTITIES
 
+    questions, answers = request.questions, request.answers
     if questions is None or answers is None:
         raise UsageError(
             "--values needs --questions N and --answers N: how many questions, and how many test "
             "answers each has on average"
         )
-    betas = _sparsities(sparsities, densities, train_share)
-    return compare_values(values, questions, answers, betas, entities or ENTITIES, metric, level)
+    return compare_values(
+        values, questions, answers, request.betas(), request.entities or ENTITIES,
+        request.metric, request.level,
+    )  # fmt: skip
 
 
 def _sparsities(
@@ -259,27 +258,19 @@ def _show(result: Comparison, form: str, plot: str | None) -> None:
     echo(texts[form]())
 
 
-def _simulated(
-    betas: tuple[float, ...],
-    answers: float | None,
-    entities: int | None,
-    metric: str,
-    questions: int | None,
-    correlations: tuple[float, ...],
-    seed: int,
-) -> list[Simulation]:
+def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:
     """A simulation for each correlation: what is not given is as in the paper."""
     from kgtrec.study.openworld.model import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, REPEATS, simulate
 
-    n_answers = N_ANSWERS if answers is None else int(answers)
-    _refuse(answers is not None and answers != n_answers, "--figure", "takes whole --answers")
+    n_answers = _whole_answers(request, N_ANSWERS)
     return [
         simulate(
-            betas=betas or BETAS, n_answers=n_answers, rho=rho, metrics=(metric,),
-            repeats=questions or REPEATS, n_entities=entities or ENTITIES, seed=seed,
+            betas=betas or BETAS, n_answers=n_answers, rho=rho, metrics=(request.metric,),
+            repeats=request.questions or REPEATS, n_entities=request.entities or ENTITIES,
+            seed=request.seed,
         )
-        for rho in correlations or (0.0,)
+        for rho in request.correlations or (0.0,)
     ]  # fmt: skip
 
 
@@ -302,20 +293,25 @@ def _show_simulated(runs: list[Simulation], metric: str, form: str, plot: str | 
         echo(dump_json(rows))
 
 
-def _formula(
-    kind: str, betas: tuple[float, ...], answers: float | None, entities: int | None, metric: str
-) -> Figure:
+def _formula(request: _Request, betas: tuple[float, ...]) -> Figure:
     """A figure of formulas: what is not given is as in the paper."""
     from kgtrec.plots.openworld import approximation_quality, expected_metric
     from kgtrec.study.openworld.model import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
 
-    n_answers = N_ANSWERS if answers is None else int(answers)
-    _refuse(answers is not None and answers != n_answers, "--figure", "takes whole --answers")
-    if kind == "expected":
-        return expected_metric(metric, betas or (0.0, *BETAS), n_answers, entities or ENTITIES)
-    _refuse(metric != "mrr", "--figure approximation", "is of MRR; leave --metric out")
+    n_answers = _whole_answers(request, N_ANSWERS)
+    if request.figure == "expected":
+        n_entities = request.entities or ENTITIES
+        return expected_metric(request.metric, betas or (0.0, *BETAS), n_answers, n_entities)
+    _refuse(request.metric != "mrr", "--figure approximation", "is of MRR; leave --metric out")
     return approximation_quality(betas or BETAS, n_answers)
+
+
+def _whole_answers(request: _Request, default: int) -> int:
+    number = default if request.answers is None else int(request.answers)
+    whole = request.answers is None or request.answers == number
+    _refuse(not whole, "--figure", "takes whole --answers")
+    return number
 
 
 def _save(figure: Figure, path: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import RangedFile, is_location
+from kgtrec._internal.npy_header import map_array
 from kgtrec.cluster.question_store import gather
 from kgtrec.errors import FileError
 from kgtrec.scores.factors import Factors
@@ -236,7 +237,7 @@ Files = ScoreFiles | FactorFiles
 def _selected(selection: str, first: int, stop: int) -> Int64:
     if not selection:
         return np.arange(first, stop)
-    rows = np.load(selection, mmap_mode="r", allow_pickle=False)
+    rows = map_array(selection)
     return np.array(rows[first:stop])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.npy_header import map_array
 from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.content_hash import WHOLE
 from kgtrec.cluster.part import Inputs
@@ -24,6 +25,7 @@ from kgtrec.cluster.score_files import describe_scores, save_scores
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.sides import NAMES, SIDES
 from kgtrec.ranking.blocks import check_nan
+from kgtrec.ranking.kernel import whole_number
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.tolerance import checked_tolerance
@@ -109,7 +111,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
 def _holds(path: Path, rows: npt.NDArray[np.int64]) -> bool:
     """Whether a file has been written with these rows, and still holds them."""
     try:
-        return np.array_equal(np.load(path, allow_pickle=False), rows)
+        return np.array_equal(map_array(path), rows)
     except Exception:  # missing or damaged, however that shows
         return False
 
@@ -168,6 +170,7 @@ def inputs_of_store(
     store: Store,
     folder: str | os.PathLike[str],
     *,
+    run_depth: int = 0,
     higher_is_better: bool = True,
     nan: str = "error",
     atol: float = 0.0,
@@ -182,7 +185,8 @@ def inputs_of_store(
     files = _files(source, store.body["facts"]["sides"], Path(folder) / "scores")
     files = fit_files(files, store, higher_is_better)
     tolerance = checked_tolerance(atol, rtol)
-    return Inputs(str(store.folder), files, 0, bool(higher_is_better), nan, tolerance=tolerance)
+    depth = whole_number("run_depth", run_depth, 0)
+    return Inputs(str(store.folder), files, depth, bool(higher_is_better), nan, tolerance=tolerance)
 
 
 def _files(source: Any, asked: str, folder: Path) -> Files:

@@ -9,6 +9,8 @@ and their best candidates merge (`kgtrec.ranking.partial`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +30,7 @@ from kgtrec.ranking.tolerance import Tolerance
 from kgtrec.scores.arrays import comparable, directed, score_dtype
 from kgtrec.scores.factors import Factors
 
-__all__ = ["Inputs", "answer_scores", "partial"]
+__all__ = ["Inputs", "NanFound", "answer_scores", "naming", "partial"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -69,6 +71,28 @@ class Inputs:
     def store(self) -> Store:
         """The questions."""
         return Store(self.folder)
+
+
+class NanFound(InputError):
+    """NaN among the candidates of a question, where names are not at hand."""
+
+    def __init__(self, question: int, entity: int, more: int) -> None:
+        super().__init__(f"NaN for question {question}, entity {entity}")
+        self.at = question, entity, more
+
+    def named(self, inputs: Inputs) -> InputError:
+        """The error as users read it, where all files of the questions are."""
+        place = inputs.files.place if inputs.files else ""
+        return nan_error(inputs.store().questions(), *self.at, place)
+
+
+@contextmanager
+def naming(inputs: Inputs) -> Iterator[None]:
+    """Turns what was found where names are not at hand into the error that users read."""
+    try:
+        yield
+    except NanFound as problem:
+        raise problem.named(inputs) from None
 
 
 # -- The answers' own scores -------------------------------------------------------------------
@@ -165,9 +189,8 @@ def partial(
     piece = open_slice(store, task.rows, task.entities)
 
     def refuse(question: int, entity: int, more: int) -> InputError:
-        place = inputs.files.place if inputs.files else ""
-        number, entity = int(piece.numbers[question]), task.first_entity + entity
-        return nan_error(store.questions(), number, entity, more, place)
+        problem = NanFound(int(piece.numbers[question]), task.first_entity + entity, more)
+        return problem.named(inputs) if store.whole else problem
 
     state = rank_rows(
         piece.lists,

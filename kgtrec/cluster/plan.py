@@ -36,6 +36,7 @@ _BEST_MERGED = 96
 _CHUNK = 1 << 16  # rows whose needs are looked at together
 _MOST_ROWS = 1 << 14  # a block, so that progress is seen and a retry is cheap
 _SHARES, _LEAST_SHARES = 4, 32  # a block is that part of a worker's share of what is left, of all
+_HANDED_OUT = 2_000_000  # scores that a worker ranks while the scheduler hands out a task
 _TILE = 64  # queries that share one pass over the entities in the native core
 _CALIBRATION = 0.2  # seconds
 _TRIALS = 4
@@ -56,6 +57,8 @@ class Plan:
     memory : int
         What was granted.
     workers, threads : int
+    sent : int
+        Bytes of files that each host is sent.
     speed : float or None
         Scores that one worker ranks per second, as measured.
     """
@@ -66,6 +69,7 @@ class Plan:
     memory: int
     workers: int = 1
     threads: int = 1
+    sent: int = 0
     speed: float | None = None
 
     @property
@@ -100,6 +104,8 @@ class Plan:
             f"{len(self.ranges):,} parts of at most {rows:,} x {width:,}; at most "
             f"{format_bytes(self.task_bytes)} of {format_bytes(self.memory)} a worker"
         )
+        if self.sent:
+            text += f"; {format_bytes(self.sent)} are sent, once a host"
         if self.seconds is None or self.speed is None:
             return text
         workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
@@ -147,7 +153,10 @@ def make_plan(
     rows: tuple[int, int] | None = None,
     entities: tuple[int, int] | None = None,
     calibrate: bool = True,
+    worth: int = 0,
     reserve: int = 0,
+    sent: int = 0,
+    jobs: int = 1,
 ) -> Plan:
     """Cut a ranking into parts.
 
@@ -162,8 +171,14 @@ def make_plan(
         First, and the first behind the last; by default all.
     calibrate : bool
         Measure the speed of the native kernel, on this machine and these scores: about 0.2 s.
+    worth : int
+        Scores from which on it is measured.
     reserve : int
         Bytes of a worker's memory that something else takes, such as Dask.
+    sent : int
+        Bytes of files that each host is sent.
+    jobs : int
+        Rankings that share the workers: where there are others, fewer and larger parts do.
 
     Raises
     ------
@@ -179,7 +194,7 @@ def make_plan(
     per_entity = _entity_bytes(inputs, store)
     cut = width < store.n_labels
     left = budget - width * per_entity
-    blocks, most = _blocks(inputs, store, rows, left, width, cut, workers)
+    blocks, most = _blocks(inputs, store, rows, left, width, cut, workers, jobs)
     count = -(-(entities[1] - entities[0]) // width)
     bounds = np.linspace(*entities, count + 1).astype(int).tolist()
     plan = Plan(
@@ -189,8 +204,10 @@ def make_plan(
         granted,
         workers,
         inputs.threads,
+        sent,
     )
-    return replace(plan, speed=throughput(plan, inputs)) if calibrate else plan
+    worth_it = calibrate and plan.n_rows * plan.n_entities >= worth
+    return replace(plan, speed=throughput(plan, inputs)) if worth_it else plan
 
 
 def _width(inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int) -> int:
@@ -243,16 +260,18 @@ def _blocks(
     width: int,
     cut: bool,
     workers: int,
+    jobs: int,
 ) -> tuple[list[tuple[int, int]], int]:
     """Blocks of rows that fit the memory, and what the largest needs."""
     n_rows = rows[1] - rows[0]
+    least = _least_rows(n_rows, width, workers, jobs)
     blocks, start, used, most = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
         needs = np.append(0, np.cumsum(_row_bytes(inputs, store, first, stop, width, cut)))
         at = first
         while at < stop:
-            limit = _most_rows(n_rows, rows[1] - start, workers)
+            limit = _most_rows(n_rows, rows[1] - start, workers, least)
             # Rows up to `end` fit: both the memory and the limit allow them.
             end = int(np.searchsorted(needs, needs[at - first] + budget - used, "right")) - 1
             end = min(first + end, start + limit, stop)
@@ -268,12 +287,18 @@ def _blocks(
     return blocks, most
 
 
-def _most_rows(n_rows: int, left: int, workers: int) -> int:
+def _least_rows(n_rows: int, width: int, workers: int, jobs: int) -> int:
+    """Rows of a block at least: so many that the scheduler keeps up with all workers, if other jobs
+    have tasks for those that this one leaves idle."""
+    return max(_TILE, min(workers * _HANDED_OUT // max(1, width), n_rows * (jobs - 1) // workers))
+
+
+def _most_rows(n_rows: int, left: int, workers: int, least: int = _TILE) -> int:
     """Rows of the next block: fewer towards the end, so that workers finish together."""
     if workers == 1:
         return min(_MOST_ROWS, n_rows)
-    share, least = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
-    return min(_MOST_ROWS, max(_TILE, share, least))
+    share, smallest = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
+    return min(_MOST_ROWS, max(least, share, smallest))
 
 
 def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, cut: bool) -> Int64:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._internal.locations import mapped_folder
+from kgtrec._internal.npy_header import map_array
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
@@ -38,10 +39,19 @@ Array = npt.NDArray[Any]
 FORMAT = 4
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
+_CSR = ("offsets", "ids")
 _ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
 _GIVEN = ("given_first", "given_second")
 _OPTIONAL = ("kept", "outside", "full_candidates", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
+_OF_TASKS = tuple(
+    f"{name}.npy"
+    for name in (
+        *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
+        *(f"{lists}_{name}" for lists in ("known", "removed", "lists") for name in _CSR),
+        "lists_of", "lists_columns", "position",
+    )
+)  # fmt: skip
 _LABELS = ("entities", "relations", "contexts")
 _QUALIFIERS = ("offsets", "pairs", "without")
 _FACTS = ("split", "sides", "n_extra_known", "details")
@@ -285,6 +295,16 @@ class Store:
             if actual != expected:
                 raise FileError(path, found="damaged: its hash is another", hint=_HINT)
 
+    def task_files(self) -> list[Path]:
+        """The files that tasks read: no splits, labels or answers."""
+        names = [name for name in _OF_TASKS if name in self.body["files"]]
+        return [self.folder / name for name in ("meta.json", *names)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files are here, and not only those that tasks read."""
+        return (self.folder / "side.npy").exists()
+
     @property
     def rows(self) -> str:
         """What a row of scores stands for."""
@@ -322,6 +342,11 @@ class Store:
         """Answers counted in all rows."""
         return len(self.array("plan_targets"))
 
+    @cached_property
+    def n_instances(self) -> int:
+        """Pairs of a question and an answer."""
+        return len(self.array("answers_ids"))
+
     def has(self, name: str) -> bool:
         """Whether the store holds an array."""
         return f"{name}.npy" in self.body["files"]
@@ -330,10 +355,9 @@ class Store:
         """An array, mapped anew."""
         path = self.folder / f"{name}.npy"
         try:
-            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            return map_array(path)
         except (OSError, ValueError) as error:
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
-        return array
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""

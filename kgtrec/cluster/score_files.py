@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
+from kgtrec._internal.npy_header import PARSING, map_array
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import FileError, InputError, UsageError, url_text
@@ -102,7 +103,7 @@ def _save(array: Array, path: Path) -> ArrayFile:
             return _mapped(array, str(array.filename))
     with atomic_write(path) as file:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-    return _mapped(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+    return _mapped(map_array(path), str(path))
 
 
 # -- Archives ----------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def _archive_hash(archive: zipfile.ZipFile) -> str:
 
 
 def _metric(archive: zipfile.ZipFile) -> str:
-    with archive.open("metric.npy") as file:
+    with archive.open("metric.npy") as file, PARSING:
         return str(np.lib.format.read_array(file, allow_pickle=False))
 
 
@@ -215,7 +216,8 @@ def _npy_at(path: str | os.PathLike[str], start: int, size: int) -> ArrayFile:
         read = np.lib.format.read_array_header_1_0
         if version != (1, 0):
             read = np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
+        with PARSING:
+            shape, fortran, dtype = read(file)
         if dtype.hasobject:
             raise ValueError("Python objects")
         if not all(type(length) is int and length >= 0 for length in shape):

@@ -325,14 +325,19 @@ class GraphData:
         return self._qualifier_facts[split]
 
     def of_qualifiers(
-        self, how: Callable[..., npt.NDArray[np.int32]], facts: npt.NDArray[np.int32]
+        self,
+        how: Callable[..., npt.NDArray[np.int32]],
+        facts: npt.NDArray[np.int32],
+        sets: QualifierSets | None = None,
     ) -> npt.NDArray[np.int32]:
-        """`value_rows` or `given_rows` of some facts, without those of unknown statements."""
-        if self.qualifiers is None or not len(self.statements):
+        """`value_rows` or `given_rows` of some facts, without those of unknown statements; ``sets``
+        are those of their fourth column, by default the graph's."""
+        sets = self.qualifiers if sets is None else sets
+        if sets is None or not len(self.statements):
             return np.empty((0, 4), np.int32)
         keys, own = self._triple_keys(self.statements), self._triple_keys(facts)
         at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        rows = how(self.qualifiers, facts, np.where(keys[at] == own, at, -1))
+        rows = how(sets, facts, np.where(keys[at] == own, at, -1))
         return rows[rows[:, 0] >= 0]
 
     def _triple_keys(self, triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

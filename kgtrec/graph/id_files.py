@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NEGATIVES",
+    "SKIP",
     "check_unknown",
     "known_ids",
     "lines_of",
@@ -45,7 +46,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 _FIT = "labels must match the graph's byte for byte"
-_SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
+SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
 NEGATIVES = ("head_neg", "tail_neg")
 
 
@@ -86,7 +87,7 @@ def read_known(
         label = labels[column == 1][int(rows[row, column])].as_py()
         what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
         more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
-        raise FileError(path, row + 1, found=what + more, hint=_SKIP)
+        raise FileError(path, row + 1, found=what + more, hint=SKIP)
     known = np.ascontiguousarray(ids[~bad], dtype=np.int32)
     return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
@@ -273,7 +274,7 @@ def known_ids(
     if bad.any() and unknown == "error":
         first = int(np.flatnonzero(bad)[0])
         more = f", nor are {int(bad.sum()) - 1:,} more labels" if bad.sum() > 1 else ""
-        refuse(path, lines[first], f"{text_of(names[first])!r} is not in the graph{more}", _SKIP)
+        refuse(path, lines[first], f"{text_of(names[first])!r} is not in the graph{more}", SKIP)
     return ids[~bad] if drop else ids, int(bad.sum())
 
 

@@ -52,7 +52,7 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
     """
     if not len(ranks.side):
         raise InputError("there are no ranks to average: not one instance was evaluated")
-    present = set(np.unique(ranks.side).tolist())
+    present = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
     return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
 
 

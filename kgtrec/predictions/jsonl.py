@@ -18,7 +18,8 @@ __all__ = ["lists_of_records", "read_jsonl"]
 
 _LINE = (
     'a line is {"head": ..., "relation": ..., "predictions": [...]}, or with "tail" in place of '
-    '"head", or of "relation"; predictions are labels, or pairs [label, score]'
+    '"head", or of "relation"; predictions are labels, or pairs [label, score]; of facts with a '
+    'time or qualifiers, "time" or "qualifiers" is their label'
 )
 
 
@@ -60,14 +61,16 @@ def _collected(
         side = _side(path, line, record, questions.kind)
         given = [_label(path, line, record, COLUMNS[column]) for column in GIVEN[side]]
         labels, scores = _predictions(path, line, record.get("predictions"))
-        builder.add(line, side, given[0], given[1], labels, scores)
+        name = questions.graph.context_name
+        context = None if name is None else _label(path, line, record, name)
+        builder.add(line, side, given[0], given[1], labels, scores, context=context)
     return builder.build()
 
 
 def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
     """Code of the side that a record leaves out; the relation only where relations are asked."""
     known = [name for name in COLUMNS if record.get(name) is not None]
-    for side, columns in enumerate(GIVEN if kind == "relation" else GIVEN[:2]):
+    for side, columns in enumerate(GIVEN[: 3 if kind == "relation" else 2]):
         if known == [COLUMNS[column] for column in sorted(columns)]:
             return side
     ends = [name for name in known if name != "relation"]

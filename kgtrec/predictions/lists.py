@@ -51,6 +51,9 @@ class PredictedLists:
         for each such label.
     scores : ndarray of float64, shape (n,), or None
         Higher is better, and equal ones tie; None: the order decides.
+    context : ndarray of int64, shape (n_lists,), or None
+        Places of the questions' times (or sets of qualifiers) in ``graph.contexts``; below -1: the
+        graph lacks it. None: the file says none.
     """
 
     format: str
@@ -63,6 +66,7 @@ class PredictedLists:
     offsets: Int64
     entities: Int64
     scores: npt.NDArray[np.float64] | None
+    context: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.side)
@@ -95,8 +99,8 @@ class ListsBuilder:
         self._graph, self._candidates = questions.graph, questions.candidate_labels
         self._name, self._path = name, fspath(path)
         self._labels = _Codes()
-        # side, entity, relation or tail, answer (ANY or a code), line
-        self._heads = tuple(array("q") for _ in range(5))
+        # side, entity, relation or tail, answer (ANY or a code), line, context (a code, or -1)
+        self._heads = tuple(array("q") for _ in range(6))
         self._codes, self._scores, self._lengths = array("q"), array("d"), array("q")
         self._scored: bool | None = None
 
@@ -109,8 +113,12 @@ class ListsBuilder:
         labels: Sequence[bytes],
         scores: Sequence[float] | None = None,
         answer: bytes | None = None,
+        context: bytes | None = None,
     ) -> None:
-        """Add a list, best first; FileError if some lists have scores and others have none."""
+        """Add a list, best first; FileError if some lists have scores and others have none.
+
+        All or none have the label of their question's context.
+        """
         if labels:
             if self._scored is None:
                 self._scored = scores is not None
@@ -130,6 +138,7 @@ class ListsBuilder:
             self._labels[second],
             ANY if answer is None else self._labels[answer],
             line,
+            -1 if context is None else self._labels[context],
         )
         for column, value in zip(self._heads, values, strict=True):
             column.append(value)
@@ -146,7 +155,14 @@ class ListsBuilder:
             ids_of(labels, names) for labels in (self._graph.entities, self._graph.relations)
         )
         predicted = relation if self._candidates is self._graph.relations else entity
-        side, first, second, answer, line = (np.array(c, dtype=np.int64) for c in self._heads)
+        side, first, second, answer, line, context = (
+            np.array(c, dtype=np.int64) for c in self._heads
+        )
+        contexts = self._graph.contexts
+        if contexts is not None and (context >= 0).all():
+            context_ids = ids_of(contexts, names)[context]
+        else:
+            context_ids = None
         offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
         return PredictedLists(
             self._name,
@@ -159,6 +175,7 @@ class ListsBuilder:
             offsets,
             predicted[np.array(self._codes, dtype=np.int64)],
             np.array(self._scores, dtype=np.float64) if self._scored else None,
+            context_ids,
         )
 
 

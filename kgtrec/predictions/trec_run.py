@@ -75,4 +75,5 @@ def _lists(
         offsets,
         entities,
         scores,
+        None if questions.context is None else np.where(known, questions.context[positions], -2),
     )

@@ -18,6 +18,7 @@ from kgtrec.graph.qualifiers import given_rows, value_rows
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.candidates import label_ids, restrict
 from kgtrec.questions.columns import column_of_label
+from kgtrec.questions.known_facts import KnownFacts, read_known_facts
 from kgtrec.questions.questions import QuestionData
 from kgtrec.questions.sides import (
     ASKED,
@@ -166,10 +167,6 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
             f"filter={chosen!r} does not say what is known at a context ({name}); choose one of "
             f"{', '.join(choices)}, of the splits in filter_splits"
         )
-    if known.files:
-        raise UsageError(
-            f"files of known triples have no {name}; give extra_known with four columns"
-        )
     details = {"context": name, "context_filter": chosen}
     return (known if chosen == "raw" else known._replace(name=None)), details
 
@@ -255,20 +252,24 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
 
 def _further(
     graph: GraphData, known: Filter, details: dict[str, Any]
-) -> tuple[list[npt.NDArray[np.int32]], int]:
-    """Known triples beyond the splits, and how many rows were given."""
+) -> tuple[list[KnownFacts], int]:
+    """Known facts beyond the splits, and how many rows were given."""
     parts = []
     if known.extra is not None:
         n_contexts = 0 if graph.contexts is None else len(graph.contexts)
         extra = as_triples("extra_known", known.extra, (4,) if n_contexts else (3,))
         sizes = graph.n_entities, graph.n_relations, n_contexts
-        parts.append(checked_ids("extra_known", extra, *sizes))
+        parts.append(KnownFacts(checked_ids("extra_known", extra, *sizes)))
     files = [known.files] if isinstance(known.files, (str, PathLike)) else list(known.files)
-    if files:
-        read = [read_known(path, graph.entities, graph.relations, known.unknown) for path in files]
-        parts += [triples for triples, _ in read]
-        details["known_files"] = [detail for _, detail in read]
-    return parts, sum(map(len, parts))
+    for path in files:
+        if graph.contexts is None:
+            rows, detail = read_known(path, graph.entities, graph.relations, known.unknown)
+            part = KnownFacts(rows)
+        else:
+            part, detail = read_known_facts(path, graph, known.unknown)
+        parts.append(part)
+        details.setdefault("known_files", []).append(detail)
+    return parts, sum(len(part.facts) for part in parts)
 
 
 def _others(
@@ -276,15 +277,17 @@ def _others(
     split: str,
     side: int,
     filters: Sequence[str],
-    extra: list[npt.NDArray[np.int32]],
+    extra: list[KnownFacts],
     static: bool,
 ) -> list[tuple[npt.NDArray[np.int32], bool]]:
     """Facts that say what is known beside the evaluated ones, as a side asks them, and whether they
     say it of any context."""
     others = [facts_of(graph, name, side) for name in filters if static or name != split]
     if side != QUALIFIER:
-        return [(rows, static) for rows in others + extra]
-    others += [graph.of_qualifiers(value_rows, rows) for rows in extra]
+        return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
+    for one in extra:
+        own = one.values
+        others.append(graph.of_qualifiers(value_rows, one.facts) if own is None else own)
     known = [(rows, static) for rows in others]
     # A question for one of several values gives the others: these are known, if anything is.
     given = graph.of_qualifiers(given_rows, graph.facts[split])
@@ -431,8 +434,8 @@ def _look_up(
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
         rows = rows[touched[rows[:, first_column]]]
-        if n_contexts > 1:
-            rows = rows[rows[:, 3] >= 0]  # a set of qualifiers that no question has
+        if graph.contexts is not None and not static:
+            rows = rows[rows[:, 3] >= 0]  # else at a context that no question has
         row_pairs = question_keys(graph, rows, side, n_contexts)
         at = np.searchsorted(pairs, row_pairs)
         at[at == len(pairs)] = 0

@@ -250,10 +250,12 @@ class QuestionData:
 
     @cached_property
     def triple_keys(self) -> tuple[Int64, Int64, Int64]:
-        """Keys of the (head, relation) pairs that are evaluated, keys of the triples by the number
-        of their pair, both ascending, and the place of each of these triples."""
-        pairs, number = np.unique(_pair_keys(self.graph, self.triples), return_inverse=True)
-        keys = number.reshape(-1) * self.graph.n_entities + self.triples[:, 2]
+        """Keys of the (head, relation) pairs that are evaluated, keys of the facts by the number of
+        their pair, both ascending, and the place of each of these facts."""
+        facts = self.graph.facts[self.split]
+        facts = facts if self.kept is None else facts[self.kept]
+        pairs, number = np.unique(_pair_keys(self.graph, facts), return_inverse=True)
+        keys = _fact_keys(self.graph, number.reshape(-1), facts)
         order = np.argsort(keys)
         return pairs, keys[order], order
 
@@ -323,30 +325,41 @@ def describe_question(questions: QuestionData, question: int) -> str:
 
 
 def places_of(questions: QuestionData, triples: npt.ArrayLike) -> Int64:
-    """Where triples, shape (n, 3), stand among the evaluated ones; InputError if one does not."""
-    if questions.context is not None:
+    """Where facts, shape (n, 3), or (n, 4) with their contexts, stand among the evaluated ones;
+    InputError if one does not."""
+    if questions.sides == "qualifier":
         raise UsageError(
-            "a triple does not say at which time or with which qualifiers it is asked; use the "
-            "batches of the ranker, or its rows' own numbers"
+            "a triple does not say which of its qualifiers is asked; use the batches of the "
+            "ranker, or its rows' own numbers"
         )
     graph, evaluated = questions.graph, questions.triples
+    n_contexts = 0 if graph.contexts is None else len(graph.contexts)
     rows = checked_ids(
-        "triples", as_triples("triples", triples), graph.n_entities, graph.n_relations
-    )
+        "triples", as_triples("triples", triples, (4,) if n_contexts else (3,)),
+        graph.n_entities, graph.n_relations, n_contexts,
+    )  # fmt: skip
     pairs, ordered, order = questions.triple_keys
     keys = _pair_keys(graph, rows)
     number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-    keys = np.where(pairs[number] == keys, number * graph.n_entities + rows[:, 2], -1)
+    keys = np.where(pairs[number] == keys, _fact_keys(graph, number, rows), -1)
     at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
     missing = np.flatnonzero(ordered[at] != keys)
     if len(missing):
-        head, relation, tail = rows[missing[0]].tolist()
-        names = graph.entities[head], graph.relations[relation], graph.entities[tail]
+        head, relation, tail = rows[missing[0], :3].tolist()
+        names = [graph.entities[head], graph.relations[relation], graph.entities[tail]]
+        if graph.contexts is not None:
+            names.append(graph.contexts[int(rows[missing[0], 3])])
         raise InputError(
             f"triple {missing[0]}, ({', '.join(names)}), is not one of the {len(evaluated)} "
             f"evaluated triples of split {questions.split!r}"
         )
     return order[at]
+
+
+def _fact_keys(graph: GraphData, pair: Int64, facts: npt.NDArray[np.int32]) -> Int64:
+    """One number per fact, from that of its head and relation."""
+    keys = pair * graph.n_entities + facts[:, 2]
+    return keys if graph.contexts is None else keys * len(graph.contexts) + facts[:, 3]
 
 
 def _pair_keys(graph: GraphData, triples: npt.NDArray[np.int32]) -> Int64:

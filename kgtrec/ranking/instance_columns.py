@@ -76,9 +76,9 @@ def instance_columns(
     columns["candidates"] = questions.candidates
     columns["macro_candidates"] = questions.macro_candidates
     for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        # An answer without a score stands below every other candidate.
-        worst = columns[f"{prefix}candidates"] - 1
-        columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
+        if flags.any():  # an answer without a score stands below every other candidate
+            worst = columns[f"{prefix}candidates"] - 1
+            columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
         columns[f"{prefix}answer_nan"] = flags
     columns |= {
         "triple": questions.instance_triple,

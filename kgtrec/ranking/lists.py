@@ -46,7 +46,8 @@ def rank_lists(
     predictions : path, `Run`, or iterable of mappings
         A file in one of the formats that ``kgtrec formats`` prints; a run; or records
         ``{"head": label, "relation": label, "predictions": [label, ...]}``, with the two that are
-        known of head, relation and tail; predictions may be pairs (label, score).
+        known of head, relation and tail; predictions may be pairs (label, score). With "time" (or
+        "qualifiers"), as ``graph.contexts`` has it, where questions are asked at one.
     questions : Questions
         What is asked and what is known. Lists of other questions are passed over and counted.
     format : str, optional
@@ -87,9 +88,12 @@ def ranked_lists(
     """As `rank_lists`, and the filtered lists as a run."""
     if unlinkable not in UNLINKABLE:
         raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
-    if questions.context is not None:
-        raise UsageError("lists of predictions say no time and no qualifiers; rank scores of these")
     lists = _opened(predictions, questions, format)
+    if questions.context is not None and lists.context is None:
+        raise UsageError(
+            f"{lists.path}: lists in format {lists.format!r} do not say the "
+            f"{questions.graph.context_name} of their questions; give JSON lines that do, or a run"
+        )
     matched = _match(lists, questions)
     entries, repeats = without_repeats(lists, matched.used, _tie_order(questions))
     n_unlinkable = int((entries.entity < 0).sum())
@@ -213,24 +217,27 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
 
 def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     """Number of the question that a list is of; -1: not asked."""
-    n_entities, n_second = (
-        questions.n_entities,
-        max(label_counts(questions.graph, int(questions.side[0]))),
-    )
+    size = max(label_counts(questions.graph, int(questions.side[0])))
+    n_contexts = 1 if questions.graph.contexts is None else len(questions.graph.contexts)
 
-    def keys(side: Integers, entity: Integers, second: Integers) -> Int64:
-        return (side.astype(np.int64) * n_entities + entity) * n_second + second
+    def keys(side: Integers, entity: Integers, second: Integers, context: Any) -> Int64:
+        pair = (side.astype(np.int64) * size + entity) * size + second
+        return pair if context is None else pair * n_contexts + context
 
-    question_keys = keys(questions.side, *questions.given)
+    question_keys = keys(questions.side, *questions.given, questions.context)
     order = np.argsort(question_keys)
     if questions.details.get("separate"):
         raise UsageError(
             "separate questions, as negatives make them, have no lists; restrict by entities or "
             "by relation"
         )
-    list_keys = keys(lists.side, lists.entity, lists.second)
+    context = None if questions.context is None else lists.context
+    list_keys = keys(lists.side, lists.entity, lists.second, context)
+    is_known = (lists.entity >= 0) & (lists.second >= 0)
+    if context is not None:
+        is_known &= context >= 0
     at = np.minimum(np.searchsorted(question_keys[order], list_keys), len(order) - 1)
-    hit = (question_keys[order][at] == list_keys) & (lists.entity >= 0) & (lists.second >= 0)
+    hit = (question_keys[order][at] == list_keys) & is_known
     return np.where(hit, order[at], -1)
 
 

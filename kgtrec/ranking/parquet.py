@@ -4,7 +4,7 @@ metadata."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.csr import distinct
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.questions.sides import NAMES
@@ -24,6 +25,7 @@ __all__ = [
     "IDS",
     "ROW_GROUP",
     "first_line",
+    "ids_in",
     "not_ranks",
     "read_ranks",
     "system_name",
@@ -49,13 +51,33 @@ def write_ranks(
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
-    rank: Any = None,
+    rank: Callable[[int, int], npt.NDArray[np.float64]] | None = None,
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
-    wished for; see `Ranks.save`."""
-    used = {name: np.unique(columns[name]) for name in IDS if name in columns}
-    blocks = [{**columns, **({} if rank is None else {_RANK: rank})}]
-    write_blocks(path, blocks, manifest, used, relation_labels, entity_labels)
+    wished for (a function of the first instance and the one behind the last); see `Ranks.save`."""
+    used = {name: ids_in(columns[name]) for name in IDS if name in columns}
+    n = len(columns["greater"])
+
+    def blocks() -> Iterator[dict[str, npt.NDArray[Any]]]:
+        for start in range(0, max(1, n), ROW_GROUP):
+            stop = min(start + ROW_GROUP, n)
+            some = {name: column[start:stop] for name, column in columns.items()}
+            yield some if rank is None else {**some, _RANK: rank(start, stop)}
+
+    write_blocks(path, blocks(), manifest, used, relation_labels, entity_labels)
+
+
+def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The ids of a column, ascending, each once; negative ones are no entity's, but may be there.
+
+    A mask of them takes less than a sorted copy, where they are not few and far between.
+    """
+    low, high = int(ids.min(initial=0)), int(ids.max(initial=0))
+    if low < 0 or high > 8 * len(ids):
+        return distinct([ids])
+    mask = np.zeros(high + 1, bool)
+    mask[ids] = True
+    return np.flatnonzero(mask)
 
 
 def write_blocks(
@@ -66,7 +88,7 @@ def write_blocks(
     relation_labels: list[str] | None,
     entity_labels: Any,
 ) -> None:
-    """A file from blocks of `ROW_GROUP` instances, the last of fewer, or from one of all of them.
+    """A file from blocks of `ROW_GROUP` instances, the last of fewer.
 
     ``used`` are the ids, ascending, that stand in the columns `IDS` of any block, as far as it has
     them.

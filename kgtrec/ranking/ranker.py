@@ -222,7 +222,8 @@ class Ranker:
         Parameters
         ----------
         triples : array-like of int, shape (n, 3)
-            Head, relation, tail, each of the evaluated split; in any order.
+            Head, relation, tail, each of the evaluated split; in any order. Of questions at a
+            context, shape (n, 4), with it.
         side : {"head", "tail", "relation"}
             What is asked of them.
 

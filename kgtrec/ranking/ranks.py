@@ -230,8 +230,8 @@ class Ranks:
                 columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
-    def subset(self, rows: npt.NDArray[Any]) -> Ranks:
-        """The instances of a boolean mask or an index array."""
+    def subset(self, rows: npt.NDArray[Any] | slice) -> Ranks:
+        """The instances of a boolean mask, an index array or a slice."""
         columns = {name: getattr(self, name)[rows] for name in self._names}
         # What was checked of all questions says nothing of some.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
@@ -295,13 +295,17 @@ class Ranks:
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
-        rank = None if rank_type is None else self._known_rank(rank_type)
-        write_ranks(path, columns, manifest, self.relation_labels, self.entity_labels, rank)
 
-    def _known_rank(self, kind: str) -> Float64:
-        """`rank`, NaN where the answer is beyond its predicted list."""
-        rank = self.rank(kind)
-        return rank if self.unlisted is None else np.where(self.unlisted, np.nan, rank)
+        def rank(start: int, stop: int) -> Float64:
+            return self._known_rank(rank_type or "", slice(start, stop))
+
+        labels = self.relation_labels, self.entity_labels
+        write_ranks(path, columns, manifest, *labels, None if rank_type is None else rank)
+
+    def _known_rank(self, kind: str, rows: slice = slice(None)) -> Float64:
+        """`rank` of some rows, NaN where the answer is beyond its predicted list."""
+        rank = _rank(kind, self.greater[rows], self.equal[rows], self.tied_ahead[rows])
+        return rank if self.unlisted is None else np.where(self.unlisted[rows], np.nan, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:

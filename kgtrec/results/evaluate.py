@@ -14,10 +14,13 @@ from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.results.result import Result
 
 if TYPE_CHECKING:
+    from kgtrec._internal.csr import Csr
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Floats
+    from kgtrec.trec.files.run import Run
 
-__all__ = ["checked_result", "evaluate"]
+__all__ = ["checked_result", "checked_values", "evaluate"]
 
 COMPARED = ("map_cut_20", "ndcg_cut_20")
 """Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
@@ -151,19 +154,13 @@ def evaluate(
 
 
 def checked_result(
-    ranks: Ranks, run: Any, questions: Questions, measures: list[Measure] | None = None
+    ranks: Ranks, run: Run, questions: Questions, measures: list[Measure] | None = None
 ) -> Result:
     """Take the trec_eval measures from the run, and hold two of them against the ranks.
 
     The run must hold at least 20 candidates per question.
     """
-    from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
-
-    names = dict.fromkeys([*COMPARED, *(m.metric for m in measures or [] if m.is_trec)])
-    values = trec_values(run, questions, list(names))
-    theirs = {name: values[name] for name in COMPARED}
-    ours = native_values(ranks, COMPARED)
-    agreement = compare_values(theirs, ours, run.query_ids)
+    values, agreement = checked_values(ranks, run, questions, measures)
     ranks.manifest["trec_agreement"] = dict(agreement)  # so that saved ranks can report it
     return Result(
         ranks,
@@ -173,6 +170,21 @@ def checked_result(
         agreement=agreement,
         measures=measures,
     )
+
+
+def checked_values(
+    ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[Measure] | None = None
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """trec_eval measures of a run's questions, and how far `COMPARED` differ from the ranks'.
+
+    See `kgtrec.trec.measures.agreement.trec_values` for the questions, or their answers.
+    """
+    from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
+
+    names = dict.fromkeys([*COMPARED, *(m.metric for m in measures or [] if m.is_trec)])
+    values = trec_values(run, questions, list(names))
+    theirs = {name: values[name] for name in COMPARED}
+    return values, compare_values(theirs, native_values(ranks, COMPARED), run.query_ids)
 
 
 def _depths(measures: Sequence[Measure]) -> list[int]:

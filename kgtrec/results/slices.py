@@ -13,7 +13,7 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.qualifiers import n_qualifiers
 from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
-from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
+from kgtrec.graph.statistics.popularity import relation_popularity
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
@@ -224,6 +224,11 @@ def _by_relation(
 def _by_category(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
+    if calculator.ranks.given_relation is not None:
+        raise UsageError(
+            "categories are of the relations of primary triples, and these ranks of the values of "
+            "qualifiers; slice by 'relation' or 'qualifiers'"
+        )
     graph = _needed(calculator, graph, "category")
     if "train" not in graph.splits:
         raise UsageError("relation categories follow from the train split, which this graph lacks")
@@ -237,7 +242,7 @@ def _by_quartile(
     """Equal numbers of entities (relations): the quarter of all to which the answer belongs."""
     graph = _needed(calculator, graph, "quartile")
     of_entities = calculator.ranks.kind == "entity"
-    counts = entity_popularity(graph) if of_entities else relation_popularity(graph)
+    counts = graph.entity_counts() if of_entities else relation_popularity(graph)
     return _quarters(counts, calculator.ranks.answer)
 
 
@@ -245,7 +250,7 @@ def _by_given_quartile(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
     graph = _needed(calculator, graph, "given-quartile")
-    return _quarters(entity_popularity(graph), calculator.ranks.given)
+    return _quarters(graph.entity_counts(), calculator.ranks.given)
 
 
 def _by_relation_quartile(

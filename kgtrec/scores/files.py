@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location, names_in
+from kgtrec._internal.npy_header import map_array
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
@@ -116,7 +117,7 @@ def _load_matrix(path: Path) -> MatrixSource:
             path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", hint=_SAVE_AGAIN
         )
     try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        matrix = map_array(path)
     except OSError:
         raise
     except Exception as error:  # the header is parsed as Python, which has errors of its own

@@ -262,8 +262,13 @@ def semantic_shares(
     UsageError
         No run, no k or one below 1, or restricted questions.
     FileError, InputError
-        A run is malformed, or of another graph.
+        A run is malformed, of another graph, or answers none of the questions.
     """
+    if questions.sides == "qualifier":
+        raise UsageError(
+            "domains and ranges are of primary triples, and these questions ask for values of "
+            "qualifiers; ask for heads and tails"
+        )
     if questions.candidate_lists is not None:
         raise UsageError("restricted questions have few candidates, of which Sem@k says little")
     if not runs or not cutoffs or min(cutoffs) < 1:
@@ -280,6 +285,15 @@ def semantic_shares(
         tuple(runs), tuple(cutoffs), questions.side.astype(np.int64), values, chance,
         tuple(short for _, short in of_runs), fitting.source, resampling or Resampling(),
     )  # fmt: skip
+
+
+def _other_questions(where: str | PathLike[str], queries: Sequence[str]) -> FileError:
+    """What to raise of a run that answers none of the questions."""
+    hint = "give the graph and the split of the run, or its questions' names (--questions FILE)"
+    if queries[0].startswith("relation"):
+        hint = "Sem@k is of entities that are predicted: rank with --sides head, tail or both"
+    problem = f"none of its {len(queries):,} queries is asked, the first is {queries[0]!r}"
+    return FileError(where, found=problem, hint=hint)
 
 
 def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict[str, int]:
@@ -322,7 +336,9 @@ def _shares(
     before the largest k."""
     n = questions.n_entities
     where = name if not isinstance(run, (str, PathLike)) else run
-    _, owner, entity, _ = run_entries(run, ids, questions.graph.entities, where, threads)
+    queries, owner, entity, _ = run_entries(run, ids, questions.graph.entities, where, threads)
+    if len(queries) and not ids.keys() & set(queries):
+        raise _other_questions(where, queries)
     listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
     owner, entity = owner[listed], entity[listed]
     place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]

@@ -31,6 +31,7 @@ from distributed import Client
 
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import batch_status, run_batch
+from kgtrec.cluster.batch.load import Load
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -132,6 +133,35 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     assert not (batch.output / ".kgtrec-work").exists()
     check_dataset(batch)
     check_summary(batch)
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 9), (9 * 10**8, 1)])
+def test_jobs_with_few_tasks_are_under_way_together(
+    size: int, most: int, batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than two, whose tasks would not fill two workers; one where the client has no memory."""
+    counts: list[int] = []
+    begin = Load.begin
+
+    def count(self: Load, name: str) -> None:
+        begin(self, name)
+        counts.append(self.jobs - self.waiting)
+
+    monkeypatch.setattr(Load, "begin", count)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda _: size)
+    assert {one.state for one in run_batch(batch, client)} == {"finished"}
+    assert len(counts) == 9
+    assert (max(counts) == 1) if most == 1 else (2 < max(counts) <= most)
+
+
+def test_too_little_memory_for_a_summary_fails_the_job(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgtrec.cluster.measure_blocks._INSTANCE", 10**8)
+    outcomes = run_batch(batch, client)
+    assert {one.state for one in outcomes} == {"failed"}
+    text = "the memory granted is too little: to average "
+    assert all(one.detail.startswith(text) for one in outcomes)
 
 
 def test_tolerances_of_a_protocol(batch: Batch, client: Client, tmp_path: Path) -> None:
@@ -492,7 +522,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", lost)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_in_files", lost)
     with pytest.raises(SchedulerLost):
         run_batch(batch, client)
     assert states(batch) == ["waiting"] * 9

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 import kgtrec
 from kgtrec.errors import UsageError
 
+README = ROOT / "README.md"
 Mrr = dict[tuple[Any, ...], float]
 
 
@@ -90,6 +93,24 @@ def test_mrr_of_each_model_and_relation(
     folder, by_number, by_label = batch
     assert query(folder, "relation") == pytest.approx(by_number, rel=1e-12)
     assert query(folder, "relation_label") == pytest.approx(by_label, rel=1e-12)
+
+
+@pytest.mark.parametrize("library", ["duckdb", "polars", "pandas"])
+def test_the_line_of_the_readme(
+    batch: tuple[Path, Mrr, Mrr],
+    library: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = pytest.importorskip(library)
+    (line,) = re.findall(rf"^- `({library}\..*)`$", README.read_text("utf-8"), re.MULTILINE)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "ranks").symlink_to(batch[0])
+    monkeypatch.chdir(tmp_path)
+    means = eval(line, {library: module})
+    rows = {"duckdb": lambda: means.fetchall(), "polars": lambda: means.rows(),
+            "pandas": lambda: [(*key, mean) for key, mean in means.items()]}[library]()  # fmt: skip
+    assert {row[:2]: row[2] for row in rows} == pytest.approx(batch[1], rel=1e-12)
 
 
 def test_every_rank_type_can_be_saved(batch: tuple[Path, Mrr, Mrr], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from question_cases import N, random_questions, some_scores
 from small_disk import small_disk
-from worker_functions import count_opened, failing, failing_once, fatal, fatal_once
+from worker_functions import count_opened, failing, failing_once, fatal, fatal_once, sent_files
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -36,7 +36,7 @@ from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import transfer, workers
 from kgtrec.cluster.dask.local import local_client
 from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
-from kgtrec.cluster.plan import Plan
+from kgtrec.cluster.plan import Plan, format_bytes
 from kgtrec.ranking.partial import Task
 
 DEPTH = 5
@@ -79,10 +79,10 @@ def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, mos
         cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
         return tuple(itertools.pairwise([0, *sorted(cuts.tolist()), stop]))
 
-    def plan(inputs, *_: object, **__: object) -> Plan:
+    def plan(inputs, *_: object, sent: int = 0, **__: object) -> Plan:
         store = inputs.store()
         ranges = ((0, N),) if store.restricted else pieces(N, int(rng.integers(0, most)))
-        return Plan(pieces(store.n_rows, most), ranges, 0, 0)
+        return Plan(pieces(store.n_rows, most), ranges, 0, 0, sent=sent)
 
     monkeypatch.setattr(dask_rank, "make_plan", plan)
 
@@ -301,6 +301,57 @@ def test_workers_that_share_no_folder_are_sent_the_files(
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
     assert client.list_datasets() == ()  # and what was scattered is taken back
+
+
+def test_a_host_is_sent_once_what_tasks_read(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two worker processes share the files; no splits, labels or answers, which may be large."""
+    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    rng = np.random.default_rng(31)
+    questions = random_questions(rng)
+    factors = kgtrec.Factors(
+        rng.normal(size=(len(questions), 3)).astype("f4"), rng.normal(size=(N, 3)).astype("f4")
+    )
+    cut_at_random(monkeypatch, rng, most=9)
+    plans: list[str] = []
+    monkeypatch.setattr(dask_rank, "tell_plan", lambda _: plans.append)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH, folder=folder)
+        assert_same(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
+    store = {f"plan_{name}.npy" for name in ("question", "slot", "target_offsets", "targets")}
+    store |= {f"{name}_{part}.npy" for name in ("known", "removed") for part in ("ids", "offsets")}
+    one, other = client.run(sent_files).values()
+    assert {name for name, *_ in one} == {
+        *store,
+        "position.npy",
+        "meta.json",
+        "queries",
+        "entities",
+    }
+    assert one == other  # the very files, none of which is that of another shipment
+    assert {links for *_, links in one} == {2}
+    sent = sum(size for _, size, *_ in one)
+    assert len(plans) == 2
+    assert all(f"; {format_bytes(sent)} are sent, once a host" in plan for plan in plans)
+
+
+@pytest.mark.parametrize("kind", ["factors", "dask"])
+def test_nan_is_named_where_names_were_not_sent(
+    kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    rng = np.random.default_rng(32)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N)).astype(np.float32)
+    scores[3, 4] = np.nan
+    with pytest.raises(InputError) as due:
+        kgtrec.rank(scores, questions)
+    source = scores if kind == "factors" else da.from_array(scores, chunks=(5, N))
+    with pytest.raises(InputError) as raised:
+        kgtrec.cluster.rank(source, questions, client)
+    assert str(raised.value) == str(due.value)
 
 
 @pytest.mark.parametrize("ranges", [((0, N),), ((0, 11), (11, N))])

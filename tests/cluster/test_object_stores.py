@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,10 +120,10 @@ def test_workers_read_scores_themselves(
 ) -> None:
     from distributed import Client, LocalCluster
 
-    from kgtrec.cluster.dask import transfer
+    from kgtrec.cluster.dask import shipment, transfer
 
     shipped: list[Path] = []
-    pieces, rows = transfer._pieces, transfer.Workers._rows
+    pieces, rows = shipment._pieces, transfer.Workers._rows
 
     def seen(path: Path, *where: int) -> Iterator[bytes]:
         shipped.append(path)
@@ -128,7 +132,7 @@ def test_workers_read_scores_themselves(
     def no_rows(self: Any, work: Any) -> None:
         assert rows(self, work) is None
 
-    monkeypatch.setattr(transfer, "_pieces", seen)
+    monkeypatch.setattr(shipment, "_pieces", seen)
     monkeypatch.setattr(transfer.Workers, "_rows", no_rows)
     if not is_shared:
         monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
@@ -256,6 +260,32 @@ def test_a_connection_that_breaks(home: Path, store: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store}")
     assert not exists(f"{URL}/sent")
     assert read_bytes(f"{URL}/s.npy.parquet") == (home / "s.npy.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_ends_while_it_sends(number: int, home: Path, store: str) -> None:
+    stalled = threading.Event()
+    np.save(home / "large.npy", np.zeros((1 << 19, 8), np.float32))
+    with breaking(store, sent=5 << 20, stalled=stalled) as address:
+        command = [sys.executable, "-c", _SEND, f"{home}/large.npy", f"{URL}/killed"]
+        environment = os.environ | {"AWS_ENDPOINT_URL": f"http://{address}"}
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        try:
+            assert stalled.wait(60)
+            process.send_signal(number)
+            assert process.wait(20) != 0
+        finally:
+            process.kill()
+            process.wait()
+    assert not exists(f"{URL}/killed")
+
+
+_SEND = """
+import sys
+from kgtrec._internal.atomic_file import atomic_write
+with atomic_write(sys.argv[2]) as file:
+    file.write(open(sys.argv[1], "rb").read())
+"""
 
 
 def _send(path: Path, url: str) -> None:

@@ -397,6 +397,17 @@ def test_memory_stays_within_what_is_granted(tmp_path: Path, n: int) -> None:
     assert (ranges > 1) == (n > 20_000)
 
 
+def test_blocks_of_many_jobs_are_larger_on_many_workers(tmp_path: Path) -> None:
+    """As far as the scheduler needs it, and not where a job has the workers to itself."""
+    inputs = big_inputs(tmp_path, 400_000, 5_000, dim=2)
+    plans = [make_plan(inputs, workers=512, jobs=n, calibrate=False) for n in (1, 8, 1000)]
+    sizes = [plan.blocks[0][1] - plan.blocks[0][0] for plan in plans]
+    n_rows = plans[0].n_rows
+    assert sizes == [64, n_rows * 7 // 512, 512 * 2_000_000 // 400_000]
+    same = [make_plan(inputs, workers=4, jobs=n, calibrate=False).blocks for n in (1, 8)]
+    assert same[0] == same[1]
+
+
 @given(st.integers(1, 10**8), st.integers(2, 2000))
 def test_blocks_become_smaller_towards_the_end(n_rows: int, workers: int) -> None:
     """Where the shares are more than a tile and less than the largest block."""

@@ -19,7 +19,10 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 from distributed import Client
 
 import kgtrec.cluster
-from kgtrec.cluster import write_blocks
+from kgtrec.cluster import run_files, write_blocks
+from kgtrec.cluster.dask.rank_to_file import rank_in_files
+from kgtrec.cluster.inputs import make_inputs
+from kgtrec.cluster.measure_blocks import stored_result
 
 N = 30
 
@@ -33,10 +36,12 @@ def client() -> Iterator[Client]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row groups of 64 instances, and sums of 128, among which some hundreds are many."""
+    """Row groups of 64 instances, sums of 128, runs of 50 questions: some hundreds are many."""
     for module in (parquet, write_blocks):
         monkeypatch.setattr(module, "ROW_GROUP", 64)
     monkeypatch.setattr(tie_totals, "_BLOCK", 128)
+    monkeypatch.setattr(write_blocks, "_CANDIDATES", 200)
+    monkeypatch.setattr(run_files, "_PIECES", 3)
 
 
 def questions_of(filters: tuple[str, ...] | None = None, sides: str = "both") -> kgtrec.Questions:
@@ -83,18 +88,42 @@ def test_the_file_is_that_of_one_process(
     if case == "restricted":
         questions = questions.restrict(heads={0: range(15)}, outside="worst")
     scores = scores_of(questions, rows)
-    ranks, _ = kgtrec.rank(scores, questions, rows=rows, nan="worst")
+    ranks, run = kgtrec.rank(scores, questions, 4, rows=rows, nan="worst")
     assert len(ranks) > 3 * 64
     ranks.save(tmp_path / "one")
+    run.write(tmp_path / "run")
     asked = questions
     if stored:
         asked = kgtrec.cluster.store_questions(questions, tmp_path / "store", rows)
-    path = tmp_path / "blocks"
+    path, run_path = tmp_path / "blocks", tmp_path / "run-blocks"
     kgtrec.cluster.rank_to_file(
-        scores, asked, path, client, rows=rows, nan="worst", folder=tmp_path / "work"
-    )
+        scores, asked, path, client, run=run_path, run_depth=4, rows=rows, nan="worst",
+        folder=tmp_path / "work",
+    )  # fmt: skip
     assert path.read_bytes() == (tmp_path / "one").read_bytes()
-    assert not list((tmp_path / "work").glob("counts-*"))
+    assert run_path.read_bytes() == (tmp_path / "run").read_bytes()
+    assert not list((tmp_path / "work").glob(".kgtrec-*"))
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("filters", [None, ("train",)])
+def test_a_result_of_files_is_that_of_one_process(
+    tmp_path: Path, client: Client, rows: str, filters: tuple[str, ...] | None
+) -> None:
+    questions = questions_of(filters)
+    scores, names = scores_of(questions, rows), ["mrr", "map_cut_20", "head.ndcg_cut_5", "gm_map",
+        "tail.P_3", "macro_relation.mrr", "question.amri", "triple.hits@3"]  # fmt: skip
+    due = kgtrec.evaluate(scores, questions, names, rows=rows, nan="worst")
+    work = tmp_path / "work"
+    inputs = make_inputs(scores, questions, work, run_depth=20, rows=rows, nan="worst")
+    stored = rank_in_files(inputs, client, "2GB", tmp_path, progress=False)
+    result = stored_result(stored, tmp_path, kgtrec.measures.parse_all(names))
+    assert result.to_dict() == due.to_dict()
+    assert result.agreement == due.agreement
+    for name, ranks in (("due", due.ranks), ("blocks", result.ranks)):
+        ranks.save(tmp_path / name, "realistic")
+    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "due").read_bytes()
 
 
 def test_it_goes_on_with_parts_that_are_there(tmp_path: Path, client: Client) -> None:

@@ -79,8 +79,14 @@ def new_bucket(address: str, name: str, folder: Path) -> Any:
 
 
 @contextmanager
-def breaking(address: str, sent: int = 1 << 40, received: int = 1 << 40) -> Iterator[str]:
-    """The address of a way to a server on which each connection breaks after so many bytes."""
+def breaking(
+    address: str,
+    sent: int = 1 << 40,
+    received: int = 1 << 40,
+    stalled: threading.Event | None = None,
+) -> Iterator[str]:
+    """The address of a way to a server on which each connection breaks after so many bytes; or
+    comes to rest, which an event tells of."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -90,7 +96,8 @@ def breaking(address: str, sent: int = 1 << 40, received: int = 1 << 40) -> Iter
                 host, port = address.split(":")
                 server = socket.create_connection((host, int(port)))
                 for one, other, most in ((client, server, sent), (server, client, received)):
-                    threading.Thread(target=_forward, args=(one, other, most), daemon=True).start()
+                    way = (one, other, most, stalled)
+                    threading.Thread(target=_forward, args=way, daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
     try:
@@ -99,11 +106,16 @@ def breaking(address: str, sent: int = 1 << 40, received: int = 1 << 40) -> Iter
         listener.close()
 
 
-def _forward(source: socket.socket, target: socket.socket, most: int) -> None:
+def _forward(
+    source: socket.socket, target: socket.socket, most: int, stalled: threading.Event | None
+) -> None:
     with suppress(OSError):
         while most > 0 and (data := source.recv(min(most, 1 << 16))):
             target.sendall(data)
             most -= len(data)
+    if most <= 0 and stalled is not None:
+        stalled.set()
+        return
     for one in (source, target):
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)

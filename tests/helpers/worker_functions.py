@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,3 +37,13 @@ def fatal(block: np.ndarray) -> np.ndarray:
 
 def failing(block: np.ndarray) -> np.ndarray:
     raise ZeroDivisionError("a bug of the model")
+
+
+def sent_files(dask_worker: Any) -> list[tuple[str, int, int, int]]:
+    """Name, size, number and links of the files that a worker was sent."""
+    stats = []
+    for path in sorted(Path(dask_worker.local_directory).glob("kgtrec-*/**/*")):
+        if path.is_file():
+            stat = path.stat()
+            stats.append((path.name, stat.st_size, stat.st_ino, stat.st_nlink))
+    return stats

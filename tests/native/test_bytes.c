@@ -1,5 +1,5 @@
-/* The primitives of 8-bit products against plain ones, and the theorem of the bound: the chain of a
- * pair of vectors always lies between the bounds that its path gives. */
+/* The primitives of 8-bit products and distances against plain ones, and the theorem of the bound:
+ * the chain of a pair of vectors always lies between the bounds that its path gives. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +23,9 @@ typedef enum {
     EQUAL_ALL, /* one value */
     HALVES,    /* one value, and others halfway between two of its codes of 16 bits */
     N_KINDS,
+    STEPS,        /* a number of steps, of either sign */
+    BETWEEN,      /* the opposite, nearly half a step further away */
+    BETWEEN_FINE, /* and of 1 / 128 of a step */
     TO_BE_OPPOSED /* as CODES, but of queries that entities take the direction from */
 } kind;
 
@@ -41,6 +44,10 @@ static void fill(float *x, size_t dim, kind what) {
         if (what == DENORMAL && k > 0) x[k] = value * 0x1p-130f;
         if (what == ZEROS) x[k] = k % 2 ? -0.0f : 0.0f;
         if (what == EQUAL_ALL) x[k] = 0.3f;
+        const float sign = k * 2654435761u >> 13 & 1 ? -1 : 1;
+        if (what == STEPS) x[k] = sign * 10;
+        if (what == BETWEEN) x[k] = -sign * (10 + 0.4999f);
+        if (what == BETWEEN_FINE) x[k] = -sign * (10 + 0.4999f / 128);
         if (what == HALVES) x[k] = k == 0 ? 1 : copysignf(0.4999f / 32512, value);
     }
 }
@@ -69,10 +76,10 @@ static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
     }
     memset(due, 0, KGT_BYTE_QUERIES * stride * sizeof *due);
     memset(out, 0, KGT_BYTE_QUERIES * stride * sizeof *out);
-    kgt_bytes_scalar.product(queries, panels, groups, n_panels, plain, due, stride);
+    kgt_bytes_scalar.dot.product(queries, panels, groups, n_panels, plain, due, stride);
     for (size_t i = 0; i < KGT_BYTE_QUERIES * groups * 4; i++) queries[i] += bytes->query_zero;
     bytes->open(groups);
-    bytes->product(queries, panels, groups, n_panels, start, out, stride);
+    bytes->dot.product(queries, panels, groups, n_panels, start, out, stride);
     bytes->close();
     if (spoils("product")) out[stride - 17] ^= 1;
     for (size_t i = 0; i < KGT_BYTE_QUERIES * stride; i++)
@@ -84,6 +91,38 @@ static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
     free(plain);
     free(out);
     free(due);
+}
+
+static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
+    const size_t groups = kgt_l1_groups(dim), n = n_panels * KGT_BYTE_PANEL, stride = n + 16;
+    const size_t length = groups * 4;
+    uint8_t *queries = exact(KGT_BYTE_QUERIES, length), *entities = exact(n, length);
+    int8_t *panels = kgt_allocate(n, length);
+    int32_t *out = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *out);
+    const bool extreme = random_below(2);
+    for (size_t i = 0; i < KGT_BYTE_QUERIES * length; i++)
+        queries[i] = extreme ? 255 : (uint8_t)random_below(256);
+    for (size_t i = 0; i < n * length; i++)
+        entities[i] = extreme ? i % 7 == 0 : (uint8_t)random_below(256);
+    for (size_t j = 0; j < n; j++)
+        for (size_t k = 0; k < length; k++)
+            panels[j / 16 * groups * 64 + k / 8 * 128 + j % 2 * 64 + j % 16 / 2 * 8 + k % 8] =
+                (int8_t)entities[j * length + k];
+    bytes->l1.product(queries, panels, groups, n_panels, NULL, out, stride);
+    if (spoils("product_l1")) out[stride - 17] ^= 1;
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
+        for (size_t j = 0; j < n; j++) {
+            int32_t due = 0;
+            for (size_t k = 0; k < length; k++)
+                due -= abs(queries[i * length + k] - entities[j * length + k]);
+            expect(out[i * stride + j] == due, "product_l1",
+                   "dim %zu, %zu panels: query %zu, entity %zu is %d, should be %d", dim, n_panels,
+                   i, j, out[i * stride + j], due);
+        }
+    free(queries);
+    free(entities);
+    free(panels);
+    free(out);
 }
 
 static void check_judge(const kgt_bytes *bytes, size_t n, size_t m, bool shifted) {
@@ -164,7 +203,8 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     free(places);
 }
 
-static void check_pairs(const kgt_bytes *bytes, size_t dim, size_t n) {
+static void check_pairs(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
+    const char *what = l1 ? "pairs_l1" : "pairs";
     float *table = exact(9 * dim, sizeof *table), *out = exact(n, sizeof *out);
     const float **a = exact(n, sizeof *a), **b = exact(n, sizeof *b);
     for (size_t i = 0; i < 9; i++) fill(table + i * dim, dim, i % 2 ? CANCEL : REALS);
@@ -172,11 +212,13 @@ static void check_pairs(const kgt_bytes *bytes, size_t dim, size_t n) {
         a[i] = table + random_below(9) * dim;
         b[i] = table + random_below(9) * dim;
     }
-    bytes->pairs(a, b, n, dim, out);
-    if (n > 0 && spoils("pairs")) out[n - 1] *= 1 + 0x1p-23f;
-    for (size_t i = 0; i < n; i++)
-        expect(out[i] == kgt_kernel_scalar.f32.pair(a[i], b[i], dim), "pairs",
-               "dim %zu, %zu of %zu", dim, i, n);
+    sums->pairs(a, b, n, dim, out);
+    if (n > 0 && spoils(what)) out[n - 1] = out[n - 1] * (1 + 0x1p-23f) + 0x1p-40f;
+    for (size_t i = 0; i < n; i++) {
+        const kgt_ops_f32 *plain = &kgt_kernel_scalar.f32;
+        const float due = (l1 ? plain->pair_l1 : plain->pair)(a[i], b[i], dim);
+        expect(out[i] == due, what, "dim %zu, %zu of %zu", dim, i, n);
+    }
     free(table);
     free(out);
     free(a);
@@ -184,14 +226,16 @@ static void check_pairs(const kgt_bytes *bytes, size_t dim, size_t n) {
 }
 
 /* Codes of which one vector's norm may be as large as it gets: so may be the product. */
-static void fill_fine(int16_t *codes, size_t dim) {
-    const double most = 46340 / sqrt((double)dim), largest = most < 32767 ? most : 32767;
+static void fill_fine(int16_t *codes, size_t dim, bool l1) {
+    const double most = l1 ? KGT_L1_MOST_FINE : 46340 / sqrt((double)dim);
+    const double largest = most < 32767 ? most : 32767;
     for (size_t k = 0; k < dim; k++) codes[k] = (int16_t)((double)real() * largest);
     if (random_below(3) == 0)
-        for (size_t k = 0; k < dim; k++) codes[k] = (int16_t)largest;
+        for (size_t k = 0; k < dim; k++) codes[k] = (int16_t)(l1 && k % 3 ? -largest : largest);
 }
 
-static void check_refine(const kgt_bytes *bytes, size_t dim, size_t n) {
+static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
+    const char *what = l1 ? "refine_l1" : "refine";
     enum { ENTITIES = 70 };
     const size_t stride = kgt_fine_stride(dim);
     int16_t *query = exact(stride, sizeof *query), *table = exact(ENTITIES * stride, sizeof *table);
@@ -200,29 +244,30 @@ static void check_refine(const kgt_bytes *bytes, size_t dim, size_t n) {
     const float norm = 3, factor = 0.5f, threshold = real() * 1e5f, width = fabsf(real()) * 1e4f;
     memset(query, 0, stride * sizeof *query);
     memset(table, 0, ENTITIES * stride * sizeof *table);
-    fill_fine(query, dim);
+    fill_fine(query, dim, l1);
     size_t n_due = 0;
     for (size_t i = 0; i < n; i++) {
         const uint16_t place = places[i] = (uint16_t)(i * ENTITIES / n);
         int16_t *row = table + place * stride;
         const kgt_figures x = {fabsf(real()) * 1e-3f, fabsf(real()) * 1e4f,
                                random_below(2) ? real() * 1e5f : 0, real()};
-        fill_fine(row, dim);
+        fill_fine(row, dim, l1);
         memcpy(row + stride - KGT_FINE_FIGURES, &x, sizeof x);
         int64_t product = 0;
-        for (size_t k = 0; k < dim; k++) product += (int32_t)query[k] * row[k];
+        for (size_t k = 0; k < dim; k++)
+            product += l1 ? -abs(query[k] - row[k]) : (int32_t)query[k] * row[k];
         const float value = fmaf(x.offset, factor, (float)product * x.scale);
         if (fmaf(-norm, x.error, value) > threshold + width)
             due_sure[place / 64] |= (uint64_t)1 << place % 64;
         else if (fmaf(norm, x.error, value) >= threshold)
             due[n_due++] = place;
     }
-    const size_t n_close = bytes->refine(query, table, stride, norm, factor, threshold + width,
-                                         threshold, places, n, sure);
-    if (spoils("refine")) sure[1] ^= 1;
+    const size_t n_close = sums->refine(query, table, stride, norm, factor, threshold + width,
+                                        threshold, places, n, sure);
+    if (spoils(what)) sure[1] ^= 1;
     expect(n_close == n_due && memcmp(places, due, n_due * sizeof *due) == 0 &&
                memcmp(sure, due_sure, sizeof sure) == 0,
-           "refine", "dim %zu, %zu places: %zu close, should be %zu", dim, n, n_close, n_due);
+           what, "dim %zu, %zu places: %zu close, should be %zu", dim, n, n_close, n_due);
     free(query);
     free(table);
     free(places);
@@ -279,21 +324,57 @@ static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     free(fine_codes);
 }
 
+/* Codes of any step, and what they leave. */
+static void check_quantise_l1(const kgt_bytes *bytes, size_t dim, kind what, bool fine) {
+    const float most = fine ? KGT_L1_MOST_FINE : KGT_L1_MOST;
+    const char *name = "quantise_l1";
+    float *x = exact(dim, sizeof *x), largest = KGT_L1_SMALLEST;
+    uint8_t *codes = exact(dim, 1);
+    int16_t *fine_codes = exact(dim, sizeof *fine_codes);
+    kgt_quantised_l1 got;
+    fill(x, dim, what);
+    for (size_t k = 0; k < dim; k++) largest = fmaxf(largest, fabsf(x[k]));
+    const float step = fmaxf(KGT_L1_SMALLEST, largest / most * (0.1f + fabsf(real()) * 3));
+    void *place = fine ? (void *)fine_codes : codes;
+    bytes->quantise_l1(x, dim, step, fine, place, &got);
+    double norm = 0, residual = 0;
+    for (size_t k = 0; k < dim; k++) {
+        const int code = fine ? fine_codes[k] : codes[k] - KGT_L1_ZERO;
+        const double left = fabs((double)x[k] - (double)step * code);
+        norm += fabs((double)x[k]);
+        residual += left;
+        expect(abs(code) <= (int)most, name, "dim %zu, kind %d: code %d", dim, (int)what, code);
+        expect(abs(code) == (int)most || left <= 0.503 * (double)step, name,
+               "dim %zu, kind %d: value %g is %d steps of %g", dim, (int)what, (double)x[k], code,
+               (double)step);
+    }
+    if (spoils(name)) got.residual *= 0.97f;
+    expect((double)got.norm >= norm && (double)got.residual >= residual, name,
+           "dim %zu, kind %d: residual %.9g, is %.9g", dim, (int)what, (double)got.residual,
+           residual);
+    expect((double)got.norm <= norm * 1.001 && (double)got.residual <= residual * 1.001, name,
+           "dim %zu, kind %d: norm %g is far above %g", dim, (int)what, (double)got.norm, norm);
+    free(x);
+    free(codes);
+    free(fine_codes);
+}
+
 /* ---- the theorem ---- */
 
 /* What a level says of a pair: in units of its m s, and of the score plus Q. */
 typedef struct {
-    const char *name;
+    const char *name, *own_name;
     float value, error, norm;
-    double slack, inverse;
-    float spoilt; /* so much less, and some pair is not within it any more */
+    double slack, own, inverse; /* own: the query's part of the slack */
+    float spoilt;               /* so much less, and some pair is not within it any more */
 } interval;
 
 static void expect_within(interval at, double due, const char *details, int64_t row,
                           int64_t place) {
     const float norm = at.norm * (spoils(at.name) ? at.spoilt : 1);
-    const double lower = (double)fmaf(-norm, at.error, at.value) - at.slack;
-    const double upper = (double)fmaf(norm, at.error, at.value) + at.slack;
+    const double slack = at.slack + at.own * (spoils(at.own_name) ? (double)at.spoilt : 1);
+    const double lower = (double)fmaf(-norm, at.error, at.value) - slack;
+    const double upper = (double)fmaf(norm, at.error, at.value) + slack;
     const double rounding = fabs(due) * 0x1p-50 + 0x1p-100;
     expect(lower <= due + rounding && due - rounding <= upper, at.name,
            "%s, row %lld, entity %lld: %.17g is not within %.9g and %.9g", details, (long long)row,
@@ -304,14 +385,17 @@ static void expect_within(interval at, double due, const char *details, int64_t 
 static void check_interval(const kgt_block *block, const kgt_queries *queries, int64_t row,
                            int32_t product, int64_t place, double score, const char *details) {
     const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
+    const bool l1 = block->factors->metric == KGT_L1;
     const int64_t word = place / 64;
     float value = (float)product;
     if (block->offset != NULL) value = fmaf(block->shift[place], queries->factor[row], value);
-    const interval coarse = {"bound",
+    const interval coarse = {l1 ? "bound l1" : "bound",
+                             "query bound l1",
                              value / block->inverse[word],
                              block->base[word] + queries->relative[row] * block->code_norm[word],
                              queries->judged_norm[row],
                              absolute * queries->inverse[row],
+                             queries->own[row] * queries->inverse[row],
                              queries->inverse[row],
                              0.97f};
     const int16_t *x = block->fine + (size_t)place * block->fine_stride;
@@ -319,15 +403,18 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
     kgt_figures figures;
     memcpy(&figures, x + block->fine_stride - KGT_FINE_FIGURES, sizeof figures);
     int32_t sum = 0;
-    for (int64_t k = 0; k < block->factors->dim; k++) sum += (int32_t)q[k] * x[k];
+    for (int64_t k = 0; k < block->factors->dim; k++)
+        sum += l1 ? -abs(q[k] - x[k]) : (int32_t)q[k] * x[k];
     const interval fine = {
-        "fine bound",
+        l1 ? "fine bound l1" : "fine bound",
+        "query bound l1",
         fmaf(figures.offset, queries->fine_factor[row], (float)sum * figures.scale),
         figures.error,
         queries->fine_norm[row],
         absolute * queries->fine_inverse[row],
+        queries->fine_own[row] * queries->fine_inverse[row],
         queries->fine_inverse[row],
-        0.92f};
+        l1 ? 0.97f : 0.92f};
     const double shifted = score + queries->chain[row];
     expect_within(coarse, shifted * coarse.inverse, details, row, place);
     expect_within(fine, shifted * fine.inverse, details, row, place);
@@ -378,24 +465,29 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     expect(kgt_factor_scores(&factors, scores) == KGT_OK, "bound", "no scores");
     kgt_block block;
     kgt_queries queries;
-    expect(kgt_block_open(&block, &factors) == KGT_OK, "bound", "no block");
-    expect(kgt_queries_open(&queries, &factors, block.groups) == KGT_OK, "bound", "no queries");
+    kgt_steps steps = {1, 1.0f / 128, false}; /* as STEPS and BETWEEN have them */
+    expect(kgt_steps_choose(&factors, entity_kind < N_KINDS ? &steps : &(kgt_steps){0}) == KGT_OK,
+           "bound", "no steps");
+    if (entity_kind < N_KINDS && random_below(3) == 0) steps.coarse *= 4 * fabsf(real()) + 0.01f;
+    if (entity_kind < N_KINDS && random_below(3) == 0) steps.fine *= 4 * fabsf(real()) + 0.01f;
+    expect(kgt_block_open(&block, &factors, steps) == KGT_OK, "bound", "no block");
+    expect(kgt_queries_open(&queries, &factors, steps) == KGT_OK, "bound", "no queries");
     block.fine_relative = queries.fine_relative;
     kgt_block_take(&block, 0, ENTITIES);
     expect(block.bounded, "bound", "%s: the block has no bounds", details);
     const size_t stride = (size_t)block.width + 16;
     int32_t *products = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *products);
-    block.bytes->open(block.groups);
+    if (metric != KGT_L1) block.bytes->open(block.groups);
     for (int64_t first = 0; first < ROWS; first += KGT_BYTE_QUERIES) {
-        block.bytes->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
-                             block.groups, (size_t)block.width / 16, block.start, products, stride);
+        block.sums->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
+                            block.groups, (size_t)block.width / 16, block.start, products, stride);
         for (int64_t row = first; row < ROWS && row < first + KGT_BYTE_QUERIES; row++)
             for (int64_t i = 0; i < ENTITIES && queries.bounded[row]; i++)
                 check_interval(&block, &queries, row,
                                products[(size_t)(row - first) * stride + (size_t)i], i,
                                (double)scores[row * ENTITIES + block.place_of[i]], details);
     }
-    block.bytes->close();
+    if (metric != KGT_L1) block.bytes->close();
     kgt_block_close(&block);
     kgt_queries_close(&queries);
     free(products);
@@ -405,27 +497,49 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     free(bias);
 }
 
+static void check_dot(const kgt_bytes *bytes, size_t dim) {
+    check_product(bytes, dim, KGT_BYTE_PANELS);
+    check_product(bytes, dim, 3 * KGT_BYTE_PANELS);
+    for (int what = 0; what < 2 * N_KINDS; what++)
+        check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS),
+                     what % 2 ? KGT_L2 : KGT_DOT);
+    check_bounds(dim, CODES, CODES, KGT_DOT);
+    check_bounds(dim, CODES, REALS, KGT_L2);
+    check_bounds(dim, TO_BE_OPPOSED, REALS, KGT_DOT);
+    check_bounds(dim, HALVES, HALVES, KGT_DOT);
+}
+
+static void check_l1(const kgt_bytes *bytes, size_t dim) {
+    check_product_l1(bytes, dim, KGT_BYTE_PANELS);
+    check_product_l1(bytes, dim, 3 * KGT_BYTE_PANELS);
+    for (int what = 0; what < 2 * N_KINDS; what++) {
+        check_quantise_l1(bytes, dim, (kind)(what / 2), what % 2);
+        check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS), KGT_L1);
+    }
+    for (kind what = BETWEEN; what <= BETWEEN_FINE; what++) {
+        check_bounds(dim, STEPS, what, KGT_L1);
+        check_bounds(dim, what, STEPS, KGT_L1);
+    }
+}
+
 void check_bytes(void) {
-    static const size_t dims[] = {1, 2, 3, 4, 5, 15, 16, 17, 31, 63, 64, 65, 100, 128, 129, 200};
+    static const size_t dims[] = {1,  2,  3,  4,  5,  7,   8,   9,   15, 16,
+                                  17, 31, 63, 64, 65, 100, 128, 129, 200};
     const kgt_bytes *bytes = kgt_bytes_active();
     if (bytes == NULL) return;
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         const size_t dim = dims[i];
-        check_product(bytes, dim, KGT_BYTE_PANELS);
-        check_product(bytes, dim, 3 * KGT_BYTE_PANELS);
+        if (bytes->dot.product != NULL) check_dot(bytes, dim);
+        check_l1(bytes, dim);
         for (size_t n = 0; n < 20; n++) {
-            check_pairs(bytes, dim, n);
-            check_refine(bytes, dim, n);
+            check_pairs(&bytes->dot, false, dim, n);
+            check_pairs(&bytes->l1, true, dim, n);
+            check_refine(&bytes->dot, false, dim, n);
+            check_refine(&bytes->l1, true, dim, n);
         }
         for (int what = 0; what < N_KINDS; what++) check_quantise(bytes, dim, (kind)what);
-        for (int what = 0; what < 2 * N_KINDS; what++)
-            check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS),
-                         what % 2 ? KGT_L2 : KGT_DOT);
-        check_bounds(dim, CODES, CODES, KGT_DOT);
-        check_bounds(dim, CODES, REALS, KGT_L2);
-        check_bounds(dim, TO_BE_OPPOSED, REALS, KGT_DOT);
-        check_bounds(dim, HALVES, HALVES, KGT_DOT);
     }
+    check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* more than 16 bits of a sum */
     for (size_t n = 64; n <= 512; n += 64)
         for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, n, m, m % 2 == n / 64 % 2);
     for (size_t words = 1; words <= 2 * KGT_MOST_WORDS; words++) check_bits(bytes, words);

@@ -305,6 +305,7 @@ OWN = {
     "factors_settle.c": {"factors_settle.h", "factors_vectors_body.h"},
     "factors_bounds.c": {"factors_settle.h", "factors_vectors_body.h"},
     "factors_block.c": {"factors_bounds.h", "factors_vectors_body.h"},
+    "factors_l1.c": {"factors_bounds.h", "factors_vectors_body.h"},
     "label_lines.c": {"label.h", "trec_fields.h"},
     "label_order.c": {"label.h", "trec_fields.h"},
     "label_table.c": {"label.h", "trec_fields.h"},
@@ -331,7 +332,10 @@ ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
 }
 BYTES_MAY = {"isa_bytes.h"} | {
     f"isa_{part}_body.h"
-    for part in ("bits", "quantise", "judge", "pairs", "refine", "bytes_avx512")
+    for part in (
+        *("bits", "quantise", "quantise_l1", "judge", "pairs", "refine"),
+        *("bytes_avx512", "bytes_avx2", "bytes_neon"),
+    )
 }
 C_FILES = sorted(path.name for path in CSRC.glob("*.[ch]"))
 

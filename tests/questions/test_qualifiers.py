@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from strategies import PATIENT
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
+from kgtrec.study.sampling.weights import weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
@@ -38,7 +40,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, list[Statement]], list[Statement]]
     some = st.lists(st.sampled_from(pool + more), min_size=3, max_size=12)
     splits = {"train": draw(some), "valid": draw(some) if draw(st.booleans()) else [],
               "test": draw(some)}  # fmt: skip
-    return splits, draw(st.lists(st.sampled_from(pool + more), max_size=2))
+    return splits, draw(st.lists(st.one_of(st.sampled_from(pool + more), statements), max_size=3))
 
 
 def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
@@ -114,7 +116,7 @@ def due(
 
 def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple:
     side = NAMES[int(batch.side[row])]
-    context = frozenset(map(tuple, graph.qualifiers[int(batch.context[row])].tolist()))
+    context = pairs_of(graph, int(batch.context[row]))
     if side == "qualifier":
         assert batch.entity[row] == -1
         return side, *batch.statement[row].tolist(), int(batch.relation[row]), context
@@ -127,6 +129,23 @@ def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple
     )
 
 
+def pairs_of(graph: kgtrec.Graph, number: int) -> frozenset[Pair]:
+    return frozenset(map(tuple, graph.qualifiers[number].tolist()))
+
+
+def known_to(graph: kgtrec.Graph, facts: list[Statement]) -> list[Statement]:
+    """Those whose set of qualifiers has a number."""
+    sets = {pairs_of(graph, number) for number in range(len(graph.qualifiers))}
+    return [fact for fact in facts if fact[3] in sets]
+
+
+def file_of(facts: list[Statement]) -> Path:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
+        for h, r, t, context in facts:
+            file.write(",".join(map(str, [h, r, t, *(x for pair in context for x in pair)])) + "\n")
+    return Path(file.name)
+
+
 @settings(PATIENT, max_examples=200)
 @given(
     cases(),
@@ -134,9 +153,10 @@ def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple
     st.sampled_from(["qualifier-aware", "static", "raw"]),
     st.sampled_from(["questions", "instances"]),
     st.booleans(),
+    st.booleans(),
 )
 def test_counts_are_those_of_sets_of_statements(
-    case: tuple, sides: str, filter_: str, rows: str, train_alone: bool
+    case: tuple, sides: str, filter_: str, rows: str, train_alone: bool, by_file: bool
 ) -> None:
     splits, extra = case
     graph = graph_of(splits)
@@ -145,15 +165,17 @@ def test_counts_are_those_of_sets_of_statements(
         with pytest.raises(UsageError, match="no fact of split 'test' has a qualifier"):
             graph.questions(sides=sides, context="qualifiers")
         return
-    numbers = {frozenset(map(tuple, graph.qualifiers[n].tolist())): n
-               for n in range(len(graph.qualifiers))}  # fmt: skip
-    extra = [fact for fact in extra if fact[3] in numbers]
     options = {}
-    if filter_ != "raw":
-        options["extra_known"] = np.array(
-            [(*fact[:3], numbers[fact[3]]) for fact in extra], np.int64
-        ).reshape(-1, 4)
+    if filter_ == "raw":
+        extra = []
+    else:
         options["filter_splits"] = ("train",) if train_alone else ("train", "valid", "test")
+        extra = extra if by_file else known_to(graph, extra)
+    if extra and by_file:  # with sets that the graph has not
+        options["known"] = file_of(extra)
+    elif extra:
+        sets = {pairs_of(graph, number): number for number in range(len(graph.qualifiers))}
+        options["extra_known"] = [(*fact[:3], sets[fact[3]]) for fact in extra]
     questions = graph.questions(sides=sides, context="qualifiers", filter=filter_, **options)
     ranker = kgtrec.Ranker(questions, rows=rows)
     by_row: list[tuple] = []
@@ -180,12 +202,14 @@ def test_counts_are_those_of_sets_of_statements(
         text = ",".join(f"{r}={v}" for r, v in sorted(question[-1])) or "-"
         assert names[int(ranks.question[i])].partition("@")[2] == text
     assert ranks.question_ids == [names[number] for number in ranks.question.tolist()]
+    if "known" in options:
+        options["known"].unlink()
 
 
 def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
     """What the columns of ranks say is asked."""
     side = NAMES[int(ranks.side[i])]
-    context = frozenset(map(tuple, graph.qualifiers[int(ranks.context[i])].tolist()))
+    context = pairs_of(graph, int(ranks.context[i]))
     head, relation = int(ranks.given[i]), int(ranks.relation[i])
     if side == "qualifier":
         return (side, head, int(ranks.given_relation[i]), int(ranks.given_tail[i]), relation,
@@ -329,8 +353,11 @@ def test_the_command_line_goes_all_the_way(
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
     run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
-    # A run of everything, filtered by the graph afterwards
+    # A run of everything, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
+        "raw.run", "--format", "trec", "-o", "lists.parquet")  # fmt: skip
+    assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
     printed = run("eval", "--graph", place, "--context", "qualifiers", "--sides", sides,
                   "-m", "kg_mrr", "a.qrels", "raw.run")  # fmt: skip
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
@@ -342,8 +369,32 @@ def test_the_command_line_goes_all_the_way(
     assert given in changed
     run("compare", "a.parquet", "b.parquet", "--draws", "100", "--by", "qualifiers",
         "-m", f"{sides}.mrr")  # fmt: skip
-    run("report", "a.parquet", "b.parquet", "--html", "page.html")
+    run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
     assert "P582=" in Path("page.html").read_text()
+
+
+def test_files_of_known_facts(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "g", WD50K))
+    path = tmp_path / "known.txt"
+    path.write_text("Q7,P69,Q6,P17,Q5\nQ7,P69,Q9\n")
+    known = graph.questions("test", "tail", context="qualifiers", known=path, filter="static")
+    aware = graph.questions("test", "tail", context="qualifiers", known=path)
+    q6, q9 = graph.entities.ids(["Q6", "Q9"]).tolist()
+    assert [q6 in row.tolist() for row in known.known] == [True, True, False]
+    assert not any(q6 in row.tolist() for row in aware.known)
+    assert [q9 in row.tolist() for row in aware.known] == [False, True, False]
+    assert aware.details["known_files"][0]["triples"] == aware.n_extra_known == 2
+    for line, what in (("Q7,P69,Q6,P99,Q5", "qualifier relation 'P99'"), ("X,P69,Q6", "head 'X'"),
+                       ("Q7,P69,Q6,P17,Q5,P17,Y", "qualifier value 'Y'")):  # fmt: skip
+        path.write_text(f"Q7,P69,Q9\n{line}\n")
+        with pytest.raises(InputError, match=rf"known\.txt:2: {what} is not in the graph"):
+            graph.questions(context="qualifiers", known=path)
+        part = graph.questions("test", "tail", context="qualifiers", known=path, unknown="skip")
+        assert [row.tolist() for row in part.known] == [row.tolist() for row in aware.known]
+        assert part.details["known_files"][0]["unknown"] == 1
+        path.write_text(f"{line}\n")
+        none = graph.questions(context="qualifiers", known=path, unknown="skip")
+        assert none.n_extra_known == 0
 
 
 def test_stats_count_facts_with_qualifiers(tmp_path: Path) -> None:
@@ -385,7 +436,6 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
         (lambda: graph.questions(), "ask with context='qualifiers'"),
         (lambda: graph.questions(context="time"), "got context='time'"),
         (lambda: graph.questions(context="qualifiers", filter="time-aware"), "qualifier-aware, st"),
-        (lambda: graph.questions(context="qualifiers", known="x"), "have no qualifiers"),
         (lambda: asked.entity, "they give a statement"),
         (lambda: asked.restrict(tails={0: [1]}), "not of a qualifier's values"),
         (lambda: asked.restrict(candidates={"tail_neg": [[1]]}), "ask for the qualifier"),
@@ -400,6 +450,26 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     ):
         with pytest.raises((UsageError, InputError), match=message):
             call()
+    seen = [(0, 0, 1, frozenset({(1, 2)})), (1, 0, 1, frozenset({(1, 2)})),
+            (0, 0, 2, frozenset({(1, 3)}))]  # fmt: skip
+    train = graph_of({"train": seen, "test": [(0, 0, 2, frozenset({(1, 1)}))]})
+    values = train.questions(sides="qualifier", context="qualifiers")
+    observed = kgtrec.study.fitting_observed(train)
+    scores = np.zeros((1, N), np.float32)
+    result = kgtrec.evaluate(scores, values)
+    for call, message in (
+        (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are of heads"),
+        (lambda: kgtrec.study.semantic_shares({"a": kgtrec.rank(scores, values)[1]}, values),
+         "domains and ranges are of primary"),
+        (lambda: result.slice("category", graph=train), "categories are of the relations"),
+        (lambda: result.slice("time"), "questions at a time"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            call()
+    assert result.slice("quartile", ["qualifier.mr"], graph=train).rows[0][-1] == 2.0
+    weights, _ = weights_of("frequency", values)
+    assert weights(NAMES.index("qualifier"), 1).tolist() == [0, 0, 2**0.75, 1]
+    assert "by frequency" in repr(kgtrec.study.draw_candidates(values, 10, by="frequency"))
     assert asked.restrict(entities=[0, 1]).candidates.tolist() == [2]
     vectors = np.ones((N, 2), np.float32)
     with pytest.raises(UsageError, match="qualifier"):

@@ -249,8 +249,6 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
         (lambda: plain.questions(filter="static"), "have no time"),
         (lambda: timed.questions(context="place"), "got context='place'"),
         (lambda: timed.questions(context="time", filter="valid"), "time-aware, static, raw"),
-        (lambda: timed.questions(context="time", known="x.txt"), "extra_known with four columns"),
-        (lambda: kgtrec.rank_lists([], timed.questions(context="time")), "say no time"),
         (lambda: timed.questions(context="time", extra_known=[[0, 0, 1]]), r"not \(n, 4\)"),
         (lambda: kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 1, 2]]), "or none"),
         (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1]], times=["a"]), "no split has"),
@@ -261,3 +259,74 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     splits = timed.questions(context="time", filter="static", filter_splits=("train",))
     assert splits.filter_splits == ("train",)
     assert splits.known.lengths.tolist() == [0, 1]
+
+
+def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    splits = {name: [tuple(row) for row in rng.integers(0, (N, R, N, T), (12, 4)).tolist()]
+              for name in ("train", "test")}  # fmt: skip
+    questions = graph_of(splits).questions(context="time")
+    scores = rng.permuted(np.tile(np.arange(N), (len(questions), 1)), axis=1).astype(np.float32)
+    ranks, run = kgtrec.rank(scores, questions, run_depth=N)
+    records = [
+        {name: str(int(value)) for name, value in
+         zip((("tail", "head")[side], "relation"), given, strict=True)}
+        | {"time": "abcd"[time], "predictions": np.argsort(-row).astype(str).tolist()}
+        for side, given, time, row in zip(
+            questions.side.tolist(), zip(*questions.given, strict=True), questions.context.tolist(),
+            scores, strict=True)
+    ]  # fmt: skip
+    for lists in (records, run):
+        same = kgtrec.rank_lists(lists, questions)
+        for name in ("greater", "equal", "macro_greater", "context", "question"):
+            np.testing.assert_array_equal(getattr(same, name), getattr(ranks, name))
+        assert not same.n_unlisted
+    other = [*records, records[0] | {"time": "next year"}]
+    assert kgtrec.rank_lists(other, questions).manifest["scores"]["predictions"]["not_asked"] == 1
+    with pytest.raises(InputError, match="time is None, not a label"):
+        kgtrec.rank_lists([{k: v for k, v in records[0].items() if k != "time"}], questions)
+    (tmp_path / "rules.txt").write_text("0 0 1\nHeads: 1\t0.5\t\nTails: 2\t0.5\t\n")
+    with pytest.raises(UsageError, match="'anyburl' do not say the time"):
+        kgtrec.rank_lists(tmp_path / "rules.txt", questions, "anyburl")
+
+
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+def test_rows_of_facts_at_a_time(rows: str) -> None:
+    facts = np.unique(np.random.default_rng(4).integers(0, (N, R, N, T), (60, 4)), axis=0)
+    graph = graph_of({"test": [tuple(row) for row in facts.tolist()]})
+    questions = graph.questions(context="time", entities=range(4))
+    own = questions.graph.facts["test"][questions.kept]
+    ranker = kgtrec.Ranker(questions, rows=rows)
+    for code, side in enumerate(("head", "tail")):
+        order = np.random.default_rng(5).permutation(len(own))
+        got = ranker.rows_of(own[order], side)
+        batch = ranker.batch(0, ranker.n_rows)
+        assert (batch.side[got] == code).all()
+        given = (own[:, (2, 0)[code]], own[:, 1], own[:, 3])
+        for column, ids in zip((batch.entity, batch.relation, batch.context), given, strict=True):
+            assert column[got].tolist() == ids[order].tolist()
+    assert sorted(np.concatenate([ranker.rows_of(own, "head"), ranker.rows_of(own, "tail")])) == (
+        sorted(questions.instance_question[questions.triple_rows]) if rows == "questions"
+        else list(range(ranker.n_rows))
+    )  # fmt: skip
+    for wrong, message in (
+        ([[0, 0, 1]], r"not \(n, 4\)"),
+        ([[0, 0, 1, T]], "context id 4"),
+        (facts[(facts[:, 0] == 4)][:1], "is not one of the"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ranker.rows_of(wrong, "tail")
+
+
+def test_files_of_known_facts_at_a_time(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(folder(tmp_path / "g", ICEWS))
+    path = tmp_path / "known.txt"
+    path.write_text("USA\tMake a visit\tUSA\t2014-02-01\nUSA\tMake a visit\tUSA\t1999-01-01\n")
+    usa = graph.entities.index("USA")
+    for filter_, due_ in (("time-aware", [True, False, False]), ("static", [True, True, False])):
+        questions = graph.questions("test", "tail", context="time", known=path, filter=filter_)
+        assert [usa in row.tolist() for row in questions.known][:2] == due_[:2]
+    path.write_text("USA\tMake a visit\tMars\t2014-02-01\n")
+    with pytest.raises(InputError, match=r"known\.txt:1: tail 'Mars' is not in the graph"):
+        graph.questions(context="time", known=path)
+    assert graph.questions(context="time", known=path, unknown="skip").n_extra_known == 0

@@ -1,8 +1,9 @@
-"""Factorised models ranked by bounds from 8-bit products: the bits of tiles of scores, always."""
+"""Factorised models ranked by bounds from 8-bit codes: the bits of tiles of scores, always."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,15 @@ COUNTS = [
     f"{prefix}{name}" for prefix in ("", "macro_") for name in ("greater", "equal", "tied_ahead")
 ]
 BYTES = ["amx", "avx512vnni", "avxvnni", "neondot", "scalar8"]
-PATHS = [path for path in BYTES if path in _core.available_paths()]
+L1_ALONE = ["avx512sad", "avx2sad", "neonsad"]
+PATHS = [
+    (path, metric)
+    for path in BYTES + L1_ALONE
+    for metric in ("dot", "l2", "l1")
+    if path in _core.available_paths() and (path in BYTES or metric == "l1")
+]
+# One of the metrics whose sums are products.
+SUMS = [(path, metric) for path, metric in PATHS if metric != "l2"]
 Array = npt.NDArray[np.float32]
 
 
@@ -115,26 +124,36 @@ def assert_same(got, expected) -> None:
         np.testing.assert_array_equal(getattr(got[1], name), getattr(expected[1], name), name)
 
 
-@pytest.mark.parametrize("metric", ["dot", "l2"])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("path", PATHS)
-def test_counts_and_best_are_those_of_scores(questions, path, kind, metric):
-    rng = np.random.default_rng(11)
-    queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
-    bias = rng.standard_normal(N).astype(np.float32)
-    for depth, some_bias, half in ((0, None, False), (20, bias, False), (150, None, True)):
+@pytest.fixture(scope="module")
+def by_scores(questions):
+    """(kind, metric) -> factors, how many best, and the results from scores alone."""
+
+    @cache
+    def cases(kind, metric: str):
+        rng = np.random.default_rng(11)
+        queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
+        bias = rng.standard_normal(N).astype(np.float32)
         with np.errstate(over="ignore"):
-            table = entities.astype(np.float16) if half else entities
-        factors = kgtrec.Factors(queries, table, some_bias, metric)
-        expected = ranked("scalar", factors, questions, depth)
+            halves = entities.astype(np.float16)
+        tables = ((0, None, entities), (20, bias, entities), (150, None, halves))
+        models = [(depth, kgtrec.Factors(queries, table, b, metric)) for depth, b, table in tables]
+        return [(depth, one, ranked("scalar", one, questions, depth)) for depth, one in models]
+
+    return cases
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("path", "metric"), PATHS)
+def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, metric):
+    for depth, factors, expected in by_scores(kind, metric):
         assert_same(ranked(path, factors, questions, depth), expected)
         assert_same(ranked(path, factors, questions, depth, threads=2), expected)
 
 
 @pytest.mark.parametrize("n_candidates", [700, 1250])  # in one block, in two
 @pytest.mark.parametrize("depth", [0, 20])
-@pytest.mark.parametrize("path", PATHS)
-def test_restricted_candidates(path, depth, n_candidates):
+@pytest.mark.parametrize(("path", "metric"), SUMS)
+def test_restricted_candidates(path, metric, depth, n_candidates):
     """One list for all, since rows with lists of their own are too few for bounds."""
     rng = np.random.default_rng(12)
     candidates = np.sort(rng.choice(N, n_candidates, replace=False))
@@ -146,40 +165,42 @@ def test_restricted_candidates(path, depth, n_candidates):
     graph = kgtrec.Graph.from_arrays(known, None, test, n_entities=N)
     questions = graph.questions("test", sides="tail").restrict(entities=candidates)
     queries, entities = (np.asarray(table, np.float32) for table in normal(rng))
-    factors = kgtrec.Factors(queries, entities)
+    factors = kgtrec.Factors(queries, entities, metric=metric)
     expected = ranked("scalar", factors, questions, depth)
     assert_same(ranked(path, factors, questions, depth), expected)
     assert last_shares()[0] < 1
     queries[:] = entities[test[:, 2]]  # nearly all is decided
-    factors = kgtrec.Factors(queries, entities)
+    factors = kgtrec.Factors(queries, entities, metric=metric)
     expected = ranked("scalar", factors, questions, depth)
     assert_same(ranked(path, factors, questions, depth), expected)
     assert last_shares()[0] < 0.9
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_ranges_of_entities(questions, path):
+@pytest.mark.parametrize(("path", "metric"), SUMS)
+def test_ranges_of_entities(questions, path, metric):
     rng = np.random.default_rng(13)
     queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
-    expected = ranked("scalar", kgtrec.Factors(queries, entities), questions, 20)
+    expected = ranked("scalar", kgtrec.Factors(queries, entities, metric=metric), questions, 20)
     _core.force_path(path)
     spans = [(0, 530), (530, 600), (600, N)]
     answers = kgtrec.AnswerScores(questions)
     for low, high in spans:
-        answers.fill(kgtrec.Factors(queries, entities[low:high]), low)
+        answers.fill(kgtrec.Factors(queries, entities[low:high], metric=metric), low)
     parts = [
-        kgtrec.rank_range(kgtrec.Factors(queries, entities[low:high]), answers, low, 20)
+        kgtrec.rank_range(
+            kgtrec.Factors(queries, entities[low:high], metric=metric), answers, low, 20
+        )
         for low, high in spans
     ]
     assert_same(kgtrec.merge_ranges(parts, answers), expected)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_few_scores_are_computed(questions, path):
+@pytest.mark.parametrize(("path", "metric"), SUMS)
+def test_few_scores_are_computed(questions, path, metric):
     queries, entities = (
         np.asarray(table, np.float32) for table in normal(np.random.default_rng(14))
     )
-    factors = kgtrec.Factors(queries, entities)
+    factors = kgtrec.Factors(queries, entities, metric=metric)
     ranks, _ = ranked(path, factors, questions, 0)
     computed, refined = last_shares()
     assert 0 < computed < 0.9
@@ -190,23 +211,23 @@ def test_few_scores_are_computed(questions, path):
     assert last_shares() == (1, 0)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_fewer_are_near_answers(path):
+@pytest.mark.parametrize(("path", "metric"), SUMS)
+def test_fewer_are_near_answers(path, metric):
     rng = np.random.default_rng(17)
     queries, entities = (np.asarray(table, np.float32) for table in normal(rng))
     answers = rng.integers(0, N, ROWS)
     test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), answers])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N)
     questions = graph.questions("test", sides="tail")
-    factors = kgtrec.Factors(entities[answers] + 3 * queries, entities)
+    factors = kgtrec.Factors(entities[answers] + 3 * queries, entities, metric=metric)
     ranked(path, factors, questions, 0)
     computed, refined = last_shares()
     assert computed < 0.01
     assert 0 < refined < 0.1
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_labels_in_another_order(path):
+@pytest.mark.parametrize(("path", "metric"), SUMS)
+def test_labels_in_another_order(path, metric):
     rng = np.random.default_rng(15)
     labels = [f"e{i}" for i in rng.permutation(N)]
     test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
@@ -214,13 +235,13 @@ def test_labels_in_another_order(path):
     questions = graph.questions("test", sides="tail")
     for kind in (normal, groups, integers):
         queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
-        factors = kgtrec.Factors(queries[: len(questions)], entities)
+        factors = kgtrec.Factors(queries[: len(questions)], entities, metric=metric)
         expected = ranked("scalar", factors, questions, 20)
         assert_same(ranked(path, factors, questions, 20), expected)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_wrong_guesses_are_made_good(path):
+@pytest.mark.parametrize(("path", "metric"), PATHS)
+def test_wrong_guesses_are_made_good(path, metric):
     """The first bound of the best is a guess, wrong for one row in some hundreds."""
     rng, n_rows, n, dim = np.random.default_rng(16), 3000, 640, 32
     row = np.arange(n_rows)
@@ -229,6 +250,5 @@ def test_wrong_guesses_are_made_good(path):
     questions = graph.questions("test", sides="tail")
     queries = rng.standard_normal((len(questions), dim), dtype=np.float32)
     entities = rng.standard_normal((n, dim), dtype=np.float32)
-    for metric in ("dot", "l2"):
-        factors = kgtrec.Factors(queries, entities, metric=metric)
-        assert_same(ranked(path, factors, questions, 20), ranked("scalar", factors, questions, 20))
+    factors = kgtrec.Factors(queries, entities, metric=metric)
+    assert_same(ranked(path, factors, questions, 20), ranked("scalar", factors, questions, 20))

@@ -462,3 +462,25 @@ def test_many_ties_with_the_last_of_the_best():
                     _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
                     assert run.documents.tolist() == expected[:depth], (share, depth, path, dtype)
     _core.force_path(None)
+
+
+@pytest.mark.parametrize("depth", [60, 100, 289])
+@pytest.mark.parametrize("removed", [[698], [*range(400, 699, 30), 698]], ids=["one", "some"])
+def test_the_best_of_many_ties_are_the_last_but_the_removed(removed, depth, path):
+    """Names in the order of ids: of a row of ties, only the end is looked at."""
+    n = 700
+    labels = [f"e{entity:03d}" for entity in range(n)]
+    for answer in (5, 699):
+        graph = kgtrec.Graph.from_arrays(
+            train=np.array([(0, 0, entity) for entity in removed]),
+            test=np.array([(0, 0, answer)]),
+            n_entities=n,
+            entities=labels,
+        )
+        questions = graph.questions(sides="tail")
+        scores = np.full((1, n), 0.5, np.float32)
+
+        _, run = kgtrec.rank(scores, questions, run_depth=depth, threads=1)
+
+        due = [entity for entity in reversed(range(n)) if entity not in removed][:depth]
+        assert run.documents.tolist() == due

@@ -178,6 +178,23 @@ def test_what_is_refused(folder):
         semantic_shares({"a": path / "a.run"}, questions.restrict(entities=[0, 1, 2, 3, 4]))
 
 
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("relation0", "of entities that are predicted: rank with --sides"),
+        ("17", "--questions FILE"),
+    ],
+)
+def test_a_run_of_other_questions_is_refused(folder, query, hint):
+    path, graph = folder
+    (path / "a.run").write_text(f"{query} Q0 y 1 3 t\n")
+    with pytest.raises(
+        FileError, match=rf"a.run: none of its 1 queries is asked, .* '{query}'; "
+    ) as e:
+        semantic_shares({"a": path / "a.run"}, graph.questions())
+    assert hint in str(e.value)
+
+
 def test_what_is_said_of_short_and_missing_lists(folder):
     path, graph = folder
     (path / "a.run").write_text("tail0 Q0 y 1 3 t\n")

@@ -72,6 +72,9 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool, show: bool |
     if "sampled_hash" in opened.about["scores"]:
         _say(f"{scores} is over 1 GiB and known by its size, time and samples: leave it as it is "
              "until all shards are ranked", show)  # fmt: skip
+    if "objects" in opened.about["scores"]:
+        _say(f"{scores} is known by size and time of its objects: leave them as they are until all "
+             "shards are ranked", show)  # fmt: skip
     if state == "damaged":
         _say(f"{opened.path.name} is there, but damaged or not complete: ranked again", show)
     rank_shard(opened, plan, show)

@@ -1,42 +1,47 @@
 """Batches: models x graphs x protocols, each job a set of Dask tasks, resumed after any kill.
 
-Two jobs are under way at a time, so that the workers rank one while the other is read, averaged and
-written. Every finished part and job is a file, and files are all there is to know: a batch that was
-killed is simply started again.
+At least two jobs are under way at a time, so that the workers rank one while the other is read,
+averaged and written; more where their tasks are too few for the workers (`load`). Every finished
+part and job is a file, and files are all there is to know: a batch that was killed is simply
+started again.
 """
 
 from __future__ import annotations
 
 import fcntl
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.atomic_file import check_writable, make_folder
 from kgtrec._internal.locations import is_location
 from kgtrec.cluster.batch.job_file import Batch, Job, with_side
+from kgtrec.cluster.batch.load import MOST, Load
 from kgtrec.cluster.batch.records import Outcome, Records
-from kgtrec.cluster.dask.rank import rank_parts
+from kgtrec.cluster.dask.rank_to_file import CLIENT, rank_in_files, scratch
 from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, opened_client, valid_patience
-from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.merge_parts import finish
-from kgtrec.cluster.plan import memory_bytes
+from kgtrec.cluster.inputs import inputs_of_store
+from kgtrec.cluster.measure_blocks import result_bytes, stored_result
+from kgtrec.cluster.plan import format_bytes, memory_bytes
+from kgtrec.cluster.question_store import Store, save_questions
+from kgtrec.cluster.write_blocks import StoredRanks
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.questions.filters import CONTEXT_FILTER_NAMES, PROTOCOLS
-from kgtrec.results.evaluate import COMPARED, checked_result
+from kgtrec.results.evaluate import COMPARED
 
 if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["batch_status", "run_batch"]
-
-_AT_ONCE = 2
 
 
 def batch_status(batch: Batch) -> list[Outcome]:
@@ -129,18 +134,28 @@ def _locked(batch: Batch) -> Iterator[None]:
 
 
 def _all_of(jobs: list[Job], doer: _Doer) -> Iterator[Outcome]:
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    pool, waiting, n_running = ThreadPoolExecutor(MOST), deque(jobs), 0
+    events: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
+    doer.load.changed = lambda: events.put(None)
     try:
-        futures: list[Future[Outcome]] = [pool.submit(doer.do, job) for job in jobs]
-        for future in as_completed(futures):
-            yield future.result()
+        while waiting or n_running:
+            while waiting and doer.load.may_begin():
+                job = waiting.popleft()
+                doer.load.waiting = len(waiting)
+                doer.load.begin(job.name)
+                pool.submit(doer.do, job).add_done_callback(events.put)
+                n_running += 1
+            future = events.get()
+            if future is not None:
+                n_running -= 1
+                yield future.result()
     finally:
         doer.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Doer:
-    """Does single jobs; graphs and questions are kept from one job to the next."""
+    """Does single jobs; stored questions serve all jobs that ask them."""
 
     def __init__(
         self,
@@ -155,10 +170,10 @@ class _Doer:
         keys = [with_side(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
+        self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT))
         self.stopped = Event()
         self._lock = Lock()
-        self._graphs: dict[str, Graph] = {}
-        self._questions: dict[tuple[str, str], Questions] = {}
+        self._stores: dict[str, Store] = {}
 
     def do(self, job: Job) -> Outcome:
         """One job, finished or failed; only a lost scheduler is an error."""
@@ -172,63 +187,71 @@ class _Doer:
             known = isinstance(error, (KgtrecError, OSError))
             text = str(error) if known else f"{type(error).__name__}: {error}"
             return self.records.failed(job, text)
+        finally:
+            self.load.end(job.name)
 
     def _finished(self, job: Job) -> Outcome:
         before = self.records.fresh_inputs(job)
-        questions = self._job_questions(job)
+        store = self._store(job)
         self.records.clear(job, before)
-        ranks, run = self._ranked(job, questions)
+        self._size(job, store)
         names = {key: job.measure(key) for key in self.batch.measures}
         measures = parse_all([name for name in names.values() if name is not None])
-        result = checked_result(ranks, run, questions, measures)
-        values = {key: result[name] for key, name in names.items() if name is not None}
-        if self.records.fresh_inputs(job) != before:
-            raise InputError("its inputs changed while they were ranked; run the batch again")
-        path = self.records.ranks(job)
-        make_folder(path.parent)
-        result.ranks.save(path, rank_type="realistic")
+        with scratch(self.records.work_folder) as folder:
+            result = stored_result(self._ranked(job, store, Path(folder)), Path(folder), measures)
+            values = {key: result[name] for key, name in names.items() if name is not None}
+            if self.records.fresh_inputs(job) != before:
+                raise InputError("its inputs changed while they were ranked; run the batch again")
+            path = self.records.ranks(job)
+            make_folder(path.parent)
+            result.ranks.save(path, rank_type="realistic")
         outcome = self.records.finished(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
 
-    def _ranked(self, job: Job, questions: Questions) -> tuple[Any, Any]:
-        inputs = make_inputs(
+    def _size(self, job: Job, store: Store) -> None:
+        """Tell the load, and refuse what this process has no memory for."""
+        size, granted = result_bytes(store), memory_bytes(self.batch.memory)
+        self.load.sized(job.name, size)
+        if size > granted:
+            raise UsageError(
+                f"the memory granted is too little: to average {store.n_instances:,} ranks takes "
+                f"{format_bytes(size)} of this process; grant more"
+            )
+
+    def _ranked(self, job: Job, store: Store, folder: Path) -> StoredRanks:
+        inputs = inputs_of_store(
             job.scores,
-            questions,
+            store,
             self.records.work_folder,
             run_depth=self.depth,
-            rows=job.settings.get("rows", "questions"),
             higher_is_better=job.higher_is_better,
             nan=job.settings.get("nan", "error"),
             **(job.tolerance._asdict() if job.tolerance else {}),
         )
-        parts = rank_parts(
+        return rank_in_files(
             inputs,
             self.client,
             self.batch.memory,
+            folder,
             folder=self.records.work(job),
             progress=False,
             tell=lambda plan: self.tell(f"{job.name}: {plan}"),
             patience=self.patience,
+            jobs=self.load.jobs,
+            watch=lambda left, threads: self.load.watch(job.name, left, threads),
         )
-        return finish(parts, inputs)
 
-    def _job_questions(self, job: Job) -> Questions:
-        """The job's questions; those of the last few jobs are at hand."""
+    def _store(self, job: Job) -> Store:
+        """The job's questions as files; asked once for all jobs, and then not held in memory."""
         with self._lock:
-            key = (job.graph, job.protocol)
-            if key not in self._questions:
-                if job.graph not in self._graphs:
-                    _keep_few(self._graphs)
-                    self._graphs[job.graph] = read_graph(job.folder, progress=False)
-                _keep_few(self._questions)
-                self._questions[key] = ask(self._graphs[job.graph], job)
-            return self._questions[key]
-
-
-def _keep_few(cache: dict[Any, Any]) -> None:
-    while len(cache) >= _AT_ONCE:
-        del cache[next(iter(cache))]
+            key = self.records.question_inputs(job)
+            if key not in self._stores:
+                questions = ask(read_graph(job.folder, progress=False), job)
+                rows = job.settings.get("rows", "questions")
+                folder = save_questions(questions, rows, self.records.work_folder)
+                self._stores[key] = Store(folder)
+            return self._stores[key]
 
 
 def ask(graph: Graph, job: Job) -> Questions:

@@ -299,7 +299,10 @@ class _Reader:
         for name, what in entries.items():
             place = f"{kind}.{name}"
             if not _NAME.fullmatch(name):
-                self._fault(place, "a name is a letter, then letters, digits and any of . _ + -")
+                by_pattern = kind == "models" and isinstance(self.content.get("models"), str)
+                more = "; rename the file, or list the models by name" * by_pattern
+                text = "a name is a letter, then letters, digits and any of . _ + -"
+                self._fault(place, text + more)
                 continue
             if short is not None and isinstance(what, str):
                 what = {short: what}

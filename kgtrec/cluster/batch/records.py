@@ -125,31 +125,43 @@ class Records:
         FileError
             An input is missing.
         """
-        settings = dict(job.settings)
-        splits = _graph_files(job.folder)
-        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
-        files: list[Any] = [*splits.values(), *_score_files(job.scores)]
-        here = {name: path for name, path in splits.items() if isinstance(path, Path)}
-        files += label_files(here, constraints)
-        files += [settings[name] for name in _FILE_KEYS if name in settings]
-        files += settings.get("known", [])
-        content: list[Any] = [__version__, _FORMAT, job.higher_is_better, sorted(settings.items())]
+        splits, others = self._question_files(job)
+        files = [*splits, *_score_files(job.scores), *others]
+        settings = sorted(job.settings.items())
+        content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
         content.append([(str(path), self._hash(str(path))) for path in files])
         return hash_text(json.dumps(content))
+
+    def question_inputs(self, job: Job) -> str:
+        """Hash of all that a job's questions depend on, as of the last `fresh_inputs`."""
+        files = [path for paths in self._question_files(job) for path in paths]
+        hashes = [(str(path), self._hash(str(path))) for path in files]
+        return hash_text(json.dumps([sorted(job.settings.items()), hashes]))
+
+    def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
+        """The graph's, and the others, which stand behind the scores in the hash of all."""
+        splits, settings = _graph_files(job.folder), job.settings
+        constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
+        here = {name: path for name, path in splits.items() if isinstance(path, Path)}
+        others: list[Any] = list(label_files(here, constraints))
+        others += [settings[name] for name in _FILE_KEYS if name in settings]
+        return list(splits.values()), [*others, *settings.get("known", [])]
 
     def _hash(self, path: str) -> str:
         """Of a file's content; of a large one, of its size, time and samples; of an object, of its
         size and the time at which the store took it."""
-        if path not in self._hashes and is_location(path):
-            self._hashes[path] = hash_text(str(stamps([path])))
-        if path not in self._hashes:
+        known = self._hashes.get(path)
+        if known is None and is_location(path):
+            known = self._hashes[path] = hash_text(str(stamps([path])))
+        if known is None:
             try:
                 stat = os.stat(path)
                 whole = stat.st_size <= _WHOLE
-                self._hashes[path] = hash_file(path) if whole else _sampled(path, stat)
+                known = hash_file(path) if whole else _sampled(path, stat)
             except OSError as error:
                 raise FileError(path, found=error.strerror or str(error), hint=_CHECK) from None
-        return self._hashes[path]
+            self._hashes[path] = known
+        return known
 
     def _read(self, job: Job) -> dict[str, Any]:
         """A job's record; empty if there is none that can be used."""

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.progress import progress_bar
+from kgtrec.cluster.dask.shipment import Shipment, located
 from kgtrec.cluster.dask.tasks import do_all
-from kgtrec.cluster.dask.transfer import Shipment, Workers, located
+from kgtrec.cluster.dask.transfer import Workers
 from kgtrec.cluster.dask.workers import PATIENCE, Refusal, guarded
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, answer_scores, partial
+from kgtrec.cluster.part import Inputs, answer_scores, naming, partial
 from kgtrec.errors import InputError
 from kgtrec.ranking.partial import Task
 from kgtrec.scores.arrays import as_array, score_dtype
@@ -80,8 +81,10 @@ def rank_chunks(
             graph = _graph(row, list(blocks[row.number]), workers.where)
             return client.compute(graph, retries=retries)
 
-        with progress_bar(store.n_rows, "rows", progress) as bar:
-            done = do_all(client, rows, submit, workers.prepare, patience=patience)
+        with naming(inputs), progress_bar(store.n_rows, "rows", progress) as bar:
+            done = do_all(
+                client, rows, submit, workers.prepare, patience=patience, fetch=workers.fetch
+            )
             for row, part in done:
                 parts.append(part)
                 bar.update(row.rows[1] - row.rows[0])

@@ -22,7 +22,7 @@ from kgtrec.cluster.dask.transfer import Work, Workers
 from kgtrec.cluster.dask.workers import PATIENCE, opened_client, valid_patience
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs
+from kgtrec.cluster.part import Inputs, naming
 from kgtrec.cluster.plan import make_plan, memory_bytes
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import InputError
@@ -41,6 +41,7 @@ DASK_BYTES = 80 << 20
 """What Dask itself takes of a worker's memory."""
 
 _PARTS_PER_THREAD = 3
+_WORTH = 10**9  # scores: what takes about a second needs no forecast, which takes a fifth of one
 
 
 def rank(
@@ -176,6 +177,8 @@ def rank_parts(
     tell: Callable[[str], None] | None = None,
     patience: float = PATIENCE,
     take: Callable[[PartialRanks], PartialRanks] = lambda part: part,
+    watch: Callable[[int, int], None] = lambda left, threads: None,
+    jobs: int = 1,
 ) -> list[PartialRanks]:
     """Parts of all rows with all entities.
 
@@ -194,13 +197,17 @@ def rank_parts(
         Seconds to wait for a worker.
     take : callable
         Is handed every part with all entities, and returns what is kept of it.
+    watch : callable
+        Is told how many tasks are left, and threads there are, before each and after the last.
+    jobs : int
+        Rankings that share the workers.
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
     with Workers(client, inputs, retries, patience) as workers:
-        works = _planned(workers, memory_bytes(memory), files, tell)
+        works = _planned(workers, memory_bytes(memory), files, tell, jobs)
         joiner, left = _Joiner(inputs, works, take), []
-        with progress_bar(len(works), "parts", progress) as bar:
+        with naming(inputs), progress_bar(len(works), "parts", progress) as bar:
             for work in works:
                 part = None if files is None else files.load(work.task)
                 if part is None:
@@ -208,7 +215,12 @@ def rank_parts(
                 else:
                     joiner.add(work, part)
                     bar.update()
-            done = do_all(client, left, workers.submit, workers.prepare, workers.window, patience)
+            n_left = len(left)
+            watch(n_left, workers.threads)
+            done = do_all(
+                client, left, workers.submit, workers.prepare, workers.window, patience,
+                workers.fetch,
+            )  # fmt: skip
             for work, part in done:
                 check()
                 workers.done(work)
@@ -216,6 +228,8 @@ def rank_parts(
                     files.save(part)
                 joiner.add(work, part)
                 bar.update()
+                n_left -= 1
+                watch(n_left, workers.threads)
         check()
         return joiner.parts()
 
@@ -236,7 +250,11 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
 
 
 def _planned(
-    workers: Workers, memory: int, files: PartFiles | None, tell: Callable[[str], None] | None
+    workers: Workers,
+    memory: int,
+    files: PartFiles | None,
+    tell: Callable[[str], None] | None,
+    jobs: int,
 ) -> list[Work]:
     """The tasks; once they are begun the same ones, however many workers there are by then."""
     name = f"tasks-{memory}"
@@ -251,7 +269,10 @@ def _planned(
         memory,
         max(1, workers.threads),
         calibrate=tell is not None,
-        reserve=DASK_BYTES,
+        worth=_WORTH,
+        reserve=DASK_BYTES + workers.bytes_held,
+        sent=workers.bytes_sent,
+        jobs=jobs,
     )
     if tell is not None:
         tell(str(plan))

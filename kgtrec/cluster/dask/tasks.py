@@ -24,7 +24,7 @@ from kgtrec.cluster.dask.workers import (
     a_worker,
     no_workers,
 )
-from kgtrec.errors import FileError, InputError, KgtrecError
+from kgtrec.errors import FileError, KgtrecError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -46,6 +46,7 @@ def do_all(
     prepare: Callable[[], None] = lambda: None,
     window: int | None = None,
     patience: float = PATIENCE,
+    fetch: Callable[[Future], Any] | None = None,
 ) -> Iterator[tuple[Work, Any]]:
     """Values of all works as they are finished, whatever is lost on the way.
 
@@ -62,6 +63,8 @@ def do_all(
         Tasks that are under way at a time.
     patience : float, default `PATIENCE`
         Seconds that there may be no worker, or no scheduler.
+    fetch : callable, optional
+        Brings the value of a finished task; by default through the scheduler.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def do_all(
     while left:
         try:
             _prepared(prepare)
-            for work, value in _one_round(client, list(left), submit, window, patience):
+            for work, value in _one_round(client, list(left), submit, window, patience, fetch):
                 del left[work]
                 losses = 0
                 yield work, value
@@ -109,6 +112,7 @@ def _one_round(
     submit: Callable[[Work], Future],
     window: int | None,
     patience: float,
+    fetch: Callable[[Future], Any] | None,
 ) -> Iterator[tuple[Work, Any]]:
     """Values as they come; `_Lost` leaves the rest to another round."""
     waiting, flying = deque(works), dict[Any, Work]()
@@ -126,7 +130,7 @@ def _one_round(
         while flying:
             future = _next_finished(client, finished, patience)
             work = flying[future]
-            value = _value(client, future, work)
+            value = _value(client, future, work, fetch)
             del flying[future]
             yield work, value
             if waiting:
@@ -158,11 +162,12 @@ def _has_workers(client: Client) -> bool:
     return bool(client.sync(client.scheduler.ncores, workers=None, callback_timeout=_ANSWER))
 
 
-def _value(client: Client, future: Future, work: Any) -> Any:
+def _value(client: Client, future: Future, work: Any, fetch: Callable[[Future], Any] | None) -> Any:
     from distributed.scheduler import KilledWorker
 
     try:
-        value = future.result()
+        finished = fetch is not None and future.status == "finished"
+        value = fetch(future) if fetch is not None and finished else future.result()
     except CancelledError:
         raise
     except KilledWorker:
@@ -179,7 +184,7 @@ def _value(client: Client, future: Future, work: Any) -> Any:
     if isinstance(value, Gone):
         raise _Lost(value.text)
     if isinstance(value, Refusal):
-        raise InputError(value.text)
+        raise value.error()
     return value
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.threads import available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.dask.local import local_client
-from kgtrec.errors import FileError, KgtrecError, UsageError
+from kgtrec.cluster.part import NanFound
+from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,6 +36,7 @@ __all__ = [
     "a_worker",
     "connected",
     "guarded",
+    "in_reach",
     "look_at_workers",
     "no_workers",
     "opened_client",
@@ -62,6 +64,7 @@ CONNECT = 10.0
 """Seconds that a scheduler is given to answer."""
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between looks at a worker that is just going
+_REACH = 3.0  # seconds in which a worker is to answer
 _STAY = 2.0  # seconds that a worker is kept from going, and at most from its first task
 
 
@@ -78,6 +81,11 @@ class Refusal:
     """What is wrong with the input, as a task says it: a retry would change nothing."""
 
     text: str
+    nan: tuple[int, int, int] | None = None
+
+    def error(self) -> InputError:
+        """The error that it stands for."""
+        return InputError(self.text) if self.nan is None else NanFound(*self.nan)
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ def guarded(work: Callable[[], Any]) -> Any:
     except FileError as error:
         raise OSError(str(error)) from None  # a FileError does not survive being sent
     except KgtrecError as error:
-        return Refusal(str(error))
+        return Refusal(str(error), error.at if isinstance(error, NanFound) else None)
     except PiecesGone as error:
         return Gone(str(error))
 
@@ -235,6 +243,23 @@ def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
         except OSError:
             stamps.append(None)
     return __version__, stamps
+
+
+def in_reach(client: Client) -> bool:
+    """Whether this process can connect to the workers, one of each host."""
+    hosts = {address.rpartition(":")[0]: address for address in client.nthreads()}
+
+    async def connect() -> None:
+        pool = client.rpc
+        comms = [pool.connect(address, timeout=_REACH) for address in hosts.values()]
+        for address, comm in zip(hosts.values(), await asyncio.gather(*comms), strict=True):
+            pool.reuse(address, comm)
+
+    try:
+        client.sync(connect)
+    except (OSError, *TimedOut):
+        return False
+    return True
 
 
 def no_workers(client: Client, patience: float, reason: str = "") -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
 from kgtrec.graph.readers.common import GraphTables, in_byte_order, split_files
 
-__all__ = ["read_statements", "read_wikipeople"]
+__all__ = ["read_statement_file", "read_statements", "read_wikipeople"]
 
 _STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _JSON_STEMS = {split: tuple(f"n-ary_{stem}" for stem in stems) for split, stems in _STEMS.items()}
@@ -35,6 +37,11 @@ def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
     return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
 
 
+def read_statement_file(path: str | PathLike[str]) -> GraphTables:
+    """One file with lines as in a split; its split is called "known"."""
+    return _tables({"known": path}, {"known": _fields(path)}, _FORM)
+
+
 def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
     """``n-ary_train.json`` and so on: roles and values, those of the primary triple by ``_h`` and
     ``_t`` behind its relation."""
@@ -48,7 +55,7 @@ def _no_columns(columns: str | None) -> None:
         raise UsageError(f"columns={columns!r}: statements are head, relation, tail, qualifiers")
 
 
-def _fields(path: Path) -> Iterator[list[bytes]]:
+def _fields(path: str | PathLike[str]) -> Iterator[list[bytes]]:
     for line, text in lines_of(path):
         fields = text.split(b",")
         if len(fields) < 3 or b"" in fields:
@@ -89,14 +96,15 @@ def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
 
 
 def _tables(
-    files: Mapping[str, Path], splits: Mapping[str, Iterable[Sequence[bytes]]], form: str
+    files: Mapping[str, str | PathLike[str]],
+    splits: Mapping[str, Iterable[Sequence[bytes]]],
+    form: str,
 ) -> GraphTables:
     """Numbers statements: entities and relations take turns in them."""
     numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
     coded = {}
     for split, rows in splits.items():
-        flat: list[int] = []
-        sizes: list[int] = []
+        flat, sizes = array("i"), array("q")
         for fields in rows:
             sizes.append(len(fields))
             for place, label in enumerate(fields):
@@ -104,7 +112,7 @@ def _tables(
                 flat.append(own.setdefault(label, len(own)))
         if not sizes:
             raise FileError(files[split], found="nothing: the file is empty", hint=form)
-        coded[split] = np.array(flat, np.int32), np.array(sizes, np.int64)
+        coded[split] = np.frombuffer(flat, np.int32), np.frombuffer(sizes, np.int64)
     (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
     places = np.concatenate([entity_place, relation_place])
     triples, qualifiers = {}, {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
 from kgtrec.graph.readers.common import GraphTables, split_files
 
-__all__ = ["read_timed"]
+__all__ = ["read_timed", "read_timed_file"]
 
 _STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _FORM = "a line is head, relation, tail and time, or since and until, with tabs between them"
@@ -24,7 +26,15 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     """
     if columns is not None:
         raise UsageError(f"columns={columns!r}: a timed graph has head, relation, tail, time")
-    files = split_files(folder, _STEMS, (".txt", ".tsv", ""))
+    return _tables(split_files(folder, _STEMS, (".txt", ".tsv", "")))
+
+
+def read_timed_file(path: str | PathLike[str]) -> GraphTables:
+    """One file with lines as in a split; its split is called "known"."""
+    return _tables({"known": path})
+
+
+def _tables(files: Mapping[str, str | PathLike[str]]) -> GraphTables:
     codes: tuple[dict[bytes, int], ...] = ({}, {}, {})  # entities, relations, times
     rows = {split: _coded(path, codes) for split, path in files.items()}
     kinds = (0, 1, 0, 2)
@@ -42,7 +52,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     return GraphTables(splits, entities, relations, times=times)
 
 
-def _coded(path: Path, codes: tuple[dict[bytes, int], ...]) -> np.ndarray:
+def _coded(path: str | PathLike[str], codes: tuple[dict[bytes, int], ...]) -> np.ndarray:
     entities, relations, times = codes
     flat: list[int] = []
     width = 0

@@ -43,7 +43,8 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
     InputError
         No pooled triple was evaluated.
     """
-    if ranks.kind != "entity" or ranks.entity_labels is None or ranks.relation_labels is None:
+    of_triples = ranks.kind == "entity" and ranks.given_relation is None
+    if not of_triples or ranks.entity_labels is None or ranks.relation_labels is None:
         raise UsageError("depths need ranks of entities with their labels, as `kgtrec rank` saves")
     entities, relations = pool.graph.entities, pool.graph.relations
     depth_of = {

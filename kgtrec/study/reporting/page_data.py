@@ -185,8 +185,10 @@ def _values(table: Table, models: int) -> dict[str, list[list[float | None]]]:
 
 
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
-    """Sides, and with a graph categories and quartiles."""
-    dimensions = ["side"] if graph is None else ["side", "category,side", "quartile"]
+    """Sides, and with a graph categories and quartiles; values by the qualifiers beside them."""
+    dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side"]
+    if graph is not None:
+        dimensions += ["quartile"] if side == "qualifier" else ["category,side", "quartile"]
     parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
     for by in dimensions:
         table = _sliced(results, by, side, graph)
@@ -195,6 +197,8 @@ def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dic
             name = ", ".join(map(str, row[: table.names]))
             if by == "quartile":
                 name = f"popularity {name}: {row[1]:,} to {row[2]:,} triples"
+            if by == "qualifiers":
+                name = f"{name} other qualifiers"
             parts["names"].append(name)
             for name, column in at.items():
                 parts[name].append(row[column])
@@ -209,7 +213,7 @@ def _relations(results: Mapping[str, Result], graph: Graph | None, side: str) ->
     table = _sliced(results, "relation", side, graph)
     names = [str(row[0]) for row in table.rows]
     relations: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
-    if graph is not None and "train" in graph.splits:
+    if graph is not None and "train" in graph.splits and side != "qualifier":
         from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 
         code = relation_categories(graph).code

@@ -25,6 +25,7 @@ from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
 from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
+from kgtrec.questions.sides import NAMES as SIDE_NAMES
 from kgtrec.study.sampling.weights import Weights, weights_of
 
 if TYPE_CHECKING:
@@ -195,12 +196,12 @@ def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Grou
     if lists is not None:
         allowed[:] = False
         allowed[lists.lists.ids] = True
-    code = 2 * questions.relation + questions.side
+    code = len(SIDE_NAMES) * questions.relation.astype(np.int64) + questions.side
     order = np.argsort(code, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
         if not len(members):
             continue
-        relation, side = divmod(int(code[members[0]]), 2)
+        relation, side = divmod(int(code[members[0]]), len(SIDE_NAMES))
         probability = inclusion_targets(
             np.where(allowed, weights(side, relation), 0), allowed, size
         )

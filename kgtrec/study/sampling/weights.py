@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.sides import ASKED, facts_of
 from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities
 
@@ -47,6 +48,11 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
     """
     if isinstance(by, str) and by in NAMES:
         return _uniform(questions) if by == "uniform" else _frequency(questions)
+    if questions.sides == "qualifier":
+        raise UsageError(
+            "weights are of heads and tails, and these questions ask for values of qualifiers; "
+            f"draw by one of {', '.join(NAMES)}"
+        )
     if isinstance(by, FittingEntities):
         return _fitting(by, questions)
     if callable(by):
@@ -73,13 +79,13 @@ def _frequency(questions: QuestionData) -> tuple[Weights, str]:
     graph = questions.graph
     if "train" not in graph.splits:
         raise UsageError("by='frequency' counts triples of train, and this graph has no such split")
-    rows = graph.splits["train"]
+    rows = facts_of(graph, "train", int(questions.side[0]))
     order = np.argsort(rows[:, 1], kind="stable")
     bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
 
     def weights(side: int, relation: int) -> Float64:
         own = order[bounds[relation] : bounds[relation + 1]]
-        counts = np.bincount(rows[own, 2 * side], minlength=graph.n_entities)
+        counts = np.bincount(rows[own, ASKED[side]], minlength=graph.n_entities)
         return counts.astype(np.float64) ** POWER
 
     return weights, f"frequency in train, to the power of {POWER}"

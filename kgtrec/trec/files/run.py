@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,14 +97,19 @@ class Run(ShownInLines):
         FileError
             If the target cannot be written.
         """
+        with atomic_write(path) as out:
+            self.write_to(out, tag)
+
+    def write_to(self, out: BinaryIO, tag: str = "kgtrec", names: Any = None) -> None:
+        """Append the lines to an open file; ``names`` are those of ``docnos.to_arrow()``, where
+        many runs are written that share them. UsageError as `write`."""
         if self.depth <= 0:
             raise UsageError("the run holds no candidates; rank with run_depth=1000, say")
         self._check_order()
         (name,) = identifiers([tag])
         queries = identifiers(self.query_ids, first=True)
-        names = self.docnos.to_arrow()
-        with atomic_write(path) as out:
-            write_run_lines(out, queries, self.offsets, names, self._columns, name)
+        names = self.docnos.to_arrow() if names is None else names
+        write_run_lines(out, queries, self.offsets, names, self._columns, name)
 
     def cut(self, depth: int) -> Run:
         """The run with at most ``depth`` candidates per question."""

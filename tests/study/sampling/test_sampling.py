@@ -513,6 +513,14 @@ def test_the_command_says_both_numbers(home: Path) -> None:
     assert "no estimate" in run("--scores", "scores.npy", "--size", "12", "--full", "0")
 
 
+def test_all_sides_that_are_offered_can_be_estimated(home: Path) -> None:
+    (option,) = (one for one in cli.get_command(None, "estimate").params if one.name == "sides")
+    assert list(option.type.choices) == ["head", "tail", "both"]
+    for sides in option.type.choices:
+        assert run("--sides", sides, "--size", "12", "--candidates", "c.npy") == ""
+        assert len(np.load("c.npy")) == len(kgtrec.read_graph("graph").questions(sides=sides))
+
+
 def test_in_three_steps(home: Path) -> None:
     scores = np.load("scores.npy")
     same = ("--size", "12", "--full", "20", "--seed", "3")

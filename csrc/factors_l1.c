@@ -1,0 +1,146 @@
+/* Entities and queries to codes whose distances in L1 bound those of the vectors: of one step for
+ * all vectors of a call (see factors_bounds.h). */
+#include "factors_bounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define T float
+#define OPS f32
+#define FN(op) op##_f32
+#include "factors_vectors_body.h"
+
+/* Vectors that are looked at for a step, each padded to whole lines. */
+#define ENTITIES 32
+#define QUERIES 16
+#define LANES 16
+/* Steps that are tried: a third of a power of two apart, the first without cutting anything off. */
+#define STEPS 14
+#define STEPS_RATIO 0.7937f
+/* Codes that leave more than this of the sum of magnitudes are poor. */
+#define MOST_LEFT (1.0 / 16)
+/* Beyond those of the sample by so much are values that codes of 16 bits have room for. */
+#define SPARE 2
+
+/* Magnitudes of a vector's values, behind those of the sample so far; nothing if some have no
+ * bounds. */
+static void sample(const float *x, size_t dim, size_t stride, float *out, size_t *n) {
+    bool bounded = true;
+    float *magnitudes = out + *n * stride;
+    memset(magnitudes, 0, stride * sizeof *out);
+    for (size_t k = 0; k < dim; k++) {
+        magnitudes[k] = fabsf(x[k]);
+        bounded &= magnitudes[k] <= 0x1p32f;
+    }
+    *n += bounded;
+}
+
+/* What codes of 8 bits and this step are expected to leave of a vector: a quarter of a step a
+ * value, and what is cut off. */
+static double left_of(const float *magnitudes, size_t stride, size_t dim, float step) {
+    const float most = KGT_L1_MOST * step;
+    float sums[LANES] = {0}, sum = 0;
+    for (size_t start = 0; start < stride; start += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            const float beyond = magnitudes[start + k] - most;
+            sums[k] += beyond > 0 ? beyond : 0;
+        }
+    for (size_t k = 0; k < LANES; k++) sum += sums[k];
+    return (double)sum + (double)dim * (double)step / 4;
+}
+
+/* The step of the least squares of what is left. Squares: what is left of one vector in many leaves
+ * more open the further it reaches into the scores. */
+static float best_step(const float *magnitudes, size_t n, size_t stride, size_t dim,
+                       float largest) {
+    float step = largest / KGT_L1_MOST, best = step;
+    double least = INFINITY;
+    for (int i = 0; i < STEPS; i++, step *= STEPS_RATIO) {
+        double squares = 0;
+        for (size_t j = 0; j < n; j++) {
+            const double left = left_of(magnitudes + j * stride, stride, dim, step);
+            squares += left * left;
+        }
+        if (squares >= least) continue;
+        least = squares;
+        best = step;
+    }
+    return best;
+}
+
+static bool is_poor(const float *magnitudes, size_t n, size_t stride, size_t dim, float step) {
+    double left = 0, sum = 0;
+    for (size_t j = 0; j < n; j++) left += left_of(magnitudes + j * stride, stride, dim, step);
+    for (size_t k = 0; k < n * stride; k++) sum += (double)magnitudes[k];
+    return left > sum * MOST_LEFT;
+}
+
+static float at_least(float step) { return step > KGT_L1_SMALLEST ? step : KGT_L1_SMALLEST; }
+
+kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps) {
+    const size_t dim = (size_t)factors->dim, stride = (dim + LANES - 1) / LANES * LANES;
+    float *magnitudes = kgt_allocate((ENTITIES + QUERIES) * stride + 2 * dim, sizeof(float));
+    if (magnitudes == NULL) return KGT_NO_MEMORY;
+    float *spare = magnitudes + (ENTITIES + QUERIES) * stride, largest = 0;
+    size_t n = 0;
+    for (int64_t i = 0; i < ENTITIES && i < factors->n_entities; i++) {
+        const int64_t row = table_row_f32(factors, i * factors->n_entities / ENTITIES);
+        sample(entity_f32(kgt_kernel_active(), factors, row, spare), dim, stride, magnitudes, &n);
+    }
+    for (int64_t i = 0; i < QUERIES && i < factors->n_rows; i++) {
+        const int64_t row = i * factors->n_rows / QUERIES;
+        sample(vectors_f32(factors->queries, row, factors->dim), dim, stride, magnitudes, &n);
+    }
+    for (size_t k = 0; k < n * stride; k++)
+        largest = magnitudes[k] > largest ? magnitudes[k] : largest;
+    steps->coarse = at_least(best_step(magnitudes, n, stride, dim, largest));
+    steps->poor = is_poor(magnitudes, n, stride, dim, steps->coarse);
+    steps->fine = at_least(largest * SPARE / KGT_L1_MOST_FINE);
+    free(magnitudes);
+    return KGT_OK;
+}
+
+/* |x - x'| + g' |x|, rounded up. */
+static double error_of(kgt_quantised_l1 x, int64_t dim) {
+    return ((double)x.residual + kgt_rounding(dim) * (double)x.norm) * KGT_UP;
+}
+
+void kgt_l1_take_codes(kgt_block *block, int64_t slot) {
+    const int64_t dim = block->factors->dim;
+    const size_t i = (size_t)slot;
+    const float *vector = block->vectors + i * block->stride;
+    kgt_quantised_l1 x, fine;
+    block->bytes->quantise_l1(vector, (size_t)dim, block->steps.coarse, false, block->codes, &x);
+    block->bytes->quantise_l1(vector, (size_t)dim, block->steps.fine, true,
+                              block->fine + i * block->fine_stride, &fine);
+    int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
+                    kgt_l1_place(i % KGT_BYTE_PANEL);
+    for (size_t k = 0; k < block->groups; k += 2)
+        memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
+    block->start[i] = 0;
+    const float error = (float)error_of(x, dim);
+    if (error > block->base[i / 64]) block->base[i / 64] = error;
+    const kgt_figures figures = {1, (float)error_of(fine, dim), 0, 0};
+    memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
+}
+
+bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i) {
+    const int64_t dim = factors->dim;
+    const float *query = vectors_f32(factors->queries, i, dim);
+    const kgt_steps steps = queries->steps;
+    kgt_quantised_l1 q, fine;
+    if (isnan(queries->bytes->largest(query, (size_t)dim))) return false;
+    queries->bytes->quantise_l1(query, (size_t)dim, steps.coarse, false,
+                                queries->codes + (size_t)i * queries->groups * 4, &q);
+    queries->bytes->quantise_l1(query, (size_t)dim, steps.fine, true,
+                                queries->fine + (size_t)i * queries->fine_stride, &fine);
+    queries->inverse[i] = 1 / (double)steps.coarse;
+    queries->fine_inverse[i] = 1 / (double)steps.fine;
+    queries->judged_norm[i] = (float)(queries->inverse[i] * KGT_UP);
+    queries->fine_norm[i] = (float)(queries->fine_inverse[i] * KGT_UP);
+    queries->factor[i] = (float)queries->inverse[i];
+    queries->fine_factor[i] = (float)queries->fine_inverse[i];
+    queries->own[i] = error_of(q, dim);
+    queries->fine_own[i] = error_of(fine, dim);
+    return true;
+}
