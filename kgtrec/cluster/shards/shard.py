@@ -66,11 +66,13 @@ class Shard:
     entities: tuple[int, int]
     signature: list[tuple[int, ...]]
 
-    def plan(self, memory: str | int) -> Plan:
-        """How it is cut into parts, and how long it will take."""
+    def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
+        """How it is cut into parts, and how long it will take, unless that is not to be measured:
+        scores at a URL are read for it."""
         return make_plan(
-            self.inputs, memory, rows=self.rows, entities=self.entities, reserve=COMMAND_BYTES
-        )
+            self.inputs, memory, calibrate=calibrate, rows=self.rows, entities=self.entities,
+            reserve=COMMAND_BYTES,
+        )  # fmt: skip
 
     def state(self) -> str:
         """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
