@@ -13,17 +13,26 @@ typedef struct {
     uint64_t hash;
 } kgt_label;
 
-/* How far the lines of a file are read: the next byte of the text at hand; whether blank lines were
- * met, which only further blank ones may follow; whether the next line is not as it must be. */
+/* How many tabs a line has: two; three before a time, or four between the ends of an interval,
+ * which are one label with a tab in it. */
+enum { KGT_LABEL_TABS = 4 };
+
+/* How far the lines of a file are read: the next byte of the text at hand; tabs of a line; whether
+ * blank lines were met, which only further blank ones may follow; whether the next line is not as
+ * it must be. */
 typedef struct {
     int64_t at;
+    int n_tabs;
     bool blank, faulty;
 } kgt_label_scan;
 
-/* Labels of the lines "head TAB relation TAB tail" from scan->at on, three a line, until `capacity`
- * lines, the text's end, or a line with another number of tabs, an empty label, NUL, or a carriage
- * return before its end. Returns the number of lines. The text ends with a newline; KGT_LABEL_PAD
- * bytes behind it may be read. */
+/* Labels of a line. */
+int kgt_labels_of(int n_tabs);
+
+/* Labels of the lines "head TAB relation TAB tail" or "head TAB relation TAB tail TAB time" from
+ * scan->at on, until `capacity` lines, the text's end, or a line with another number of tabs, an
+ * empty field, NUL, or a carriage return before its end. Returns the number of lines. The text ends
+ * with a newline; KGT_LABEL_PAD bytes behind it may be read. */
 enum { KGT_LABEL_PAD = 64 };
 int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,
                         kgt_label *labels);
@@ -53,8 +62,8 @@ kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n
  * holds NUL. */
 kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes, int32_t *place);
 
-/* Puts places for numbers, in n triples. */
-void kgt_label_renumber(int32_t *triples, int64_t n, const int32_t *entities,
+/* Puts places for numbers, in n triples that begin `width` numbers apart. */
+void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width, const int32_t *entities,
                         const int32_t *relations);
 
 #endif

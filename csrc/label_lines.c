@@ -46,7 +46,7 @@ static bool set_label(kgt_label *label, const char *text, uint32_t begin, uint32
 
 /* What the bytes up to '\r' of a line say. */
 typedef struct {
-    uint32_t tabs[2];
+    uint32_t tabs[KGT_LABEL_TABS];
     int n_tabs;
     bool sound;
 } line_parts;
@@ -54,7 +54,7 @@ typedef struct {
 static void take_low(line_parts *parts, const char *text, uint32_t at) {
     char byte = text[at];
     if (byte == '\t') {
-        if (parts->n_tabs < 2) parts->tabs[parts->n_tabs] = at;
+        if (parts->n_tabs < KGT_LABEL_TABS) parts->tabs[parts->n_tabs] = at;
         parts->n_tabs++;
     } else if (byte == '\0' || (byte == '\r' && text[at + 1] != '\n')) {
         parts->sound = false;
@@ -63,16 +63,29 @@ static void take_low(line_parts *parts, const char *text, uint32_t at) {
 
 /* The labels of a line; false if it is not as it must be. */
 static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32_t end,
-                     const line_parts *parts) {
-    if (!parts->sound || parts->n_tabs != 2) return false;
-    const bool head = set_label(labels, text, begin, parts->tabs[0]);
-    const bool relation = set_label(labels + 1, text, parts->tabs[0] + 1, parts->tabs[1]);
-    const bool tail = set_label(labels + 2, text, parts->tabs[1] + 1, end);
-    return head && relation && tail;
+                     const line_parts *parts, int n_tabs) {
+    if (!parts->sound || parts->n_tabs != n_tabs) return false;
+    const uint32_t *tabs = parts->tabs;
+    const bool head = set_label(labels, text, begin, tabs[0]);
+    const bool relation = set_label(labels + 1, text, tabs[0] + 1, tabs[1]);
+    const bool tail = set_label(labels + 2, text, tabs[1] + 1, n_tabs == 2 ? end : tabs[2]);
+    if (!head || !relation || !tail || n_tabs == 2) return head && relation && tail;
+    const bool ends = n_tabs == 3 || (tabs[3] > tabs[2] + 1 && tabs[3] + 1 < end);
+    return set_label(labels + 3, text, tabs[2] + 1, end) && ends;
 }
+
+/* Whether the next low bytes are just a line's tabs and its end. */
+static bool is_plain(const char *text, const uint32_t *places, int n_tabs) {
+    for (int i = 0; i < n_tabs; i++)
+        if (text[places[i]] != '\t') return false;
+    return text[places[n_tabs]] == '\n';
+}
+
+int kgt_labels_of(int n_tabs) { return n_tabs < 3 ? 3 : 4; }
 
 int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,
                         kgt_label *labels) {
+    const int n_tabs = scan->n_tabs, n_labels = kgt_labels_of(n_tabs);
     uint32_t places[HELD];
     int64_t n = 0, searched = scan->at;
     int held = 0, next = 0;
@@ -84,11 +97,10 @@ int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_la
             next = 0;
             if (held == 0) break;
         }
-        if (parts.n_tabs == 0 && held - next >= 3 && text[places[next]] == '\t' &&
-            text[places[next + 1]] == '\t' && text[places[next + 2]] == '\n') {
-            parts.n_tabs = 2;
-            memcpy(parts.tabs, places + next, sizeof parts.tabs);
-            next += 2;
+        if (parts.n_tabs == 0 && held - next > n_tabs && is_plain(text, places + next, n_tabs)) {
+            parts.n_tabs = n_tabs;
+            memcpy(parts.tabs, places + next, (size_t)n_tabs * sizeof *parts.tabs);
+            next += n_tabs;
         }
         uint32_t at = places[next++];
         if (text[at] != '\n') {
@@ -98,7 +110,8 @@ int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_la
         uint32_t end = at > begin && text[at - 1] == '\r' ? at - 1 : at;
         if (end == begin) {
             scan->blank = true;
-        } else if (scan->blank || !set_line(labels + 3 * n, text, begin, end, &parts)) {
+        } else if (scan->blank ||
+                   !set_line(labels + n_labels * n, text, begin, end, &parts, n_tabs)) {
             scan->faulty = true;
             break;
         } else {

@@ -136,9 +136,9 @@ kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n
     return KGT_OK;
 }
 
-void kgt_label_renumber(int32_t *triples, int64_t n, const int32_t *entities,
+void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width, const int32_t *entities,
                         const int32_t *relations) {
-    for (int64_t i = 0; i < 3 * n; i += 3) {
+    for (int64_t i = 0; i < width * n; i += width) {
         triples[i] = entities[triples[i]];
         triples[i + 1] = relations[triples[i + 1]];
         triples[i + 2] = entities[triples[i + 2]];

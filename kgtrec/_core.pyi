@@ -222,7 +222,9 @@ LABEL_PAD: int
 class TripleLines:
     capacity: int
     n: int
-    def __init__(self, capacity: int) -> None: ...
+    n_tabs: int
+    n_labels: int
+    def __init__(self, capacity: int, n_tabs: int = 2) -> None: ...
     def read(self, text: Buffer, size: int, at: int, blank: bool) -> tuple[int, bool, bool]: ...
 
 class LabelTable:

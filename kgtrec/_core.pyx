@@ -803,16 +803,21 @@ cdef class TripleLines:
     ----------
     capacity : int
         Lines that it has space for.
+    n_tabs : {2, 3, 4}
+        Of a line: 3, if a time follows; 4, if an interval's two ends do, which are one label.
     """
 
     cdef c.kgt_label *labels
     cdef const unsigned char[::1] text
     cdef readonly int64_t capacity, n
+    cdef readonly int n_tabs, n_labels
 
-    def __cinit__(self, int64_t capacity):
+    def __cinit__(self, int64_t capacity, int n_tabs=2):
         require(0 < capacity < 1 << 40, "lines: no such capacity")
-        self.capacity = capacity
-        self.labels = <c.kgt_label *> malloc(<size_t> capacity * 3 * sizeof(c.kgt_label))
+        require(2 <= n_tabs <= 4, "lines: no such number of tabs")
+        self.capacity, self.n_tabs, self.n_labels = capacity, n_tabs, c.kgt_labels_of(n_tabs)
+        self.labels = <c.kgt_label *> malloc(<size_t> capacity * self.n_labels
+                                             * sizeof(c.kgt_label))
         if self.labels == NULL:
             raise MemoryError("no memory for the labels of some lines")
 
@@ -826,7 +831,7 @@ cdef class TripleLines:
         whether blank lines were met (hand that to the next call), and whether the line there is
         not as it must be.
         """
-        cdef c.kgt_label_scan scan = c.kgt_label_scan(at, blank, False)
+        cdef c.kgt_label_scan scan = c.kgt_label_scan(at, self.n_tabs, blank, False)
         self.n = 0
         require(0 <= at <= size <= text.shape[0] - c.KGT_LABEL_PAD
                 and size < (<int64_t> 1 << 32) - c.KGT_LABEL_PAD,
@@ -862,17 +867,18 @@ cdef class LabelTable:
         return self.table.n_bytes
 
     def number(self, TripleLines lines not None, int column, int32_t[:, ::1] rows not None):
-        """Numbers of the labels in one column of the lines, into that column of rows, (n, 3)."""
+        """Numbers of the labels in one column of the lines, into that column of rows, (n, 3) or
+        (n, 4)."""
         cdef c.kgt_status status
-        require(rows.shape[0] == lines.n and rows.shape[1] == 3 and 0 <= column < 3,
-                "rows: wrong shape")
+        require(rows.shape[0] == lines.n and rows.shape[1] == lines.n_labels
+                and 0 <= column < lines.n_labels, "rows: wrong shape")
         require(self.table.records != NULL, "the table is closed")
         require(self.table.n + lines.n < <int64_t> 1 << 31, "more labels than int32 has numbers")
         if lines.n == 0:
             return
         with nogil:
-            status = c.kgt_label_numbers(&self.table, <const char *> &lines.text[0], lines.n, 3,
-                                         lines.labels + column, &rows[0, column])
+            status = c.kgt_label_numbers(&self.table, <const char *> &lines.text[0], lines.n,
+                                         lines.n_labels, lines.labels + column, &rows[0, column])
         if status != c.KGT_OK:
             c.kgt_label_close(&self.table)
         raise_for(status)
@@ -895,11 +901,11 @@ cdef class LabelTable:
 
 def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities not None,
                      const int32_t[::1] relations not None):
-    """Puts entities[x] and relations[x] for the numbers in rows, (n, 3)."""
+    """Puts entities[x] and relations[x] for the numbers in rows, (n, 3) or (n, 4)."""
     cdef int64_t i, n = rows.shape[0]
     cdef int32_t n_entities = <int32_t> entities.shape[0], n_relations = <int32_t> relations.shape[0]
     cdef uint32_t head = 0, relation = 0, tail = 0
-    require(rows.shape[1] == 3, "rows: wrong shape")
+    require(3 <= rows.shape[1] <= 4, "rows: wrong shape")
     with nogil:
         for i in range(n):
             head = max(head, <uint32_t> rows[i, 0])
@@ -908,7 +914,7 @@ def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities 
     require(n == 0 or (max(head, tail) < <uint32_t> n_entities
                        and relation < <uint32_t> n_relations), "rows: a number out of range")
     with nogil:
-        c.kgt_label_renumber(&rows[0, 0], n, &entities[0], &relations[0])
+        c.kgt_label_renumber(&rows[0, 0], n, rows.shape[1], &entities[0], &relations[0])
 
 
 def map_guard_begin():

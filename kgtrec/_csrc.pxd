@@ -264,11 +264,14 @@ cdef extern from "label.h" nogil:
 
     ctypedef struct kgt_label_scan:
         int64_t at
+        int n_tabs
         c_bool blank
         c_bool faulty
 
     enum:
         KGT_LABEL_PAD
+
+    int kgt_labels_of(int n_tabs)
 
     int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity,
                             kgt_label_scan *scan, kgt_label *labels)
@@ -284,5 +287,5 @@ cdef extern from "label.h" nogil:
                                  int64_t stride, const kgt_label *labels, int32_t *numbers)
     kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes,
                                int32_t *place)
-    void kgt_label_renumber(int32_t *triples, int64_t n, const int32_t *entities,
-                            const int32_t *relations)
+    void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width,
+                            const int32_t *entities, const int32_t *relations)

@@ -7,7 +7,7 @@ and `tsv_errors.scan` walks the file line by line, and says which line is wrong 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from kgtrec._internal.threads import available_cores
 from kgtrec.errors import FileError
 from kgtrec.graph.tsv_errors import BOM, WANTED, damaged, open_packed, scan
 
-__all__ = ["load_triples"]
+__all__ = ["load_facts", "load_triples", "renumber_column"]
 
 Triples = npt.NDArray[np.int32]
 Advance = Callable[[int], None]
+Explain = Callable[[Path], object]
 
 _BLOCK = 1 << 20
 """Bytes that are read at a time: they and their labels stay in the cache."""
@@ -62,17 +63,71 @@ def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Trip
         A file that cannot be read, or its first bad line.
     """
     entities, relations = LabelTable(), LabelTable()
+    tables, n_tabs = (entities, relations, entities), dict.fromkeys(files, 2)
+    triples = _load(files, tables, n_tabs, scan, progress)
+    return triples, *_renumber(triples, entities, relations)
+
+
+def load_facts(
+    files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain
+) -> tuple[dict[str, Triples], Any, Any, Any]:
+    """The same of lines with a time, or the ends of an interval.
+
+    Parameters
+    ----------
+    files : dict
+        Split name to path.
+    n_tabs : mapping
+        Split name to tabs of a line, 3 or 4.
+    explain : callable
+        Raises FileError of the first bad line of a file, of which it gets the path.
+
+    Returns
+    -------
+    facts : dict of ndarray of int32, shape (n, 4)
+    entities, relations, times : pyarrow.LargeBinaryArray
+        Labels in id order, which is that of bytes; the ends of an interval have a tab in between.
+    """
+    entities, relations, times = LabelTable(), LabelTable(), LabelTable()
+    facts = _load(files, (entities, relations, entities, times), n_tabs, explain, False)
+    labels = _renumber(facts, entities, relations)
+    time_labels, places = _in_order(times)
+    for rows in facts.values():
+        renumber_column(rows[:, 3], places)
+    return facts, *labels, time_labels
+
+
+def renumber_column(column: npt.NDArray[np.int32], places: npt.NDArray[np.int32]) -> None:
+    """Put places for numbers, some at a time."""
+    for start in range(0, len(column), _BLOCK):
+        column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
+
+
+def _load(
+    files: dict[str, Path],
+    tables: Sequence[LabelTable],
+    n_tabs: Mapping[str, int],
+    explain: Explain,
+    progress: bool,
+) -> dict[str, Triples]:
+    """Rows of all files by the numbers of the tables, one for each column."""
     sizes = {split: path.stat().st_size for split, path in files.items()}
     with _drawn(sum(sizes.values()), progress) as advance:
-        triples = {
-            split: _read(path, sizes[split], entities, relations, advance)
+        return {
+            split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
             for split, path in files.items()
         }
+
+
+def _renumber(
+    rows: Mapping[str, Triples], entities: LabelTable, relations: LabelTable
+) -> tuple[Any, Any]:
+    """The labels in order, and their places in the rows."""
     entity_labels, entity_places = _in_order(entities)
     relation_labels, relation_places = _in_order(relations)
-    for rows in triples.values():
-        renumber_triples(rows, entity_places, relation_places)
-    return triples, entity_labels, relation_labels
+    for some in rows.values():
+        renumber_triples(some, entity_places, relation_places)
+    return entity_labels, relation_labels
 
 
 @contextlib.contextmanager
@@ -88,12 +143,17 @@ def _drawn(size: int, progress: bool) -> Iterator[Advance]:
 
 
 def _read(
-    path: Path, size: int, entities: LabelTable, relations: LabelTable, advance: Advance
+    path: Path,
+    size: int,
+    tables: Sequence[LabelTable],
+    n_tabs: int,
+    explain: Explain,
+    advance: Advance,
 ) -> Triples:
-    """Triples of a file by the numbers of the tables, which labels join as they appear."""
+    """Rows of a file by the numbers of the tables, which labels join as they appear."""
     raw, stream = open_packed(path)
-    blocks = _Blocks(path, stream)
-    rows: Triples = np.empty((0, 3), dtype=np.int32)
+    blocks = _Blocks(path, stream, n_tabs)
+    rows: Triples = np.empty((0, len(tables)), dtype=np.int32)
     n = position = 0
     with raw, contextlib.closing(_some_ahead(blocks, size)) as some:
         try:
@@ -102,16 +162,16 @@ def _read(
                 position = raw.tell()
                 rows = _with_space(rows, n, lines.n, position / max(size, 1))
                 n += lines.n
-                for column, table in enumerate((entities, relations, entities)):
+                for column, table in enumerate(tables):
                     table.number(lines, column, rows[n - lines.n : n])
         except _Faulty:
             n = 0
         except OSError as error:
             raise damaged(path, error) from None
     if not n:
-        scan(path)  # raises, and says what is wrong
-        raise FileError(path, found="the file cannot be parsed", hint=WANTED)
-    rows.resize((n, 3), refcheck=False)
+        explain(path)  # raises, and says what is wrong
+        raise FileError(path, found="the file cannot be parsed", hint="check its lines")
+    rows.resize((n, len(tables)), refcheck=False)
     return rows
 
 
@@ -121,8 +181,8 @@ def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
         return rows
     length = max(n + more + n // 8, int(1.01 * (n + more) / share) if 0 < share < 1 else 0)
     if not n:
-        return np.empty((length, 3), dtype=np.int32)
-    rows.resize((length, 3), refcheck=False)  # in place, as far as the system can
+        return np.empty((length, rows.shape[1]), dtype=np.int32)
+    rows.resize((length, rows.shape[1]), refcheck=False)  # in place, as far as the system can
     return rows
 
 
@@ -147,13 +207,13 @@ def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
 class _Blocks:
     """The lines of a file, some at a time; each is overwritten by the next but one."""
 
-    def __init__(self, path: Path, stream: Any) -> None:
+    def __init__(self, path: Path, stream: Any, n_tabs: int) -> None:
         self.stopped = False
-        self._path, self._stream = path, stream
+        self._path, self._stream, self._n_tabs = path, stream, n_tabs
         self._block = _BLOCK
 
     def __iter__(self) -> Iterator[TripleLines]:
-        made = cycle([TripleLines(max(_BLOCK // 16, 1)) for _ in range(2)])
+        made = cycle([TripleLines(max(_BLOCK // 16, 1), self._n_tabs) for _ in range(2)])
         blank = False
         for number, (text, stop) in enumerate(self._texts()):
             at = len(BOM) if number == 0 and text.startswith(BOM) else 0

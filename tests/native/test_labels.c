@@ -18,11 +18,11 @@ static char *text_of(const char *bytes, size_t size) {
 }
 
 /* How many lines are read before the end, or before the one that is wrong. */
-static void check_lines(const char *bytes, int64_t due, bool faulty) {
+static void check_lines(int n_tabs, const char *bytes, int64_t due, bool faulty) {
     int64_t size = (int64_t)strlen(bytes), n = 0;
     char *text = text_of(bytes, (size_t)size);
-    kgt_label *labels = exact(3 * 2, sizeof *labels);
-    kgt_label_scan scan = {0, false, false};
+    kgt_label *labels = exact((size_t)kgt_labels_of(n_tabs) * 2, sizeof *labels);
+    kgt_label_scan scan = {0, n_tabs, false, false};
     while (scan.at < size && !scan.faulty) n += kgt_label_lines(text, size, 2, &scan, labels);
     expect(n == due && scan.faulty == faulty, "kgt_label_lines", "%d lines of %.20s", (int)n,
            bytes);
@@ -52,7 +52,7 @@ static void check_numbers(int64_t n, int64_t step) {
     kgt_label *labels = exact((size_t)(3 * step), sizeof *labels);
     int32_t *numbers = exact((size_t)(3 * n), sizeof *numbers);
     kgt_label_table table;
-    kgt_label_scan scan = {0, false, false};
+    kgt_label_scan scan = {0, 2, false, false};
     expect(kgt_label_open(&table), "kgt_label_open", "no memory");
     while (scan.at < size) {
         int64_t more = kgt_label_lines(text, size, step, &scan, labels);
@@ -87,20 +87,30 @@ static void check_numbers(int64_t n, int64_t step) {
 }
 
 void check_labels(void) {
-    check_lines("a\tr\tb\n", 1, false);
-    check_lines("a\tr\tb\r\nc\tr\td\n\n\r\n", 2, false);
-    check_lines("\n\r\n", 0, false);
-    check_lines("a\tr\tb\n\na\tr\tb\n", 1, true);
-    check_lines("a\tr\tb\na\tr\n", 1, true);
-    check_lines("a\tr\tb\tc\n", 0, true);
-    check_lines("a\t\tb\n", 0, true);
-    check_lines("a\tr\t\r\n", 0, true);
-    check_lines("a\tr\tb\r\r\n", 0, true);
-    check_lines("a\rb\tr\tb\n", 0, true);
-    check_lines("a\x01\v\f\tr\tb\n", 1, false);
+    check_lines(2, "a\tr\tb\n", 1, false);
+    check_lines(2, "a\tr\tb\r\nc\tr\td\n\n\r\n", 2, false);
+    check_lines(2, "\n\r\n", 0, false);
+    check_lines(2, "a\tr\tb\n\na\tr\tb\n", 1, true);
+    check_lines(2, "a\tr\tb\na\tr\n", 1, true);
+    check_lines(2, "a\tr\tb\tc\n", 0, true);
+    check_lines(2, "a\t\tb\n", 0, true);
+    check_lines(2, "a\tr\t\r\n", 0, true);
+    check_lines(2, "a\tr\tb\r\r\n", 0, true);
+    check_lines(2, "a\rb\tr\tb\n", 0, true);
+    check_lines(2, "a\x01\v\f\tr\tb\n", 1, false);
     check_lines(
-        "a label that is longer than what is searched for its end in one go, by a few\tr\tb\n", 1,
-        false);
+        2, "a label that is longer than what is searched for its end in one go, by a few\tr\tb\n",
+        1, false);
+    check_lines(3, "a\tr\tb\t2020\r\nc\tr\td\t2021\n\n", 2, false);
+    check_lines(3, "a\tr\tb\t2020\nc\tr\td\n", 1, true);
+    check_lines(3, "a\tr\tb\t2020\nc\tr\td\t\n", 1, true);
+    check_lines(3, "a\tr\t\t2020\n", 0, true);
+    check_lines(3, "a\tr\tb\t2020\t2021\n", 0, true);
+    check_lines(4, "a\tr\tb\t2020\t2021\nc\tr\td\t1\t2\r\n", 2, false);
+    check_lines(4, "a\tr\tb\t2020\t2021\nc\tr\td\t1\n", 1, true);
+    check_lines(4, "a\tr\tb\t2020\t2021\nc\tr\td\t1\t\n", 1, true);
+    check_lines(4, "a\tr\tb\t\t2021\n", 0, true);
+    check_lines(4, "a\tr\tb\t2020\t2021\t\n", 0, true);
     for (int64_t n = 1; n < MOST; n++) check_numbers(n, n % 3 + 1);
     check_numbers(500, 100);
     check_numbers(20000, 1000);

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
+from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, split_files
+from kgtrec.graph.tsv_triples import load_facts, renumber_column
 
 __all__ = ["read_timed", "read_timed_file"]
 
@@ -31,30 +34,38 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
 
 def read_timed_file(path: str | PathLike[str]) -> GraphTables:
     """One file with lines as in a split; its split is called "known"."""
-    return _tables({"known": path})
+    with fetched(path) as place:
+        return _tables({"known": place})
 
 
-def _tables(files: Mapping[str, str | PathLike[str]]) -> GraphTables:
-    codes: tuple[dict[bytes, int], ...] = ({}, {}, {})  # entities, relations, times
-    rows = {split: _coded(path, codes) for split, path in files.items()}
-    kinds = (0, 1, 0, 2)
-    ordered = [sorted(codes[0]), sorted(codes[1]), _in_time_order(codes[2])]
-    places = []
-    for names, numbers in zip(ordered, codes, strict=True):
-        place = np.empty(len(names), dtype=np.int32)
-        place[[numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-        places.append(place)
-    splits = {
-        split: np.stack([places[kind][coded[:, c]] for c, kind in enumerate(kinds)], axis=1)
-        for split, coded in rows.items()
-    }
-    entities, relations, times = ([text_of(name) for name in names] for names in ordered)
-    return GraphTables(splits, entities, relations, times=times)
+def _tables(files: Mapping[str, Path]) -> GraphTables:
+    n_tabs = {split: _n_tabs(path) for split, path in files.items()}
+    facts, entities, relations, labels = load_facts(dict(files), n_tabs, _explain)
+    texts = [label.replace(b"\t", b"/") for label in labels.to_pylist()]
+    times = _in_time_order(set(texts))
+    place = {time: i for i, time in enumerate(times)}
+    for rows in facts.values():
+        renumber_column(rows[:, 3], np.array([place[text] for text in texts], dtype=np.int32))
+    return GraphTables(
+        facts,
+        Labels.from_arrow(entities, ascending=True),
+        Labels.from_arrow(relations, ascending=True),
+        times=[text_of(time) for time in times],
+    )
 
 
-def _coded(path: str | PathLike[str], codes: tuple[dict[bytes, int], ...]) -> np.ndarray:
-    entities, relations, times = codes
-    flat: list[int] = []
+def _n_tabs(path: Path) -> int:
+    """Tabs of the first line, which all lines have."""
+    return next(_checked(path)).count(b"\t")
+
+
+def _explain(path: Path) -> None:
+    for _ in _checked(path):
+        pass
+
+
+def _checked(path: Path) -> Iterator[bytes]:
+    """Lines, up to the first that is not as it must be, of which FileError tells."""
     width = 0
     for line, text in lines_of(path):
         fields = text.split(b"\t")
@@ -62,20 +73,15 @@ def _coded(path: str | PathLike[str], codes: tuple[dict[bytes, int], ...]) -> np
             refuse(path, line, f"{text_of(text[:60])!r}", _FORM)
         if width and len(fields) != width:
             refuse(path, line, f"{len(fields)} columns after lines of {width}", _FORM)
+        if b"\0" in text or b"\r" in text:
+            refuse(path, line, f"NUL, or a carriage return, in {text_of(text[:60])!r}", _FORM)
         width = len(fields)
-        head, relation, tail = fields[:3]
-        flat += (
-            entities.setdefault(head, len(entities)),
-            relations.setdefault(relation, len(relations)),
-            entities.setdefault(tail, len(entities)),
-            times.setdefault(b"/".join(fields[3:]), len(times)),
-        )
-    if not flat:
+        yield text
+    if not width:
         raise FileError(path, found="nothing: the file is empty", hint=_FORM)
-    return np.array(flat, dtype=np.int32).reshape(-1, 4)
 
 
-def _in_time_order(times: dict[bytes, int]) -> list[bytes]:
+def _in_time_order(times: set[bytes]) -> list[bytes]:
     try:
         return sorted(times, key=lambda time: (int(time), time))
     except ValueError:
