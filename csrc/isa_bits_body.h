@@ -16,24 +16,21 @@ static void FN(count_bits)(const uint64_t *bits, const uint64_t *known, const ui
 
 static size_t FN(undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
                             const uint64_t *removed, size_t n_words, size_t except, uint16_t *out) {
-    uint64_t open[KGT_MOST_WORDS];
-    uint16_t holding[KGT_MOST_WORDS];
-    size_t n = 0, n_holding = 0;
+    uint64_t open[KGT_MOST_WORDS], holding = 0;
+    size_t n = 0;
     for (size_t i = 0; i < n_words; i++)
         open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));
     if (except < n_words * 64) open[except / 64] &= ~((uint64_t)1 << except % 64);
-    /* Which words hold any, and how many, is not foreseen: hence first a list of these words, and
-     * then four places a word, which is nearly always enough. */
-    for (size_t i = 0; i < n_words; i++) {
-        holding[n_holding] = (uint16_t)i;
-        n_holding += open[i] != 0;
-    }
-    for (size_t i = 0; i < n_holding; i++) {
-        uint64_t word = open[holding[i]];
+    /* Which words hold any, and how many, is not foreseen: hence first a bit for each of these
+     * words, and then four places a word, which is nearly always enough. */
+    for (size_t i = 0; i < n_words; i++) holding |= (uint64_t)(open[i] != 0) << i;
+    for (; holding != 0; holding &= holding - 1) {
+        const size_t at = (size_t)__builtin_ctzll(holding);
+        uint64_t word = open[at];
         const size_t end = n + (size_t)__builtin_popcountll(word);
         do {
             for (size_t j = 0; j < 4; j++, word &= word - 1)
-                out[n + j] = (uint16_t)(holding[i] * 64 + __builtin_ctzll(word | TOP_BIT));
+                out[n + j] = (uint16_t)(at * 64 + __builtin_ctzll(word | TOP_BIT));
             n += 4;
         } while (n < end);
         n = end;

@@ -17,7 +17,7 @@
 #define KGT_BYTE_QUERIES 32
 /* Thresholds that are compared at once. */
 #define KGT_JUDGED 4
-/* Words of a bit for each entity of a block, at most. */
+/* Words of a bit for each entity of a block, at most: up to 64. */
 #define KGT_MOST_WORDS 32
 /* Codes of 16 bits come in rows of whole times as many. The last of an entity's row are the places
  * of its figures, where a query has zeros: what a comparison needs lies together. */

@@ -42,8 +42,8 @@ static void product_l1_bytes_scalar(const uint8_t *queries, const int8_t *panels
                                     kgt_l1_place(j % KGT_BYTE_PANEL);
             int32_t sum = 0;
             for (size_t k = 0; k < groups * 4; k++)
-                sum -= abs(query[k] - entity[k / 8 * KGT_BYTE_PANEL * 8 + k % 8]);
-            out[i * stride + j] = sum;
+                sum += abs(query[k] - entity[k / 8 * KGT_BYTE_PANEL * 8 + k % 8]);
+            out[i * stride + j] = -sum;
         }
 }
 

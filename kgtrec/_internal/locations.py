@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _BROKEN: list[Any] = []  # streams of uploads that failed: one that is dropped would send again
-_AHEAD = 4 << 20
+_AHEAD = 1 << 16  # bytes: headers are read so; who wants more asks for it
 _HINT = "check the name, and the credentials and the region in the environment"
 
 
@@ -305,7 +305,7 @@ class RangedFile:
             return self._file.read_at(n_bytes, start)
 
     def stream(self) -> io.BufferedReader:
-        """The file as one that can be read and sought in, some megabytes at a time."""
+        """The file as one that can be read and sought in."""
         return io.BufferedReader(_Stream(self), _AHEAD)
 
     def check(self) -> None:

@@ -64,7 +64,7 @@ def command(
     split = "valid"
     filter = "valid"
     atol = 1e-5                      # close scores tie, too
-    rtol = 1e-4                      # (facts with a time: context = "time")
+    rtol = 1e-4                      # (or, of such facts, context = "time" or "qualifiers")
 
     \b
     kgtrec batch jobs.toml

@@ -13,8 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.cluster.array_files import FactorFiles, ScoreFiles
-from kgtrec.cluster.part import GATHERED, Inputs, answer_scores, partial
+from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.task_memory import (
+    BASE,
+    MARGIN,
+    MOST_ROWS,
+    RowBytes,
+    besides,
+    entity_bytes,
+    score_bytes,
+)
 from kgtrec.errors import UsageError
 from kgtrec.ranking.partial import Task
 
@@ -22,19 +31,7 @@ __all__ = ["Plan", "format_bytes", "make_plan", "memory_bytes", "throughput"]
 
 Int64 = npt.NDArray[np.int64]
 
-# Bytes, measured on float32 scores and rounded up. BASE: interpreter, numpy, pyarrow, this package.
-BASE = 112 << 20
-FIXED = 4 * GATHERED  # and as much for candidates that are sorted
-_ROW = 512
-_TARGET = 200
-_KNOWN = 72  # an id of a filter list while it is renumbered
-_TOLERANT = 2  # so many times as much, while rows are ranked anew by other thresholds
-_ORDER = 40  # an entity's place in the order of names, where ids are not in that order
-_BEST = 48  # a candidate kept, per row; and while two ranges merge
-_BEST_MERGED = 96
-
 _CHUNK = 1 << 16  # rows whose needs are looked at together
-_MOST_ROWS = 1 << 14  # a block, so that progress is seen and a retry is cheap
 _SHARES, _LEAST_SHARES = 4, 32  # a block is that part of a worker's share of what is left, of all
 _HANDED_OUT = 2_000_000  # scores that a worker ranks while the scheduler hands out a task
 _TILE = 64  # queries that share one pass over the entities in the native core
@@ -157,6 +154,7 @@ def make_plan(
     reserve: int = 0,
     sent: int = 0,
     jobs: int = 1,
+    results: int = 0,
 ) -> Plan:
     """Cut a ranking into parts.
 
@@ -179,6 +177,8 @@ def make_plan(
         Bytes of files that each host is sent.
     jobs : int
         Rankings that share the workers: where there are others, fewer and larger parts do.
+    results : int
+        Results of other parts that a worker holds until they are fetched.
 
     Raises
     ------
@@ -188,13 +188,16 @@ def make_plan(
     store, granted = inputs.store(), memory_bytes(memory)
     rows = rows or (0, store.n_rows)
     entities = entities or (0, store.n_labels)
-    fixed = BASE + FIXED + reserve
-    budget = granted - fixed
-    width = _width(inputs, store, entities, budget, fixed)
-    per_entity = _entity_bytes(inputs, store)
-    cut = width < store.n_labels
-    left = budget - width * per_entity
-    blocks, most = _blocks(inputs, store, rows, left, width, cut, workers, jobs)
+    whole = granted - BASE - reserve - besides(inputs, False)
+    cut = entities != (0, store.n_labels) or not (
+        store.restricted or _fitting(inputs, store, whole, False) >= store.n_labels
+    )
+    fixed = BASE + reserve + besides(inputs, cut)
+    width = _width(inputs, store, entities, granted - fixed, fixed, cut)
+    per_entity = math.ceil(MARGIN * entity_bytes(inputs, store, cut))
+    left = granted - fixed - width * per_entity
+    row_bytes = RowBytes(inputs, store, width, cut, results)
+    blocks, most = _blocks(row_bytes, rows, left, workers, jobs)
     count = -(-(entities[1] - entities[0]) // width)
     bounds = np.linspace(*entities, count + 1).astype(int).tolist()
     plan = Plan(
@@ -210,13 +213,26 @@ def make_plan(
     return replace(plan, speed=throughput(plan, inputs)) if worth_it else plan
 
 
-def _width(inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int) -> int:
+def _width_bytes(inputs: Inputs, store: Store, cut: bool) -> int:
+    """Bytes of an entity, with a row."""
+    bytes_each = entity_bytes(inputs, store, cut) + score_bytes(inputs)
+    return max(1, math.ceil(MARGIN * bytes_each))
+
+
+def _fitting(inputs: Inputs, store: Store, budget: int, cut: bool) -> int:
+    """Entities that half of the memory holds with a row."""
+    return budget // 2 // _width_bytes(inputs, store, cut)
+
+
+def _width(
+    inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int, cut: bool
+) -> int:
     """Entities of a part: all, or as many as half of the memory holds with a row."""
     width = entities[1] - entities[0]
-    per_entity = _entity_bytes(inputs, store) + _score_bytes(inputs)
-    fitting = budget // 2 // max(1, per_entity)
+    fitting = _fitting(inputs, store, budget, cut)
     if fitting < width and (store.restricted or fitting < 1024):
-        least = fixed + 2 * per_entity * (width if store.restricted else min(width, 1024))
+        smallest = width if store.restricted else min(width, 1024)
+        least = fixed + 2 * smallest * _width_bytes(inputs, store, cut)
         why = "restricted candidates are ranked with all entities at hand" * store.restricted
         raise UsageError(
             f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
@@ -225,50 +241,16 @@ def _width(inputs: Inputs, store: Store, entities: tuple[int, int], budget: int,
     return min(width, fitting)
 
 
-def _entity_bytes(inputs: Inputs, store: Store) -> int:
-    """What an entity costs once, however many rows there are."""
-    order = 0 if store.ordered else _ORDER
-    files = inputs.files
-    if not isinstance(files, FactorFiles):
-        return order
-    stored = 0
-    for array in (files.entities, files.bias):
-        if array is not None:
-            dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
-            half = array is files.entities and dtype == np.float16 and files.itemsize == 4
-            plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
-            stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
-    return order + stored
-
-
-def _score_bytes(inputs: Inputs) -> int:
-    """What an entity costs in every row."""
-    files = inputs.files
-    if isinstance(files, FactorFiles):
-        return 0
-    if files is None:
-        return 8
-    copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
-    return files.itemsize * (2 if copied else 1)
-
-
 def _blocks(
-    inputs: Inputs,
-    store: Store,
-    rows: tuple[int, int],
-    budget: int,
-    width: int,
-    cut: bool,
-    workers: int,
-    jobs: int,
+    row_bytes: RowBytes, rows: tuple[int, int], budget: int, workers: int, jobs: int
 ) -> tuple[list[tuple[int, int]], int]:
     """Blocks of rows that fit the memory, and what the largest needs."""
     n_rows = rows[1] - rows[0]
-    least = _least_rows(n_rows, width, workers, jobs)
+    least = _least_rows(n_rows, row_bytes.width, workers, jobs)
     blocks, start, used, most = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
-        needs = np.append(0, np.cumsum(_row_bytes(inputs, store, first, stop, width, cut)))
+        needs = np.append(0, np.cumsum(row_bytes.of(first, stop)))
         at = first
         while at < stop:
             limit = _most_rows(n_rows, rows[1] - start, workers, least)
@@ -276,7 +258,8 @@ def _blocks(
             end = int(np.searchsorted(needs, needs[at - first] + budget - used, "right")) - 1
             end = min(first + end, start + limit, stop)
             if end == at and at == start:
-                raise _too_large(store, at, int(needs[at - first + 1] - needs[at - first]), budget)
+                needed = int(needs[at - first + 1] - needs[at - first])
+                raise _too_large(row_bytes.store, at, needed, budget)
             used += int(needs[end - first] - needs[at - first])
             most, at = max(most, used), end
             if end < stop or end == start + limit:
@@ -296,30 +279,9 @@ def _least_rows(n_rows: int, width: int, workers: int, jobs: int) -> int:
 def _most_rows(n_rows: int, left: int, workers: int, least: int = _TILE) -> int:
     """Rows of the next block: fewer towards the end, so that workers finish together."""
     if workers == 1:
-        return min(_MOST_ROWS, n_rows)
+        return min(MOST_ROWS, n_rows)
     share, smallest = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
-    return min(_MOST_ROWS, max(least, share, smallest))
-
-
-def _row_bytes(inputs: Inputs, store: Store, first: int, stop: int, width: int, cut: bool) -> Int64:
-    """What each row needs in memory."""
-    question = store.array("plan_question")[first:stop]
-    needs = np.full(stop - first, _ROW, dtype=np.int64)
-    again = 1 if inputs.tolerance is None else _TOLERANT
-    needs += again * _TARGET * np.diff(store.array("plan_target_offsets")[first : stop + 1])
-    for name in ("known", "removed"):
-        offsets = store.array(f"{name}_offsets")
-        needs += again * _KNOWN * (offsets[question + 1] - offsets[question])
-    if store.restricted:
-        of = np.array(store.array("lists_of")[question])
-        offsets = store.array("lists_offsets")
-        needs += _KNOWN * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
-    depth = min(inputs.run_depth, store.n_labels)
-    needs += depth * (_BEST_MERGED if cut else _BEST)
-    if isinstance(inputs.files, FactorFiles):
-        return needs + 3 * inputs.files.queries.shape[1] * inputs.files.itemsize
-    columns = store.n_columns if store.restricted else width
-    return needs + columns * _score_bytes(inputs)
+    return min(MOST_ROWS, max(least, share, smallest))
 
 
 def _too_large(store: Store, row: int, needed: int, budget: int) -> UsageError:

@@ -29,6 +29,8 @@ __all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores",
 
 Array = npt.NDArray[Any]
 
+_PIECE = 8 << 20  # bytes of an archive that are read at a time: of one at a URL, in a request
+
 
 def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) -> Files:
     """What a path to scores holds, nothing of it in memory.
@@ -185,7 +187,7 @@ def _member(
         target = unpacked / Path(info.filename).name
         if not _holds(target, info):
             with archive.open(info) as source, atomic_write(target) as out:
-                while piece := source.read(1 << 20):
+                while piece := source.read(_PIECE):
                     out.write(piece)
         return _npy_at(target, 0, target.stat().st_size)
     with _stream(path) as file:

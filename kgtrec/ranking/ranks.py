@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,7 @@ class Ranks:
     def _names(self) -> tuple[str, ...]:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
 
-    @property
+    @cached_property
     def context_labels(self) -> dict[int, str]:
         """Labels of the times, or sets of qualifiers, by number; nothing if questions have none."""
         return {int(number): text for number, text in self.manifest.get("contexts", {}).items()}

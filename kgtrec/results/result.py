@@ -239,7 +239,7 @@ class Result(Mapping[str, float]):
         ----------
         by : str, or several
             "relation", "category", "side", "quartile", "given-quartile", "relation-quartile",
-            "label".
+            "label", "time", "qualifiers" (how many the question gives).
             What makes the parts: "category,side" gives a row for every category on every side.
             Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
             triples of the graph the answer (the given entity, the relation) stands in, among all

@@ -457,7 +457,7 @@ import time
 from kgtrec import cli
 from kgtrec.cluster import plan
 from kgtrec.cluster.shards import shard
-plan._MOST_ROWS, perform, began = 5, shard.perform, []
+plan.MOST_ROWS, perform, began = 5, shard.perform, []
 
 def slowly(*args):
     began.append(args)

@@ -114,10 +114,10 @@ static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels
         for (size_t j = 0; j < n; j++) {
             int32_t due = 0;
             for (size_t k = 0; k < length; k++)
-                due -= abs(queries[i * length + k] - entities[j * length + k]);
-            expect(out[i * stride + j] == due, "product_l1",
+                due += abs(queries[i * length + k] - entities[j * length + k]);
+            expect(out[i * stride + j] == -due, "product_l1",
                    "dim %zu, %zu panels: query %zu, entity %zu is %d, should be %d", dim, n_panels,
-                   i, j, out[i * stride + j], due);
+                   i, j, out[i * stride + j], -due);
         }
     free(queries);
     free(entities);
@@ -255,7 +255,8 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
         memcpy(row + stride - KGT_FINE_FIGURES, &x, sizeof x);
         int64_t product = 0;
         for (size_t k = 0; k < dim; k++)
-            product += l1 ? -abs(query[k] - row[k]) : (int32_t)query[k] * row[k];
+            product += l1 ? abs(query[k] - row[k]) : (int32_t)query[k] * row[k];
+        if (l1) product = -product;
         const float value = fmaf(x.offset, factor, (float)product * x.scale);
         if (fmaf(-norm, x.error, value) > threshold + width)
             due_sure[place / 64] |= (uint64_t)1 << place % 64;
@@ -310,7 +311,8 @@ static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     fill(x, dim, what);
     const float largest = bytes->largest(x, dim);
     double due = 0;
-    for (size_t k = 0; k < dim; k++) due = fmax(due, fabs((double)x[k]));
+    for (size_t k = 0; k < dim; k++)
+        if (fabs((double)x[k]) > due) due = fabs((double)x[k]); /* gcc 12 fails at fmax for ARM */
     expect((double)largest == due, "largest", "dim %zu, kind %d", dim, (int)what);
     bytes->quantise(x, dim, largest * (random_below(2) ? 1 : 1.7f), codes, &got);
     bytes->quantise_fine(x, dim, largest, &got, fine_codes, &fine);
@@ -403,11 +405,11 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
     memcpy(&figures, x + block->fine_stride - KGT_FINE_FIGURES, sizeof figures);
     int32_t sum = 0;
     for (int64_t k = 0; k < block->factors->dim; k++)
-        sum += l1 ? -abs(q[k] - x[k]) : (int32_t)q[k] * x[k];
+        sum += l1 ? abs(q[k] - x[k]) : (int32_t)q[k] * x[k];
     const interval fine = {
         l1 ? "fine bound l1" : "fine bound",
         "query bound l1",
-        fmaf(figures.offset, queries->fine_factor[row], (float)sum * figures.scale),
+        fmaf(figures.offset, queries->fine_factor[row], (float)(l1 ? -sum : sum) * figures.scale),
         figures.error,
         queries->fine_norm[row],
         absolute * queries->fine_inverse[row],

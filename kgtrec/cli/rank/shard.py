@@ -65,7 +65,7 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool, show: bool |
     if state == "whole":
         _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
         return False
-    plan = opened.plan(memory)
+    plan = opened.plan(memory, calibrate=show is not False)
     _say(f"shard {number}/{count} by {opened.about['by']}: {plan}", show)
     if plan_only:
         return False

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rank", "rank_parts", "tell_plan", "work_folder"]
 
-DASK_BYTES = 80 << 20
+DASK_BYTES = 32 << 20
 """What Dask itself takes of a worker's memory."""
 
 _PARTS_PER_THREAD = 3
@@ -273,6 +273,7 @@ def _planned(
         reserve=DASK_BYTES + workers.bytes_held,
         sent=workers.bytes_sent,
         jobs=jobs,
+        results=1,
     )
     if tell is not None:
         tell(str(plan))

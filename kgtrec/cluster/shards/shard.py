@@ -36,6 +36,9 @@ from kgtrec.results.evaluate import COMPARED
 __all__ = ["WAYS", "Shard", "open_shard", "parse_shard", "rank_shard", "shard_inputs"]
 
 WAYS = ("auto", "questions", "entities")
+COMMAND_BYTES = 44 << 20
+"""What the command line, pyarrow and a small graph take of a shard's memory."""
+
 _FEW_ROWS = 64  # the native core scores as many queries in one pass over the entities
 
 
@@ -63,9 +66,13 @@ class Shard:
     entities: tuple[int, int]
     signature: list[tuple[int, ...]]
 
-    def plan(self, memory: str | int) -> Plan:
-        """How it is cut into parts, and how long it will take."""
-        return make_plan(self.inputs, memory, rows=self.rows, entities=self.entities)
+    def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
+        """How it is cut into parts, and how long it will take, unless that is not to be measured:
+        scores at a URL are read for it."""
+        return make_plan(
+            self.inputs, memory, calibrate=calibrate, rows=self.rows, entities=self.entities,
+            reserve=COMMAND_BYTES,
+        )  # fmt: skip
 
     def state(self) -> str:
         """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
