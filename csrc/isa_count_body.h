@@ -21,11 +21,13 @@ KGT_INLINE bool FN(count_width)(const X *x, size_t n, const T *t, const int widt
         threshold[j] = SET1(t[j]);
         gt[j] = ge[j] = COUNTER_ZERO;
     }
-    /* A long row's two halves at once: memory delivers two streams faster than one. */
-    const bool apart = n > 2 * KGT_BLOCK;
+    /* A long row's two halves at once, where memory delivers two streams faster than one. */
+    const bool whole_row = n > 2 * KGT_BLOCK, apart = whole_row && !kgt_reads_one_stream();
     const size_t whole = KGT_GROUP * LANES, pairs = n / (2 * whole);
     const size_t step = apart ? whole : 2 * whole, leap = apart ? pairs * whole : whole;
-    const size_t ahead = apart ? KGT_AHEAD_APART / sizeof(X) : KGT_AHEAD;
+    const size_t ahead = apart       ? KGT_AHEAD_APART / sizeof(X)
+                         : whole_row ? KGT_AHEAD_ALONE
+                                     : KGT_AHEAD;
     for (size_t pair = 0; pair < pairs; pair++) {
         KGT_UNROLL
         for (int half = 0; half < 2; half++) {

@@ -35,6 +35,8 @@ static const path all_paths[] = {
 };
 enum { N_PATHS = sizeof all_paths / sizeof all_paths[0] };
 
+atomic_bool kgt_one_stream;
+
 /* NULL until first use. A race only repeats the same choice. */
 static _Atomic(const path *) active_path;
 
@@ -47,11 +49,18 @@ static const path *available_path(int index) {
     return NULL;
 }
 
+static void activate(const path *chosen) {
+#if KGT_X86
+    atomic_store_explicit(&kgt_one_stream, kgt_cpu_is_amd(), memory_order_relaxed);
+#endif
+    atomic_store_explicit(&active_path, chosen, memory_order_release);
+}
+
 static const path *active(void) {
     const path *chosen = atomic_load_explicit(&active_path, memory_order_acquire);
     if (chosen == NULL) {
         chosen = available_path(0);
-        atomic_store_explicit(&active_path, chosen, memory_order_release);
+        activate(chosen);
     }
     return chosen;
 }
@@ -77,6 +86,6 @@ bool kgt_path_force(const char *name) {
         for (int i = 0; (chosen = available_path(i)) != NULL; i++)
             if (strcmp(name_of(chosen), name) == 0) break;
     if (chosen == NULL) return false;
-    atomic_store_explicit(&active_path, chosen, memory_order_release);
+    activate(chosen);
     return true;
 }

@@ -2,6 +2,7 @@
 #ifndef KGT_ISA_KERNEL_H
 #define KGT_ISA_KERNEL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,10 +12,20 @@
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
 /* How far ahead of the comparison memory is fetched, in bytes: of blocks that are compared several
- * times, and of a long row's halves that are compared together (there divided by a score's size).
+ * times, of a long row's halves that are compared together (there divided by a score's size), and
+ * of a long row that is one stream, which the processor fetches further ahead by itself.
  */
 #define KGT_AHEAD 3072
 #define KGT_AHEAD_APART 4096
+#define KGT_AHEAD_ALONE 256
+/* Whether a core gets more from memory in one stream than in two: set with the path, by the
+ * processor's maker. Nothing but speed depends on it. */
+extern atomic_bool kgt_one_stream;
+
+KGT_INLINE bool kgt_reads_one_stream(void) {
+    return atomic_load_explicit(&kgt_one_stream, memory_order_relaxed);
+}
+
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64
 /* So many scores of a row are counted before the best of them are picked: their maxima fit the

@@ -122,6 +122,13 @@ KGT_INLINE bool kgt_cpu_has_amx_int8(void) {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 25 & 1) != 0;
 }
 
+/* By the maker's name, in three registers. */
+KGT_INLINE bool kgt_cpu_is_amd(void) {
+    unsigned a, b = 0, c = 0, d = 0;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+           d == signature_AMD_edx;
+}
+
 KGT_INLINE bool kgt_cpu_has_avxvnni(void) {
     unsigned a = 0, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;

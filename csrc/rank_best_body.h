@@ -14,14 +14,16 @@ typedef struct {
 } FN(kgt_offer);
 
 /* Memory would rest while the best are picked. So between the steps of that, the beginnings of the
- * next row's two halves are fetched, a portion at a time: asked for all at once, they would hold up
- * the steps' own loads. A place past the last row is harmless: a prefetch never faults. */
+ * next row's two halves are fetched (that of the row, where it is one stream), a portion at a time:
+ * asked for all at once, they would hold up the steps' own loads. A place past the last row is
+ * harmless: a prefetch never faults. */
 static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
     const kgt_row *row = offer->row;
     const size_t half = (size_t)(row->n / 2) * sizeof(T);
+    const size_t other = kgt_reads_one_stream() ? 4 * KGT_PORTION * 64 : half;
     for (size_t line = portion * KGT_PORTION; line < (portion + 1) * KGT_PORTION; line++) {
         KGT_PREFETCH_FAR(row->next + line * 64);
-        KGT_PREFETCH_FAR(row->next + half + line * 64);
+        KGT_PREFETCH_FAR(row->next + other + line * 64);
     }
 }
 

@@ -84,16 +84,19 @@ static void FN(check_maxima)(const T *x, size_t n, size_t group, T *maxima, size
     free(sorted);
 }
 
-/* Counts as they are without maxima and with them. */
+/* Counts as they are without maxima and with them, in two streams and in one. */
 static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size_t m) {
     T *t = exact(m, sizeof(T)), *maxima = exact(KGT_MAXIMA(n), sizeof(T));
     int64_t *count[4];
     for (size_t j = 0; j < m; j++) t[j] = FN(threshold)(x, n);
     for (int i = 0; i < 4; i++) count[i] = exact(m, sizeof(int64_t));
-    for (int with = 0; with < 2; with++) {
+    for (int with = 0; with < 4; with++) {
+        atomic_store(&kgt_one_stream, with < 2);
         for (int i = 0; i < 4; i++) /* counts are added to */
             for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j;
-        const bool nan = kernel->OPS.count(x, n, t, m, count[0], count[1], with ? maxima : NULL);
+        const bool nan =
+            kernel->OPS.count(x, n, t, m, count[0], count[1], with % 2 ? maxima : NULL);
+        if (with % 2) FN(check_maxima)(x, n, KGT_GROUP, maxima, KGT_MAXIMA(n), NAME("maxima"));
         const bool due = kgt_kernel_scalar.OPS.count(x, n, t, m, count[2], count[3], NULL);
         expect(nan == due, NAME("count"), "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan,
                due);
@@ -103,7 +106,6 @@ static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size
                    n, j, m, (double)t[j], (long long)count[0][j], (long long)count[1][j],
                    (long long)count[2][j], (long long)count[3][j]);
     }
-    FN(check_maxima)(x, n, KGT_GROUP, maxima, KGT_MAXIMA(n), NAME("maxima"));
     for (int i = 0; i < 4; i++) free(count[i]);
     free(maxima);
     free(t);
