@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @shared.split("Split to evaluate.")
 @shared.sides("Which entity of a triple is asked.")
+@shared.CONTEXT
 @click.option(
     "--filter", "known", default="all", show_default=True, metavar="NAME",
-    help="Whose answers are known: all, valid, raw, or splits, as for `kgtrec rank`.",
+    help="Whose answers are known: all, valid, raw, or splits, as for `kgtrec rank`; with "
+    "--context time-aware (qualifier-aware), static or raw.",
 )  # fmt: skip
 @click.option(
     "--size", type=click.IntRange(10), default=300, show_default=True,
@@ -99,9 +101,11 @@ def command(**options: Any) -> None:
     written = {"--candidates": options["candidates"], "--full-questions": options["full_questions"]}
     check_outputs(written, options["graph"], options["scores"])
     graph = read_graph(options["graph"])
+    is_default = options["context"] is not None and options["known"] == "all"
     questions = graph.questions(
-        options["split"], options["sides"], filter=filter_of(options["known"])
-    )
+        options["split"], options["sides"], context=options["context"],
+        filter=None if is_default else filter_of(options["known"]),
+    )  # fmt: skip
     draw = draw_candidates(questions, options["size"], _by(graph, options), seed=options["seed"])
     if options["candidates"] is not None:
         _write(options["candidates"], draw.candidates)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
+@shared.CONTEXT
 @click.option(
     "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...",
     help="How many of the best candidates are looked at.",
@@ -44,9 +45,10 @@ if TYPE_CHECKING:
 @shared.form("table", "csv", "tsv", "markdown", "latex", "json")
 @shared.THREADS
 def command(
-    runs: tuple[str, ...], graph: str, split: str, cutoffs: str, observed: str | None,
-    type_constraints: str | None, entity_types: str | None, relation_types: str | None,
-    questions: str | None, ci: float, resamples: int, seed: int, form: str, threads: int | None,
+    runs: tuple[str, ...], graph: str, split: str, context: str | None, cutoffs: str,
+    observed: str | None, type_constraints: str | None, entity_types: str | None,
+    relation_types: str | None, questions: str | None, ci: float, resamples: int, seed: int,
+    form: str, threads: int | None,
 ) -> None:  # fmt: skip
     """Of the k best candidates of each question in RUNs, the share that fits the relation: a place
     where a place is asked for, right or wrong. Beside it stands what a random order would reach.
@@ -73,7 +75,7 @@ def command(
     fitting = _fitting(loaded, observed, type_constraints, entity_types, relation_types)
     names = None if questions is None else read_question_ids(questions, loaded)
     result = semantic_shares(
-        paths, loaded.questions(split), fitting, cutoffs=chosen, names=names,
+        paths, loaded.questions(split, context=context), fitting, cutoffs=chosen, names=names,
         resampling=resampling, threads=threads,
     )  # fmt: skip
     echo(str(result) if form == "table" else rendered(result.table(), form))

@@ -38,10 +38,12 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
     place[instances] = np.arange(len(instances))
     rows = place[questions.triple_rows]
     lists, full = questions.candidate_lists, questions.full_candidates
+    context = questions.context
     return replace(
         questions,
         side=questions.side[chosen],
         given=(questions.given[0][chosen], questions.given[1][chosen]),
+        context=None if context is None else context[chosen],
         answers=take(questions.answers, chosen),
         known=take(questions.known, chosen),
         removed=take(questions.removed, chosen),

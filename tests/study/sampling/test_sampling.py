@@ -265,6 +265,34 @@ def test_bounds_without_full_rankings_hold() -> None:
     assert outside <= 0.05 * 8 * len(ranks)
 
 
+def timed_files(folder: Path) -> np.ndarray:
+    """A graph whose facts have a time, and scores of what is asked at the time of each."""
+    rng = np.random.default_rng(8)
+    for split, n in (("train", 300), ("test", 60)):
+        facts = rng.integers(0, (30, 3, 30, 4), (n, 4)).tolist()
+        lines = ["\t".join(map(str, fact)) for fact in facts]
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+    graph = kgtrec.read_graph(f"timed:{folder}")
+    questions = graph.questions("test", context="time")
+    return rng.normal(size=(len(questions), graph.n_entities)).astype(np.float32)
+
+
+@pytest.mark.parametrize("known", ["time-aware", "static"])
+def test_questions_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str) -> None:
+    scores = timed_files(tmp_path)
+    np.save(tmp_path / "scores.npy", scores)
+    graph = kgtrec.read_graph(f"timed:{tmp_path}")
+    questions = graph.questions("test", context="time", filter=known)
+    due = kgtrec.evaluate(scores, questions)
+    monkeypatch.chdir(tmp_path)
+    words = ["estimate", "--graph", "timed:.", "--scores", "scores.npy", "--context", "time",
+             "--filter", known, "--size", "10", "--full", str(len(questions))]  # fmt: skip
+    done = CliRunner().invoke(cli, [*words, "--format", "json"], catch_exceptions=False)
+    rows = json.loads(done.stdout)
+    assert rows["MRR"]["estimate"] == pytest.approx(due["both.micro.mrr"], abs=1e-12)
+    assert rows["Hits@10"]["estimate"] == pytest.approx(due["both.micro.hits@10"], abs=1e-12)
+
+
 def test_everything_drawn_is_full_ranking() -> None:
     questions = small_graph(12, 40).questions()
     scores = tied_scores(questions)
