@@ -15,7 +15,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -399,6 +398,8 @@ def _s3_of(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
 def _in_a_thread(call: Callable[[], None]) -> None:
     """Make a call where no Ctrl-C can come between its steps: a stream that is dropped would be
     closed, and so end as an object of what there is. Nobody waits for it when the process ends."""
+    from concurrent.futures import Future  # which loads logging
+
     future: Future[None] = Future()
 
     def run() -> None:
