@@ -16,6 +16,11 @@ settings.register_profile("sanitizers", deadline=None, max_examples=25)
 settings.load_profile("kgtrec")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The file that takes longest comes first: a file is a worker's, and the others go on."""
+    items.sort(key=lambda item: item.path.name != "test_native.py")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder with FB15k-237, WN18RR and the trained models; tests that need it skip without it."""

@@ -222,8 +222,7 @@ class _Blocks:
                 at, blank, faulty = lines.read(text, stop, at, blank)
                 if faulty:
                     raise _Faulty
-                if lines.n:
-                    yield lines
+                yield lines  # blank ones too: who uses those before is one step behind, not two
 
     def _texts(self) -> Iterator[tuple[bytearray, int]]:
         """Whole lines, and how many bytes they are; each text is there until the next but one."""

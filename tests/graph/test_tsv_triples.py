@@ -60,6 +60,13 @@ piece = st.sampled_from(
 )
 
 
+def test_blank_lines_at_the_end_do_not_overtake_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "blank.txt"
+    path.write_bytes(b"a\tr\tb\n" * 3 + b"\n" * 30)
+    for _ in range(200):
+        assert read({"train": path}, 1, 2) == {"train": [[b"a", b"r", b"b"]] * 3}
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     content=st.lists(piece, max_size=12).map(b"".join),
