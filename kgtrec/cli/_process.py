@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import ClassVar, NoReturn
 
@@ -82,9 +83,14 @@ def without_collector() -> Iterator[None]:
 
 def keep_blas_single() -> None:
     """No threads of the BLAS, which reads this when numpy is loaded: where products are small they
-    cost more than they give, and threads of ours wait for them."""
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+    cost more than they give, and threads of ours wait for them. Undone when the command ends."""
+    import click
+
+    names = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} - set(os.environ)
+    os.environ.update(dict.fromkeys(names, "1"))
+    command = click.get_current_context()
+    for name in names:
+        command.call_on_close(partial(os.environ.pop, name, None))
 
 
 def let_blas_sleep() -> None:

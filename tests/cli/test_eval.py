@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import math
+import os
 import shlex
 import subprocess
 import sys
@@ -301,21 +302,26 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_a_plain_evaluation_starts_quickly(files) -> None:
-    """It loads no more than it needs."""
+    """It loads no more than it needs, and leaves the environment as it was."""
     code = (
-        "import sys\n"
+        "import os, sys\n"
+        "before = dict(os.environ)\n"
         "from kgtrec.cli import main\n"
         f"sys.argv = ['kgtrec', 'eval', '-m', 'map', *{list(files)!r}]\n"
         "try: main()\n"
         "except SystemExit: pass\n"
+        "assert dict(os.environ) == before\n"
         "needless = {'pyarrow', 'pandas', 'scipy', 'logging', 'kgtrec._internal.table',"
         " 'kgtrec.trec.eval.kg_metrics',"
         " 'kgtrec.trec.measures.ties', 'kgtrec.trec.files.pack', 'kgtrec.trec.eval.zscores'}\n"
         "print(sorted(needless & {*sys.modules}))\n"
     )
+    # Other tests of this process may have set what a command sets.
+    environment = {name: text for name, text in os.environ.items() if "_NUM_THREADS" not in name}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=AWAY, capture_output=True, text=True, check=True
-    )
+        [sys.executable, "-c", code], cwd=AWAY, env=environment, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
     assert done.stdout == line("map", "all", "0.6250") + "[]\n"
 
 

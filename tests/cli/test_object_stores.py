@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from object_store import SETTINGS, new_bucket
+from object_store import AGREES, SETTINGS, new_bucket
 
 import kgtrec
 from kgtrec._internal.locations import files_below, read_bytes
@@ -135,6 +135,7 @@ def printed(command: str, inputs: str, outputs: str) -> str:
     return " ".join(text.split())  # lines end elsewhere where names are longer
 
 
+@pytest.mark.skipif(not AGREES, reason="the server and this pyarrow disagree on uploads in parts")
 def test_every_command(home: Path, store: None, tmp_path: Path) -> None:
     out = tmp_path / "out"
     os.makedirs(out / "ab")

@@ -16,7 +16,9 @@ from typing import Any
 import pyarrow
 import pytest
 
-PYARROW = int(pyarrow.__version__.split(".")[0])
+# This server and pyarrow before 20 do not always agree on how an upload in several parts ends.
+AGREES = int(pyarrow.__version__.split(".")[0]) >= 20
+SMALL = {"allow_delayed_open": True} if AGREES else {}
 
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "k",
@@ -29,8 +31,6 @@ SETTINGS = {
 @contextmanager
 def served() -> Iterator[str]:
     """The address of a server, which ends with the context; skips the test without one."""
-    if PYARROW < 20:  # it sends all in parts
-        pytest.skip("this server and pyarrow do not always agree on how an upload in parts ends")
     program = shutil.which("moto_server")
     if program is None:
         pytest.skip("there is no S3 server: pip install 'moto[server]', with moto_server on PATH")
@@ -69,7 +69,7 @@ def new_bucket(address: str, name: str, folder: Path) -> Any:
         endpoint_override=address,
         scheme="http",
         allow_bucket_creation=True,
-        allow_delayed_open=True,
+        **SMALL,
     )
     system.create_dir(name)
     for path in (path for path in folder.rglob("*") if path.is_file()):
