@@ -61,7 +61,7 @@ def _plain(n_rows: int) -> _Case:
     return _Case("plain", block, block.scores)
 
 
-def _asked(n: int) -> Iterator[_Case]:
+def _answers(n: int) -> Iterator[_Case]:
     """What is asked of a row: its best, more answers, more known entities."""
     block = make_block(n, "random")
     for depth, bar in ((20, PLAIN), (1000, BEST_1000), (N_ENTITIES, PLAIN)):
@@ -137,7 +137,7 @@ def _sizes(n: int) -> Iterator[_Case]:
 def _kg(settings: Settings) -> list[Row]:
     n = QUICK_ROWS if settings.quick else ROWS
     plain = _plain(n)
-    groups: tuple[Callable[[int], Iterator[_Case]], ...] = (_asked, _values, _layouts, _sizes)
+    groups: tuple[Callable[[int], Iterator[_Case]], ...] = (_answers, _values, _layouts, _sizes)
     return [_grown(case, plain, settings) for group in groups for case in group(n)]
 
 

@@ -66,7 +66,7 @@ class Model:
         return rows + max(records + slots, in_order, distinct)
 
     @property
-    def asked(self) -> int:
+    def question_bytes(self) -> int:
         """`Graph.questions`: side, what is given (8), the offsets of three lists (24), the answer
         (4, and 4 among the known), its question, its triple and the reverse (12)."""
         return 53 * self.questions
@@ -142,7 +142,9 @@ def main() -> int:
     whole = Model(N_TRIPLES, round(SPLITS["train"] * N_TRIPLES), N_ENTITIES, 2 * test)
     for step in ("reading", "asking"):
         _print_row(whole, step, None)
-    print(f"\nKept: a graph of {whole.graph / GB:.2f} GB, questions of {whole.asked / GB:.2f} GB.")
+    sizes = (whole.graph / GB, whole.question_bytes / GB)
+    print(f"
+Kept: a graph of {sizes[0]:.2f} GB, questions of {sizes[1]:.2f} GB.")
     return 0 if all(confirmed) else 1
 
 

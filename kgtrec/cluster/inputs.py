@@ -189,18 +189,18 @@ def inputs_of_store(
     return Inputs(str(store.folder), files, depth, bool(higher_is_better), nan, tolerance=tolerance)
 
 
-def _files(source: Any, asked: str, folder: Path) -> Files:
-    """Files of a source; of ``asked`` sides ("head", "tail", "both"), if it has one for each."""
+def _files(source: Any, sides: str, folder: Path) -> Files:
+    """Files of a source; of ``sides`` ("head", "tail", "both"), if it has one for each."""
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        sides = tuple(NAMES[code] for code in SIDES[asked])
-        if set(source) != set(sides):
+        names = tuple(NAMES[code] for code in SIDES[sides])
+        if set(source) != set(names):
             raise InputError(
                 f"a mapping of scores has the keys {list(source)}; "
-                f"these questions need {list(sides)}"
+                f"these questions need {list(names)}"
             )
-        parts = [_saved(as_array(source[side]), folder) for side in sides]
+        parts = [_saved(as_array(source[side]), folder) for side in names]
         matrices = [part for part in parts if isinstance(part, ScoreFiles)]
         first = matrices[0]
         for part in matrices:

@@ -186,11 +186,11 @@ def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     run = np.cumsum(starts) - 1
     lengths = np.diff(np.append(first, len(relation)))
     times = lengths[run[at]]
-    owner, asked = np.repeat(owner, times), np.repeat(at, times)
+    owner, target = np.repeat(owner, times), np.repeat(at, times)
     other = np.repeat(first[run[at]], times) + _within(times)
-    keep = other != asked
-    owner, asked, other = owner[keep], asked[keep], other[keep]
-    return _rows(statement[owner], sets.pairs[other], sets.without[asked])
+    keep = other != target
+    owner, target, other = owner[keep], target[keep], other[keep]
+    return _rows(statement[owner], sets.pairs[other], sets.without[target])
 
 
 def _rows(statement: Int64, pairs: Int32, others: Int32) -> Int32:

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from object_store import SETTINGS, breaking, new_bucket
+from stored_graph import call, write_graph_and_scores
 
 import kgtrec
 import kgtrec.cluster
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import exists, files_below, read_bytes
-from kgtrec.cli import cli
 from kgtrec.errors import FileError, KgtrecError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
@@ -29,29 +28,12 @@ URL = "s3://kgtrec-cluster"
 MODELS = ("s.npy", "shards", "m.npz", "packed.npz")
 
 
-def call(*args: str) -> str:
-    result = CliRunner().invoke(cli, list(args), standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph, four models of it, and a list of entities."""
-    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(5)
-    (home / "g").mkdir()
-    for split, size in (("train", 60), ("test", 30)):
-        lines = {f"{rng.integers(40)}\tr{rng.integers(2)}\t{rng.integers(40)}\n"
-                 for _ in range(size)}  # fmt: skip
-        (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)))
-    questions = kgtrec.read_graph(home / "g", progress=False).questions()
+    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(6)
+    questions, scores = write_graph_and_scores(home, n_train=60, n_test=30, n_entities=40)
     n = questions.n_entities
-    scores = rng.integers(0, 5, (len(questions), n)).astype(np.float32)
-    np.save(home / "s.npy", scores)
-    (home / "shards").mkdir()
-    for number, rows in enumerate(np.array_split(scores, 11)):
-        np.save(home / "shards" / f"{number}.npy", rows)
     vectors = {"queries": scores[:, :3], "entities": rng.integers(-2, 3, (n, 3)).astype("f4"),
                "bias": rng.integers(0, 2, n).astype("f4")}  # fmt: skip
     np.savez(home / "m.npz", **vectors)

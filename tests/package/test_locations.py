@@ -9,43 +9,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from object_store import SETTINGS, new_bucket
+from stored_graph import call, write_graph_and_scores
 
 import kgtrec
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import is_location
-from kgtrec.cli import cli
 from kgtrec.errors import FileError
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
 
 
-def call(*args: str) -> str:
-    result = CliRunner().invoke(cli, list(args), standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph, its scores as a matrix, as shards and as vectors, and what is ranked locally."""
-    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(5)
-    (home / "g").mkdir()
-    for split, size in (("train", 50), ("test", 20)):
-        lines = {f"é{rng.integers(9)}\tr{rng.integers(2)}\té{rng.integers(9)}\n"
-                 for _ in range(size)}  # fmt: skip
-        (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)), encoding="utf-8")
-    questions = kgtrec.read_graph(home / "g", progress=False).questions()
-    scores = rng.integers(0, 5, (len(questions), questions.n_entities)).astype(np.float32)
-    np.save(home / "s.npy", scores)
+    home = tmp_path_factory.mktemp("home")
+    _, scores = write_graph_and_scores(home, n_train=50, n_test=20, n_entities=9, prefix="é")
     np.save(home / "fortran.npy", np.asfortranarray(scores))
     np.save(home / "objects.npy", np.array([["a", None]], dtype=object))
     (home / "cut.npy").write_bytes((home / "s.npy").read_bytes()[:-1])
-    (home / "shards").mkdir()
-    for number, rows in enumerate(np.array_split(scores, 11)):
-        np.save(home / "shards" / f"{number}.npy", rows)
     np.savez(home / "m.npz", queries=scores[:, :3], entities=scores[: scores.shape[1], :3])
     (home / "bad").mkdir()
     (home / "bad" / "train.txt").write_text("a\tb\tc\na\tb\n")

@@ -196,9 +196,9 @@ def _rank_predictions(request: QuestionRequest, options: dict[str, Any], outputs
     questions = _questions(request, options, options["predictions"], outputs)
     ranked = {
         name: ranked_lists(
-            options["predictions"], asked, options["format"], unlinkable=options["unlinkable"]
+            options["predictions"], part, options["format"], unlinkable=options["unlinkable"]
         )
-        for name, asked in questions.items()
+        for name, part in questions.items()
     }
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # What is printed comes from the whole lists, of which the run may hold a part.

@@ -105,16 +105,16 @@ def ranks_at_depth(ranks: Ranks, depths: Ints, depth: int) -> Ranks:
 
 
 def _check(ranks: Ranks) -> None:
-    asked, scored = (ranks.manifest.get(key, {}) for key in ("questions", "scores"))
-    split, filtered = asked.get("split"), asked.get("filter_splits")
+    questions, scored = (ranks.manifest.get(key, {}) for key in ("questions", "scores"))
+    split, filtered = questions.get("split"), questions.get("filter_splits")
     reasons = {
         "that their own split does not filter": filtered is not None and split not in filtered,
         "among sampled candidates": ranks.sampled,
         "of lists that were cut": ranks.n_unlisted > 0,
         "with a tolerance for ties": scored.get("tie_tolerance"),
         "with answers whose score is NaN": ranks.answer_nan.any() or ranks.macro_answer_nan.any(),
-        "with answers outside their candidates": asked.get("outside"),
-        "of a part of the triples": asked.get("subset"),
+        "with answers outside their candidates": questions.get("outside"),
+        "of a part of the triples": questions.get("subset"),
     }
     for reason, applies in reasons.items():
         if applies:
@@ -161,10 +161,10 @@ def _popularity(ranks: Ranks, deep: NDArray[np.bool_]) -> dict[str, Ints]:
     gone = first & deep
     ends = np.concatenate([ranks.answer[gone], ranks.given[gone]])
     lost = np.bincount(ends, minlength=int(ranks.answer.max()) + 1)
-    kept = np.bincount(ranks.relation[first & ~deep], minlength=int(ranks.relation.max()) + 1)
+    left = np.bincount(ranks.relation[first & ~deep], minlength=int(ranks.relation.max()) + 1)
     return {
         "answer_popularity": ranks.answer_popularity - lost[ranks.answer],
-        "relation_popularity": kept[ranks.relation],
+        "relation_popularity": left[ranks.relation],
     }
 
 
