@@ -143,8 +143,7 @@ def main() -> int:
     for step in ("reading", "asking"):
         _print_row(whole, step, None)
     sizes = (whole.graph / GB, whole.question_bytes / GB)
-    print(f"
-Kept: a graph of {sizes[0]:.2f} GB, questions of {sizes[1]:.2f} GB.")
+    print(f"\nKept: a graph of {sizes[0]:.2f} GB, questions of {sizes[1]:.2f} GB.")
     return 0 if all(confirmed) else 1
 
 
