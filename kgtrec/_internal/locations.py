@@ -16,12 +16,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote
 
+from kgtrec._internal.stores import file_system
 from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
 
 __all__ = [
@@ -148,7 +148,7 @@ def reachable(url: str | os.PathLike[str]) -> None:
     with _explained(url):
         from pyarrow import fs
 
-        system, key = _system(url)
+        system, key = file_system(url)
         bucket, _, name = key.partition("/")
         if not name or name.endswith("/"):
             raise FileError("", found="no name of a file", hint="name the object to write").at(url)
@@ -176,7 +176,7 @@ def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
     with _explained(url):
         from pyarrow import fs
 
-        system, key = _system(url)
+        system, key = file_system(url)
         (info,) = system.get_file_info([key.rstrip("/")])
         if info.type == fs.FileType.File:
             return None
@@ -205,7 +205,7 @@ def _kind(path: str | os.PathLike[str]) -> str:
     with _explained(url):
         from pyarrow import fs
 
-        system, key = _system(url)
+        system, key = file_system(url)
         (info,) = system.get_file_info([key])
         names = {fs.FileType.NotFound: "nothing", fs.FileType.Directory: "folder"}
         return names.get(info.type, "file")
@@ -222,7 +222,7 @@ def files_below(folder: str | os.PathLike[str]) -> list[str]:
     with _explained(url):
         from pyarrow import fs
 
-        system, key = _system(url)
+        system, key = file_system(url)
         below = fs.FileSelector(key, recursive=True, allow_not_found=True)
         return sorted(one.path[len(key) + 1 :] for one in system.get_file_info(below)
                       if one.type == fs.FileType.File)  # fmt: skip
@@ -250,7 +250,7 @@ def remove(path: str | os.PathLike[str]) -> None:
         return
     url = _url(path)
     with _explained(url):
-        system, key = _system(url)
+        system, key = file_system(url)
         if exists(url):
             system.delete_file(key)
 
@@ -268,7 +268,7 @@ def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
         with _explained(url):
             from pyarrow import fs
 
-            system, key = _system(url)
+            system, key = file_system(url)
             (info,) = system.get_file_info([key])
             if info.type != fs.FileType.File:
                 raise FileNotFoundError
@@ -289,7 +289,7 @@ class RangedFile:
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = _url(url)
         with _explained(self.url):
-            self._system, self._key = _system(self.url)
+            self._system, self._key = file_system(self.url)
             self._before = self._info()
             self._file = self._system.open_input_file(self._key)
             self.size: int = self._file.size()
@@ -349,52 +349,6 @@ def _url(path: str | os.PathLike[str]) -> str:
     return f"{scheme.lower()}:{rest}"
 
 
-def _system(url: str) -> tuple[Any, str]:
-    """A file system of pyarrow, and the path there."""
-    from pyarrow import fs
-
-    scheme, _, path = url.partition("://")
-    if scheme == "file":
-        return fs.LocalFileSystem(), unquote(path)
-    bucket = path.partition("/")[0]
-    if not bucket:
-        raise FileError("", found="no name of a bucket", hint=f"write {scheme}://BUCKET/NAME").at(
-            url
-        )
-    if scheme == "gs":
-        return fs.FileSystem.from_uri(f"gs://{quote(bucket)}")[0], path
-    return _s3(bucket), path
-
-
-def _s3(bucket: str) -> Any:
-    """The store of a bucket: Amazon's, or a server of one's own, of which pyarrow knows nothing."""
-    settings = sorted((name, text) for name, text in os.environ.items() if name[:4] == "AWS_")
-    return _s3_of(bucket, tuple(settings))
-
-
-@lru_cache(16)
-def _s3_of(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
-    """One of those, kept for the next file: it takes some requests to find."""
-    from pyarrow import fs
-
-    environment = dict(settings)
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    options: dict[str, Any] = {"region": region or "us-east-1"}
-    if endpoint:
-        parts = urlsplit(endpoint)
-        options |= {
-            "endpoint_override": parts.netloc or endpoint,
-            "scheme": parts.scheme or "https",
-        }
-    elif not region:
-        options["region"] = fs.resolve_s3_region(bucket)
-    try:
-        return fs.S3FileSystem(**options, allow_delayed_open=True)  # small objects in one request
-    except TypeError:  # an older pyarrow
-        return fs.S3FileSystem(**options)
-
-
 def _in_a_thread(call: Callable[[], None]) -> None:
     """Make a call where no Ctrl-C can come between its steps: a stream that is dropped would be
     closed, and so end as an object of what there is. Nobody waits for it when the process ends."""
@@ -417,7 +371,7 @@ def _send(copy: Path, url: str) -> None:
     """Send a file in one write. pyarrow's `copy_files` does not tell of an upload that failed."""
     import pyarrow as pa
 
-    system, key = _system(url)
+    system, key = file_system(url)
     with pa.memory_map(str(copy)) as file:
         content = file.read_buffer()
         stream = system.open_output_stream(key, compression=None)
@@ -432,7 +386,7 @@ def _send(copy: Path, url: str) -> None:
 def _fetch(url: str, copy: Path, folders: bool) -> None:
     from pyarrow import fs
 
-    system, key = _system(url)
+    system, key = file_system(url)
     key = key.rstrip("/")
     (info,) = system.get_file_info([key])
     if info.type == fs.FileType.NotFound:
@@ -471,6 +425,7 @@ def _explained(url: str) -> Iterator[None]:
         raise FileError("", found=problem, hint="copy it to this machine").at(url) from None
     except (OSError, ValueError) as error:  # pyarrow's own errors are both
         said = " ".join(str(error).split())
-        reason = re.sub(r" \(Request ID: [^)]*\)", "", said) or type(error).__name__
+        said = re.sub(r" \(Request ID: [^)]*\)| error_info=.*|google::cloud::Status\(", "", said)
+        reason = said or type(error).__name__
         problem = f"it cannot be reached or used ({reason})"
         raise FileError("", found=problem, hint=_HINT).at(url) from None

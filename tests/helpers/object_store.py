@@ -1,4 +1,4 @@
-"""An S3 server of this machine, and a connection to it that breaks."""
+"""An S3 server of this machine and a Google one, and a connection to them that breaks."""
 
 from __future__ import annotations
 
@@ -29,18 +29,23 @@ SETTINGS = {
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The address of a server, which ends with the context; skips the test without one."""
-    program = shutil.which("moto_server")
+def served(*command: str, install: str = "moto[server]") -> Iterator[str]:
+    """The address of a server, which ends with the context; skips the test without one.
+
+    The command's options are its own; `HOST` and `PORT` in them become the address.
+    """
+    name, *options = command or ("moto_server", "-H", "HOST", "-p", "PORT")
+    program = shutil.which(name)
     if program is None:
-        pytest.skip("there is no S3 server: pip install 'moto[server]', with moto_server on PATH")
+        pytest.skip(f"there is no server: pip install '{install}', with {name} on PATH")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    address = {"HOST": "127.0.0.1", "PORT": str(port)}
     # It may be of an environment of its own, with which nothing of ours is to meddle.
     environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
     process = subprocess.Popen(
-        [program, "-H", "127.0.0.1", "-p", str(port)], env=environment,
+        [program, *(address.get(option, option) for option in options)], env=environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -59,8 +64,11 @@ def served() -> Iterator[str]:
         process.wait()
 
 
+GOOGLE = ("gcp-storage-emulator", "start", "--host", "HOST", "--port", "PORT", "--in-memory")
+
+
 def new_bucket(address: str, name: str, folder: Path) -> Any:
-    """pyarrow's file system of a server, where a bucket has everything of a folder."""
+    """pyarrow's file system of an S3 server, where a bucket has everything of a folder."""
     from pyarrow import fs
 
     system = fs.S3FileSystem(
@@ -71,6 +79,20 @@ def new_bucket(address: str, name: str, folder: Path) -> Any:
         allow_bucket_creation=True,
         **SMALL,
     )
+    return _filled(system, name, folder)
+
+
+def new_google_bucket(address: str, name: str, folder: Path) -> Any:
+    """The same of a Google server."""
+    from pyarrow import fs
+
+    system = fs.GcsFileSystem(
+        anonymous=True, endpoint_override=address, scheme="http", project_id="p"
+    )
+    return _filled(system, name, folder)
+
+
+def _filled(system: Any, name: str, folder: Path) -> Any:
     system.create_dir(name)
     for path in (path for path in folder.rglob("*") if path.is_file()):
         key = f"{name}/{path.relative_to(folder)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from object_store import SETTINGS, new_bucket
+from object_store import GOOGLE, SETTINGS, new_bucket, new_google_bucket, served
 from stored_graph import call, write_graph_and_scores
 
 import kgtrec
@@ -119,18 +119,41 @@ def test_an_object_store(bucket: tuple[str, Any], home: Path) -> None:
         kgtrec.Ranks.load("s3://kgtrec-none/x.parquet")
 
 
-def test_what_fails_leaves_what_was_there(bucket: tuple[str, Any]) -> None:
-    url, system = bucket
-    with atomic_write(f"{url}/whole") as file:
+def test_a_google_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(*GOOGLE, install="gcp-storage-emulator") as address:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{address}")
+        system = new_google_bucket(address, "kgtrec-test", home)
+
+        def read(name: str) -> bytes:
+            with system.open_input_file(f"kgtrec-test/{name}") as file:
+                return bytes(file.read())
+
+        check_everything("gs://kgtrec-test", home, read)
+        check_faults("gs://kgtrec-test")
+        with pytest.raises(FileError, match=r"^gs://kgtrec-none/x: there is no bucket"):
+            call("rank", "--graph", "gs://kgtrec-test/g", "--scores", "gs://kgtrec-test/s.npy",
+                 "-o", "gs://kgtrec-none/x")  # fmt: skip
+        replace_and_fail("gs://kgtrec-test/whole")
+        assert read("whole") == b"first"
+
+
+def replace_and_fail(url: str) -> None:
+    """Write an object, then begin another of its name, which an interruption ends."""
+    with atomic_write(url) as file:
         file.write(b"first")
 
     def fail() -> None:
-        with atomic_write(f"{url}/whole") as file:
+        with atomic_write(url) as file:
             file.write(b"second")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fail()
+
+
+def test_what_fails_leaves_what_was_there(bucket: tuple[str, Any]) -> None:
+    url, system = bucket
+    replace_and_fail(f"{url}/whole")
     with system.open_input_file("kgtrec-test/whole") as file:
         assert file.read() == b"first"
 
