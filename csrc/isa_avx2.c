@@ -5,6 +5,8 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "isa_avx2_pack.h"
+
 KGT_TARGET_BEGIN("avx2,fma,f16c,bmi,bmi2,popcnt")
 
 /* Lanes below n all ones, for masked loads: they read nothing beyond the last element. */
@@ -37,6 +39,20 @@ KGT_INLINE __m256d load_tail_f64(const double *p, size_t n, double fill) {
                             _mm256_castsi256_pd(lanes));
 }
 
+/* A counter less a mask. The empty instruction keeps gcc from adding up masks before it takes them
+ * from the counter: it runs out of registers and moves most of them through memory. */
+KGT_INLINE __m256i minus_epi32(__m256i counter, __m256i mask) {
+    counter = _mm256_sub_epi32(counter, mask);
+    __asm__("" : "+x"(counter));
+    return counter;
+}
+
+KGT_INLINE __m256i minus_epi64(__m256i counter, __m256i mask) {
+    counter = _mm256_sub_epi64(counter, mask);
+    __asm__("" : "+x"(counter));
+    return counter;
+}
+
 KGT_INLINE int64_t sum_epi32(__m256i counter) {
     int32_t lane[8];
     _mm256_storeu_si256((__m256i *)lane, counter);
@@ -51,11 +67,31 @@ KGT_INLINE int64_t sum_epi64(__m256i counter) {
     return lane[0] + lane[1] + lane[2] + lane[3];
 }
 
-/* The indices first + i of the set bits i of mask; their number. */
-KGT_INLINE size_t put_indices(unsigned mask, int32_t first, int32_t *out) {
-    size_t n_out = 0;
-    for (; mask != 0; mask &= mask - 1) out[n_out++] = first + (int32_t)_tzcnt_u32(mask);
-    return n_out;
+/* A table's bytes as lanes of 32 bits. */
+KGT_INLINE __m256i lanes_of(const uint64_t *bytes) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)bytes));
+}
+
+KGT_INLINE __m256 compress_ps(unsigned keep, __m256 values) {
+    return _mm256_permutevar8x32_ps(values, lanes_of(kgt_lanes_kept + keep));
+}
+
+KGT_INLINE __m256d compress_pd(unsigned keep, __m256d values) {
+    const __m256 halves = _mm256_castpd_ps(values);
+    return _mm256_castps_pd(_mm256_permutevar8x32_ps(halves, lanes_of(kgt_halves_kept + keep)));
+}
+
+/* The indices first + lane of the lanes kept; their number. */
+KGT_INLINE size_t put_f32_avx2(unsigned keep, size_t first, int32_t *out) {
+    const __m256i index = lanes_of(kgt_lanes_kept + keep);
+    _mm256_storeu_si256((void *)out, _mm256_add_epi32(index, _mm256_set1_epi32((int32_t)first)));
+    return (size_t)_mm_popcnt_u32(keep);
+}
+
+KGT_INLINE size_t put_f64_avx2(unsigned keep, size_t first, int32_t *out) {
+    const __m128i index = _mm256_castsi256_si128(lanes_of(kgt_lanes_kept + keep));
+    _mm_storeu_si128((void *)out, _mm_add_epi32(index, _mm_set1_epi32((int32_t)first)));
+    return (size_t)_mm_popcnt_u32(keep);
 }
 
 /* ---- transposing, in place ---- */
@@ -108,16 +144,20 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #define ABS1(a) fabsf(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
-#define COUNT_IF(c, mask) _mm256_sub_epi32(c, _mm256_castps_si256(mask))
+#define COUNT_IF(c, mask) minus_epi32(c, _mm256_castps_si256(mask))
 #define COUNT_GT(c, x, t) COUNT_IF(c, _mm256_cmp_ps(x, t, _CMP_GT_OQ))
 #define COUNT_GE(c, x, t) COUNT_IF(c, _mm256_cmp_ps(x, t, _CMP_GE_OQ))
 #define COUNTER_SUM(c) sum_epi32(c)
+#define MASK(n) ((1u << (n)) - 1u)
+#define KEEP unsigned
+#define COMPARE(x, y, predicate) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, y, predicate))
+#define COMPRESS(keep, values) compress_ps(keep, values)
 #define NANS __m256
 #define NANS_NONE _mm256_setzero_ps()
 #define NANS_MEET(seen, x, y) _mm256_or_ps(seen, _mm256_cmp_ps(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_ps(seen) != 0)
-#define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))
-#define EQUALS(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_EQ_OQ))
+#define ABOVE(x, t) COMPARE(x, t, _CMP_GT_OQ)
+#define EQUALS(x, t) COMPARE(x, t, _CMP_EQ_OQ)
 #define TRANSPOSE(v) transpose_8_by_8(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
@@ -127,24 +167,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
-
-static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, float t,
-                              int32_t *out) {
-    const VEC threshold = SET1(t);
-    size_t n_out = 0;
-    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        const VEC hit = _mm256_cmp_ps(LOAD(maxima + group), threshold, _CMP_GE_OQ);
-        if (_mm256_movemask_ps(hit) == 0) continue;
-        const size_t start = group * KGT_GROUP;
-        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
-            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
-            const VEC keep = _mm256_cmp_ps(values, threshold, _CMP_GE_OQ);
-            n_out += put_indices((unsigned)_mm256_movemask_ps(keep), (int32_t)i, out + n_out);
-        }
-    }
-    return n_out;
-}
-
+#include "isa_sift_body.h"
 #include "isa_undef_load.h"
 
 /* ---- 16 bits, as float ---- */
@@ -185,16 +208,20 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #define ABS1(a) fabs(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
-#define COUNT_IF(c, mask) _mm256_sub_epi64(c, _mm256_castpd_si256(mask))
+#define COUNT_IF(c, mask) minus_epi64(c, _mm256_castpd_si256(mask))
 #define COUNT_GT(c, x, t) COUNT_IF(c, _mm256_cmp_pd(x, t, _CMP_GT_OQ))
 #define COUNT_GE(c, x, t) COUNT_IF(c, _mm256_cmp_pd(x, t, _CMP_GE_OQ))
 #define COUNTER_SUM(c) sum_epi64(c)
+#define MASK(n) ((1u << (n)) - 1u)
+#define KEEP unsigned
+#define COMPARE(x, y, predicate) (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(x, y, predicate))
+#define COMPRESS(keep, values) compress_pd(keep, values)
 #define NANS __m256d
 #define NANS_NONE _mm256_setzero_pd()
 #define NANS_MEET(seen, x, y) _mm256_or_pd(seen, _mm256_cmp_pd(x, y, _CMP_UNORD_Q))
 #define NANS_ANY(seen) (_mm256_movemask_pd(seen) != 0)
-#define ABOVE(x, t) (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(x, t, _CMP_GT_OQ))
-#define EQUALS(x, t) (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(x, t, _CMP_EQ_OQ))
+#define ABOVE(x, t) COMPARE(x, t, _CMP_GT_OQ)
+#define EQUALS(x, t) COMPARE(x, t, _CMP_EQ_OQ)
 #define TRANSPOSE(v) transpose_4_by_4(v)
 #define TILE_ROWS 4
 #define TILE_VECTORS 3
@@ -204,24 +231,7 @@ static size_t select_f32_avx2(const float *x, size_t n, const float *maxima, flo
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
-
-static size_t select_f64_avx2(const double *x, size_t n, const double *maxima, double t,
-                              int32_t *out) {
-    const VEC threshold = SET1(t);
-    size_t n_out = 0;
-    for (size_t group = 0; group < KGT_MAXIMA(n); group += LANES) {
-        const VEC hit = _mm256_cmp_pd(LOAD(maxima + group), threshold, _CMP_GE_OQ);
-        if (_mm256_movemask_pd(hit) == 0) continue;
-        const size_t start = group * KGT_GROUP;
-        for (size_t i = start; i < n && i < start + KGT_GROUP * LANES; i += LANES) {
-            const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
-            const VEC keep = _mm256_cmp_pd(values, threshold, _CMP_GE_OQ);
-            n_out += put_indices((unsigned)_mm256_movemask_pd(keep), (int32_t)i, out + n_out);
-        }
-    }
-    return n_out;
-}
-
+#include "isa_sift_body.h"
 #include "isa_undef.h"
 
 /* ---- keys ---- */
@@ -254,11 +264,11 @@ static bool available(void) {
            __builtin_cpu_supports("popcnt");
 }
 
-/* No compress: AVX2 has no instruction for it. */
 const kgt_kernel kgt_kernel_avx2 = {
     .name = "avx2",
     .available = available,
     .f32 = {.count = count_f32_avx2,
+            .compress = compress_f32_avx2,
             .select = select_f32_avx2,
             .fold = fold_f32_avx2,
             .locate = locate_f32_avx2,
@@ -271,6 +281,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .pair = pair_f32_avx2,
             .pair_l1 = pair_l1_f32_avx2},
     .f64 = {.count = count_f64_avx2,
+            .compress = compress_f64_avx2,
             .select = select_f64_avx2,
             .fold = fold_f64_avx2,
             .locate = locate_f64_avx2,

@@ -1,4 +1,5 @@
-/* compress and select where the ISA packs the lanes of a mask, for element type T.
+/* compress and select where the ISA has masks of lanes and packs what they keep, for element type
+ * T.
  *
  * Besides what isa_count_body.h asks for, the including file defines KEEP (a mask of lanes),
  * COMPARE(x, y, predicate), COMPRESS(keep, values) and FN(put): the indices first + lane of the
@@ -7,7 +8,7 @@
 
 static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     const VEC threshold = SET1(t);
-    KEEP nans = 0;
+    NANS nans = NANS_NONE;
     size_t n_out = 0, i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
         VEC values[4];
@@ -18,8 +19,8 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
             values[j] = LOAD(x + i + j * LANES);
             keep[j] = COMPARE(values[j], threshold, _CMP_GE_OQ);
         }
-        nans |= COMPARE(values[0], values[1], _CMP_UNORD_Q);
-        nans |= COMPARE(values[2], values[3], _CMP_UNORD_Q);
+        nans = NANS_MEET(nans, values[0], values[1]);
+        nans = NANS_MEET(nans, values[2], values[3]);
         KGT_UNROLL
         for (int j = 0; j < 4; j++) {
             STORE(out + n_out, COMPRESS(keep[j], values[j]));
@@ -30,11 +31,11 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
         const size_t left = n - i < LANES ? n - i : LANES;
         const VEC values = LOAD_TAIL(x + i, left, -INFINITY);
         const KEEP keep = MASK(left) & COMPARE(values, threshold, _CMP_GE_OQ);
-        nans |= COMPARE(values, values, _CMP_UNORD_Q);
+        nans = NANS_MEET(nans, values, values);
         STORE(out + n_out, COMPRESS(keep, values));
         n_out += (size_t)_mm_popcnt_u32(keep);
     }
-    *nan |= nans != 0;
+    *nan |= NANS_ANY(nans);
     return n_out;
 }
 

@@ -291,6 +291,7 @@ OWN = {
     "trec.h": {"kgt_status.h"},
     "isa_platform.h": set(),
     "isa_kernel.h": {"isa_platform.h"},
+    "isa_avx2_pack.h": set(),
     "isa_bytes.h": {"isa_kernel.h"},
     "isa_dispatch.c": {"isa_bytes.h", "isa_kernel.h", "isa.h"},
     "rank_topk.h": {"isa_kernel.h"},
@@ -323,7 +324,7 @@ OWN = {
     "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
     "trec_write.c": {"trec.h", "trec_decimal.h"},
 }
-ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h"} | {
+ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h", "isa_avx2_pack.h"} | {
     f"isa_{part}_body.h"
     for part in (
         *("scalar", "count", "fold", "order", "sift", "short", "tile", "transpose", "locate"),
