@@ -6,6 +6,7 @@ A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "Csr",
     "contains",
     "distinct",
+    "finder",
     "inverse",
     "position_type",
     "stack",
@@ -27,6 +29,8 @@ __all__ = [
 Int64 = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 18
+_LEAST_BITS = 16  # fewer save nothing
+_LARGEST_TABLE = 1 << 23  # keys, 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +71,39 @@ def distinct(parts: list[Int64]) -> Int64:
 
 def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
     """Whether each key is in a sorted array."""
+    if len(keys) < 4 * len(ordered):
+        return _searched(ordered, keys) >= 0
+    # Few of them can be: a small table of the last bits drops most others before the search.
+    last_bits = (1 << max(_LEAST_BITS, (8 * len(ordered)).bit_length())) - 1
+    some = np.zeros(last_bits + 1, dtype=bool)
+    some[ordered & last_bits] = True
+    mask: npt.NDArray[np.bool_] = some[keys & last_bits]
+    likely = np.flatnonzero(mask)
+    mask[likely] = _searched(ordered, keys[likely]) >= 0
+    return mask
+
+
+def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
+    """A function from keys to their places in a sorted array of keys from 0, -1 for strangers.
+
+    A table of all keys, where they lie close enough for so many keys to be looked up.
+    """
+    beyond = int(ordered[-1]) + 1 if len(ordered) else 0
+    if beyond > min(_LARGEST_TABLE, 16 * n_keys):
+        return lambda keys: _searched(ordered, keys)
+    places = np.full(beyond + 1, -1, np.int32)
+    places[ordered] = np.arange(len(ordered))
+    return lambda keys: places[np.minimum(keys, beyond)].astype(np.int64)
+
+
+def _searched(ordered: Int64, keys: Int64) -> Int64:
+    """The place of each key in a sorted array, -1 for strangers."""
     if not len(ordered):
-        return np.zeros(len(keys), dtype=bool)
+        return np.full(len(keys), -1)
     at = np.searchsorted(ordered, keys)
     at[at == len(ordered)] = 0
-    mask: npt.NDArray[np.bool_] = ordered[at] == keys
-    return mask
+    at[ordered[at] != keys] = -1
+    return at
 
 
 def position_type(length: int) -> type[np.signedinteger[Any]]:

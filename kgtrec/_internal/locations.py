@@ -12,10 +12,8 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -106,7 +104,7 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
     if (local := local_path(url)) is not None:
         yield Path(local)
         return
-    with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
+    with _temporary_folder() as folder:
         copy = Path(folder) / (url.rstrip("/").rpartition("/")[2] or "copy")
         with _explained(url):
             _fetch(url, copy, folders)
@@ -135,7 +133,7 @@ def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
         It cannot be sent; what was there before stays.
     """
     url = _url(url)
-    with tempfile.TemporaryDirectory(prefix="kgtrec-") as folder:
+    with _temporary_folder() as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
         yield copy
         with _explained(url):
@@ -406,9 +404,16 @@ def _fetch(url: str, copy: Path, folders: bool) -> None:
                 system.open_input_stream(file.path, compression=None) as source,
                 open(target, "wb") as out,
             ):
-                shutil.copyfileobj(source, out, 1 << 22)
+                while piece := source.read(1 << 22):
+                    out.write(piece)
                 if out.tell() != file.size:
                     raise OSError(f"{out.tell():,} of {file.size:,} bytes came of {file.path}")
+
+
+def _temporary_folder() -> AbstractContextManager[str]:
+    import tempfile  # imports as much as ten other modules, and few paths are URLs
+
+    return tempfile.TemporaryDirectory(prefix="kgtrec-")
 
 
 @contextmanager

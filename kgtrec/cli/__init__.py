@@ -17,11 +17,12 @@ from kgtrec._version import __version__
 from kgtrec.cli._process import (
     LeaveAtExit,
     Terminated,
+    collect_seldom,
     exit_at_once,
     give_up_stdout,
     let_blas_sleep,
     open_closed_streams,
-    pandas_out_of_sight,
+    pyarrow_alone,
     signals_as_exceptions,
     without_collector,
 )
@@ -175,6 +176,7 @@ def run() -> None:
     """The process ``kgtrec``: `main`, and an end without delay."""
     end = LeaveAtExit()
     let_blas_sleep()
+    collect_seldom()
     try:
         main()
     except SystemExit as leaving:
@@ -187,7 +189,7 @@ def main() -> None:
     open_closed_streams()
     warnings.showwarning = _show_warning
     Terminated.came = None
-    with signals_as_exceptions(), pandas_out_of_sight():
+    with signals_as_exceptions(), pyarrow_alone():
         try:
             code = _run()
         except Exception:

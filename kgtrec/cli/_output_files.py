@@ -10,7 +10,6 @@ from pathlib import Path
 from kgtrec._internal.atomic_file import check_writable
 from kgtrec._internal.locations import is_folder, is_location, names_in
 from kgtrec.errors import UsageError
-from kgtrec.graph.formats import graph_files, split_format
 
 __all__ = ["check_outputs", "keep_inputs"]
 
@@ -44,6 +43,7 @@ def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | N
 
 
 def _graph_files(graph: str) -> Mapping[str, str | Path]:
+    from kgtrec.graph.formats import graph_files, split_format
 
     url = split_format(graph)[1]
     if not is_location(url):

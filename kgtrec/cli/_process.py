@@ -17,12 +17,13 @@ from typing import ClassVar, NoReturn
 __all__ = [
     "LeaveAtExit",
     "Terminated",
+    "collect_seldom",
     "exit_at_once",
     "give_up_stdout",
     "keep_blas_single",
     "let_blas_sleep",
     "open_closed_streams",
-    "pandas_out_of_sight",
+    "pyarrow_alone",
     "signals_as_exceptions",
     "without_collector",
 ]
@@ -81,6 +82,15 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
+def collect_seldom() -> None:
+    """Look for cycles after a hundred times as many new objects as Python would.
+
+    What a command loads are some ten thousand objects that stay: to look through them again and
+    again takes a twentieth of a short command's time.
+    """
+    gc.set_threshold(70_000)
+
+
 def keep_blas_single() -> None:
     """No threads of the BLAS, which reads this when numpy is loaded: where products are small they
     cost more than they give, and threads of ours wait for them. Undone when the command ends."""
@@ -137,13 +147,14 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def pandas_out_of_sight() -> Iterator[None]:
-    """Keep pyarrow from loading pandas, of which no command has any use.
+def pyarrow_alone() -> Iterator[None]:
+    """Keep pyarrow from loading pandas, of which no command has any use, and cloudpickle, which is
+    for Dask.
 
-    It would do so at the first array it meets, which takes longer than many a command, and swallow
-    a Ctrl-C that comes meanwhile.
+    It would load pandas at the first array it meets, which takes longer than many a command, and
+    swallow a Ctrl-C that comes meanwhile.
     """
-    finder = _NoPandas()
+    finder = _NotForPyarrow()
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -151,9 +162,9 @@ def pandas_out_of_sight() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-class _NoPandas:
+class _NotForPyarrow:
     """A MetaPathFinder; importing importlib.abc, to say so, would take milliseconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not loaded by the command line", name=fullname)
+        if fullname == "pandas" or (fullname == "cloudpickle" and "dask" not in sys.modules):
+            raise ModuleNotFoundError(f"{fullname} is not loaded by the command", name=fullname)

@@ -6,7 +6,6 @@ Python objects; ids that are their own labels (a graph given as arrays) cost not
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -321,6 +320,8 @@ class Labels(Sequence[str]):
 
     def digest(self) -> bytes:
         """Hash of all labels in id order; equal labels give equal digests."""
+        import hashlib
+
         hasher = hashlib.blake2b(digest_size=16)
         if self._array is None:
             hasher.update(b"decimal %d" % self._size)

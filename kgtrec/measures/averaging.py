@@ -14,11 +14,13 @@ triple         triples, by the mean of the head's and the tail's rank
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.ordering import numbered, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.tied_ranks import PairedTies, Ranked, Ties, Values
@@ -81,11 +83,14 @@ class Cells:
 
     def __init__(self, relation: Ints, side: Ints) -> None:
         code = len(NAMES) * np.asarray(relation, np.int64) + side
-        self._order = np.argsort(code, kind="stable")
-        cell, self._starts, self.count = np.unique(
-            code[self._order], return_index=True, return_counts=True
-        )
-        self.relation, self.side = np.divmod(cell, len(NAMES))
+        self._order = order_by(code)
+        code = code[self._order]
+        first = np.ones(len(code), bool)
+        np.not_equal(code[1:], code[:-1], out=first[1:])
+        self._starts = np.flatnonzero(first)
+        self.count = np.diff(self._starts, append=len(code))
+        self.relation, self.side = np.divmod(code[self._starts], len(NAMES))
+        self._groups: dict[tuple[str, bool], Groups] = {}
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum of `values` (n,) per cell; int64 sums are exact, float64 sums pairwise."""
@@ -99,13 +104,18 @@ class Cells:
 
     def of_side(self, side: str) -> list[NDArray[np.intp]]:
         """One group: all cells of the side."""
-        return [np.flatnonzero(np.isin(self.side, SIDES[side]))]
+        if (side, False) not in self._groups:
+            self._groups[side, False] = [np.flatnonzero(np.isin(self.side, SIDES[side]))]
+        return self._groups[side, False]
 
     def by_relation(self, side: str) -> list[NDArray[np.intp]]:
         """One group per relation that has cells of the side, relations ascending."""
-        cells = self.of_side(side)[0]
-        breaks = np.flatnonzero(np.diff(self.relation[cells])) + 1
-        return [group for group in np.split(cells, breaks) if len(group)]
+        if (side, True) not in self._groups:
+            cells = self.of_side(side)[0]
+            breaks = [0, *(np.flatnonzero(np.diff(self.relation[cells])) + 1).tolist(), len(cells)]
+            groups = [cells[start:stop] for start, stop in pairwise(breaks)]
+            self._groups[side, True] = [group for group in groups if len(group)]
+        return self._groups[side, True]
 
 
 def instance_ties(ranks: Ranks) -> Ties:
@@ -123,12 +133,16 @@ def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
     index : int64 array (n,)
         Position in `rows` of the question that each row of `ranks` belongs to.
     """
-    order = np.lexsort((ranks.macro_tied_ahead, ranks.macro_greater, ranks.question))
-    question = ranks.question[order]
-    starts = np.flatnonzero(np.diff(question, prepend=question[0] - 1))
-    index = np.empty(len(order), np.int64)
-    index[order] = np.cumsum(np.diff(question, prepend=question[0]) != 0)
-    return order[starts], index
+    index = numbered(ranks.question)[1]
+    order = order_by(index)
+    owner = index[order]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    greater, ahead = ranks.macro_greater[order], ranks.macro_tied_ahead[order]
+    fewest = np.minimum.reduceat(greater, starts)[owner]
+    ahead = np.where(greater == fewest, ahead, np.iinfo(np.int64).max)
+    best = np.flatnonzero(ahead == np.minimum.reduceat(ahead, starts)[owner])
+    first = best[np.flatnonzero(np.diff(owner[best], prepend=-1))]
+    return order[first], index
 
 
 def question_ties(ranks: Ranks, rows: Ints, index: Ints) -> Ties:

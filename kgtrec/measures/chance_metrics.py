@@ -82,7 +82,7 @@ def _geometric(moments: Moments) -> Floats:
     return np.asarray(np.exp(moments.mean))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Base:
     """What is adjusted.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -116,6 +115,8 @@ def _wrong_word(names: list[str], length: int) -> str | None:
         return None
     every = (*SIDES, *RANK_TYPES, *AVERAGINGS)
     known = {"side": every[len(SIDES) :], "rank type": tuple(AVERAGINGS)}.get(before or "", every)
+    import difflib
+
     close = difflib.get_close_matches(first, known, n=2, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else f"a key is {FORM}"
     return f"{first!r} is none of {', '.join(known)}; {hint}"
@@ -221,6 +222,8 @@ def metric_names(aliases: bool = True, trec: bool = True) -> list[str]:
 
 def near(word: str, known: Iterable[str]) -> str:
     """The near misses of a word; all that is known when that is little and nothing is near."""
+    import difflib
+
     names = list(known)
     close = difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.5)
     if not close and len(names) > 8:

@@ -12,7 +12,7 @@ from kgtrec._internal.table import Interval
 from kgtrec.errors import UsageError
 from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.measure import Measure
-from kgtrec.trec.measures.from_ranks import native_values
+from kgtrec.trec.measures.from_ranks import natively
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -27,18 +27,7 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
     ends = ranks.listed_ends()
     if ends is None:
         return Calculator(ranks, trec)
-    return ListedCalculator(ranks, trec, [Calculator(end, _natively(end)) for end in ends])
-
-
-def _natively(ranks: Ranks) -> Callable[[str], Floats]:
-    values: dict[str, Floats] = {}
-
-    def per_question(name: str) -> Floats:
-        if name not in values:
-            values.update(native_values(ranks, [name]))
-        return values[name]
-
-    return per_question
+    return ListedCalculator(ranks, trec, [Calculator(end, natively(end)) for end in ends])
 
 
 class ListedCalculator(Calculator):

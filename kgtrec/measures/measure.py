@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kgtrec.errors import UsageError
 from kgtrec.measures.keys import FORM, Parts, number, problem_of, split_key
@@ -77,14 +78,7 @@ class Measure:
             return key
         if not isinstance(key, str):
             raise UsageError(f"a measure key is text, not {type(key).__name__}; write {FORM}")
-        parts = split_key(key)
-        if isinstance(parts, str):
-            raise UsageError(f"no measure {key!r}: {parts}")
-        try:
-            return cls(*parts)
-        except UsageError as error:
-            reason = str(error).partition(": ")[2]
-            raise UsageError(f"no measure {key!r}: {reason}") from None
+        return _parsed(key)
 
     @property
     def key(self) -> str:
@@ -133,6 +127,18 @@ class Measure:
     def digits(self) -> int:
         """Decimals that tables print."""
         return 4 if self.is_trec else self.row[0].digits
+
+
+@lru_cache(maxsize=1 << 10)
+def _parsed(key: str) -> Measure:
+    parts = split_key(key)
+    if isinstance(parts, str):
+        raise UsageError(f"no measure {key!r}: {parts}")
+    try:
+        return Measure(*parts)
+    except UsageError as error:
+        reason = str(error).partition(": ")[2]
+        raise UsageError(f"no measure {key!r}: {reason}") from None
 
 
 def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:

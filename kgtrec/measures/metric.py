@@ -18,7 +18,7 @@ __all__ = ["Metric", "Moments", "plain"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """What a metric is made of, for several groups of items; computed as far as it is asked for.
 
@@ -80,7 +80,7 @@ def plain(moments: Moments) -> Floats:
     return moments.mean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """One row of the table.
 

@@ -40,7 +40,7 @@ class Chance(NamedTuple):
     variance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tally:
     """Items counted by their number of candidates and weight.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec import _core
+from kgtrec._internal.ordering import numbered, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.averaging import SIDES, instance_ties, require_side, sides_present
 from kgtrec.measures.measure import Measure, parse_all
@@ -114,7 +115,7 @@ def values_of(measure: Measure, ties: Ranked) -> Floats:
     return np.asarray(values.scaled / values.scale)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Strata:
     """The instances of a side by relation and triple, and their popularities.
 
@@ -148,14 +149,13 @@ class Strata:
     def of(cls, ranks: Ranks, side: str) -> Strata:
         """Order the rows of `ranks` on `side`."""
         rows = np.flatnonzero(np.isin(ranks.side, SIDES[side]))
-        columns = ranks.side[rows], ranks.triple[rows], ranks.relation[rows]
-        order = np.lexsort(columns)
-        rows, triple, relation = rows[order], columns[1][order], columns[2][order]
+        rows = rows[order_by(ranks.relation[rows], ranks.triple[rows], ranks.side[rows])]
+        triple, relation = ranks.triple[rows], ranks.relation[rows]
         changes = (np.diff(triple) != 0) | (np.diff(relation) != 0)
         triples = _offsets(changes)
         relations = _offsets(np.diff(relation[triples[:-1]]) != 0)
         owners = rows[triples[relations[:-1]]]
-        popularity, place = np.unique(ranks.answer_popularity[rows], return_inverse=True)
+        popularity, place = numbered(ranks.answer_popularity[rows])
         return cls(
             rows,
             triples,

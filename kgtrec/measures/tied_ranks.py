@@ -53,7 +53,7 @@ class Ranked(Protocol):
         """Share of the tie at ranks up to ``quarters / 4``, float64 (n,)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ties:
     """Counts per item: an instance (micro) or the best answer of a question (macro).
 
@@ -115,7 +115,7 @@ class Ties:
         return np.clip(quarters // 4 - self.greater, 0, self.size) / self.size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairedTies:
     """Triples, whose rank is the mean of two: of the head, and of the tail (Berrendorf et al.).
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, distinct, inverse, position_type, stack, to_csr
+from kgtrec._internal.csr import (
+    Csr,
+    contains,
+    distinct,
+    finder,
+    inverse,
+    position_type,
+    stack,
+    to_csr,
+)
 from kgtrec.errors import FilterWarning, InputError, UsageError
 from kgtrec.graph.id_files import read_known
 from kgtrec.graph.qualifiers import given_rows, value_rows
@@ -431,15 +440,17 @@ def _look_up(
     # the binary search.
     touched = np.zeros(sizes[first_column], dtype=bool)
     touched[pairs // (n_contexts * sizes[second])] = True
+    find = finder(pairs, len(triples))
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
-        rows = rows[touched[rows[:, first_column]]]
+        likely = touched[rows[:, first_column]]
+        if 2 * np.count_nonzero(likely) < len(rows):
+            rows = rows[likely]
         if graph.contexts is not None and not static:
             rows = rows[rows[:, 3] >= 0]  # else at a context that no question has
         row_pairs = question_keys(graph, rows, side, n_contexts)
-        at = np.searchsorted(pairs, row_pairs)
-        at[at == len(pairs)] = 0
-        hit = pairs[at] == row_pairs
+        at = find(row_pairs)
+        hit = at >= 0
         if not static:
             yield rank[at[hit]] * n_labels + rows[hit, asked]
             continue

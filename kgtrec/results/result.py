@@ -14,6 +14,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
 from kgtrec.measures.listed import ListedCalculator, calculator_of
 from kgtrec.results import tables
+from kgtrec.trec.measures.from_ranks import natively
 
 if TYPE_CHECKING:
     import pandas
@@ -80,6 +81,7 @@ class Result(Mapping[str, float]):
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
+        self._natively = natively(ranks)
         self._calculator = calculator_of(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
@@ -311,16 +313,16 @@ class Result(Mapping[str, float]):
 
     def _from_run(self, name: str) -> Mapping[str, Floats]:
         """From the run; natively from the ranks where there is none, or none deep enough."""
-        from kgtrec.trec.measures.agreement import native_values, trec_values
-
         reason = "only ranks are at hand, no run"
         if self.run is not None and self._questions is not None:
+            from kgtrec.trec.measures.agreement import trec_values
+
             try:
                 return trec_values(self.run, self._questions, [name])
             except UsageError as error:
                 reason = str(error)
         try:
-            return native_values(self.ranks, [name])
+            return {name: self._natively(name)}
         except UsageError as error:
             raise UsageError(
                 f"{name} is out of reach: {reason}, and {error}; ask for it in "

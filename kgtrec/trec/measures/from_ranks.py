@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.ordering import numbered
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.binary import own_values
 from kgtrec.trec.measures.names import TABLE, Column, resolve
@@ -16,7 +17,7 @@ from kgtrec.trec.measures.relevant import PlacedView
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["follows_from_ranks", "native_values"]
+__all__ = ["follows_from_ranks", "native_values", "natively"]
 
 Floats = NDArray[np.float64]
 
@@ -51,19 +52,36 @@ def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
     UsageError
         If a measure is unknown or does not follow from the ranks.
     """
+    return _of_view(_view(ranks), measures)
+
+
+def natively(ranks: Ranks) -> Callable[[str], Floats]:
+    """A function that gives `native_values` of one measure after the other."""
+    view: list[PlacedView] = []
+    values: dict[str, Floats] = {}
+
+    def per_question(name: str) -> Floats:
+        if name not in values:
+            view[:] = view or [_view(ranks)]
+            values.update(_of_view(view[0], [name]))
+        return values[name]
+
+    return per_question
+
+
+def _of_view(view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
     columns = resolve(measures)
     foreign = [column.name for column in columns if not follows_from_ranks(column)]
     if foreign:
         able = ", ".join(name for name, row in TABLE.items() if row.from_ranks)
         raise UsageError(f"{', '.join(foreign)} cannot be computed from ranks; possible are {able}")
-    view = _view(ranks)
     return {column.name: own_values(view, column) for column in columns}
 
 
 def _view(ranks: Ranks) -> PlacedView:
     """The answers as they stand in a run of unlimited depth."""
     place = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
-    query = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
+    query = numbered(ranks.question)[1]
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
     # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.

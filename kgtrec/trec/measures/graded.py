@@ -19,6 +19,7 @@ from kgtrec.trec.measures.relevant import (
     Ints,
     Places,
     View,
+    discount,
     log2,
     places,
     running_sum,
@@ -27,7 +28,7 @@ from kgtrec.trec.measures.relevant import (
 __all__ = ["powers"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Gained:
     """Documents that may gain something, and the ideal list.
 
@@ -50,11 +51,11 @@ class _Gained:
 
     @cached_property
     def terms(self) -> Floats:
-        return self.gain / log2(self.listed.place + 2.0)
+        return self.gain / discount(self.listed.place)
 
     @cached_property
     def best_terms(self) -> Floats:
-        return self.top / log2(self.best.place + 2.0)
+        return self.top / discount(self.best.place)
 
 
 def _gained(view: View, column: Column) -> _Gained:
@@ -91,9 +92,15 @@ def ndcg(view: View, column: Column) -> Floats:
 def ndcg_cut(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     depth = int(column.cutoff or 0)
-    terms = np.where(documents.listed.place < depth, documents.terms, 0.0)
-    best = np.where(documents.best.place < depth, documents.best_terms, 0.0)
-    return _ratio(documents.listed.total(terms), documents.best.total(best))
+    listed, best = documents.listed, documents.best
+    terms = _terms_within(depth, listed.place, documents.gain)
+    ideal = _terms_within(depth, best.place, documents.top)
+    return _ratio(listed.total(terms), best.total(ideal))
+
+
+def _terms_within(depth: int, place: Ints, gain: Floats) -> Floats:
+    """Discounted gains of the first `depth` documents, and 0 of all others."""
+    return np.where(place < depth, gain / discount(np.minimum(place, depth)), 0.0)
 
 
 def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:

@@ -7,7 +7,7 @@ What there is stands in `kgtrec.trec.measures.definitions`; parameters are read 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kgtrec.errors import UsageError
@@ -226,7 +226,7 @@ def canonical(name: str) -> str | None:
 
 def key_column(name: str) -> Column | None:
     """The column of `canonical`."""
-    for spelled in dict.fromkeys((name, _recased(name))):
+    for spelled in _spellings(name):
         try:
             columns = resolve([spelled])
         except UsageError:
@@ -234,6 +234,13 @@ def key_column(name: str) -> Column | None:
         if len(columns) == 1 and not columns[0].is_text and spelled not in NICKNAMES:
             return columns[0]
     return None
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A key's name as it is written, and as the table would write it."""
+    yield name
+    if (recased := _recased(name)) != name:
+        yield recased
 
 
 def required_depth(name: str) -> int | None:

@@ -19,8 +19,8 @@ from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.options import EvalOptions
 
 __all__ = [
-    "PlacedView", "Places", "View", "gain_of", "log2", "narrowed", "parts", "running_sum",
-    "some_queries",
+    "PlacedView", "Places", "View", "discount", "gain_of", "log2", "narrowed", "parts",
+    "running_sum", "some_queries",
 ]  # fmt: skip
 
 Bools = NDArray[np.bool_]
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Places:
     """Some documents of the lists, or of the judgements, grouped by query.
 
@@ -315,6 +315,14 @@ def log2(values: NDArray[np.floating[Any]]) -> Floats:
         math.log2(v) if v > 0 else (-math.inf if v == 0 else math.nan) for v in unique.tolist()
     ]
     return np.array(table, np.float64)[inverse.reshape(-1)]
+
+
+def discount(place: Ints) -> Floats:
+    """``log2(rank + 1)`` of ranks from 0, each of which is computed once."""
+    most = int(place.max(initial=0))
+    if most > len(place):
+        return log2(place + 2.0)
+    return np.array([math.log2(rank + 2) for rank in range(most + 1)])[place]
 
 
 def running_sum(terms: Floats, where: Places) -> Floats:
