@@ -99,6 +99,13 @@ static const float *vector_at(const kgt_block *block, int64_t place) {
     return entity_f32(block->kernel, factors, row, spare);
 }
 
+/* What the codes of a vector have to reach at least. */
+static float range_of(const kgt_bytes *bytes, const kgt_factors *factors, const float *x,
+                      float largest, bool query) {
+    if (bytes->range == NULL || factors->metric == KGT_L1 || isnan(largest)) return largest;
+    return bytes->range(x, (size_t)factors->dim, largest, query);
+}
+
 /* A key that rises with a magnitude: one of so many for each 128th of a power of two. */
 static uint16_t magnitude_key(float largest) {
     uint32_t bits;
@@ -123,8 +130,10 @@ static bool take_order(kgt_block *block) {
     const int64_t n = block->n;
     uint16_t *spare = block->slot_of + block->width;
     for (int64_t i = 0; i < n; i++) {
-        block->largest[i] = block->bytes->largest(vector_at(block, i), (size_t)block->factors->dim);
-        if (isnan(block->largest[i])) return false;
+        const float *vector = vector_at(block, i);
+        const float largest = block->bytes->largest(vector, (size_t)block->factors->dim);
+        block->largest[i] = range_of(block->bytes, block->factors, vector, largest, false);
+        if (isnan(largest)) return false;
         block->slot_of[i] = (uint16_t)i;
     }
     sort_by_digit(block->largest, 0, block->slot_of, n, spare);
@@ -146,8 +155,13 @@ static void take_codes(kgt_block *block, int64_t slot, float largest) {
                                 block->fine + i * block->fine_stride, &fine);
     int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
                     i % KGT_BYTE_PANEL * 4;
-    for (size_t k = 0; k < block->groups; k++)
-        memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 4);
+    const uint32_t zeros = block->bytes->entity_zero * 0x01010101u; /* added by ^: 0 or 128 */
+    for (size_t k = 0; k < block->groups; k++) {
+        uint32_t four;
+        memcpy(&four, block->codes + k * 4, sizeof four);
+        four ^= zeros;
+        memcpy(codes + k * KGT_BYTE_PANEL * 4, &four, sizeof four);
+    }
     block->start[i] = -(int32_t)block->bytes->query_zero * x.sum;
     const float base = (float)(((double)x.residual + rounding * (double)x.norm) * KGT_UP);
     if (base > block->base[word]) block->base[word] = base;
@@ -259,7 +273,8 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     kgt_quantised q;
     const float largest = queries->bytes->largest(query, dim);
     if (isnan(largest)) return false;
-    queries->bytes->quantise(query, dim, largest, codes, &q);
+    queries->bytes->quantise(query, dim, range_of(queries->bytes, factors, query, largest, true),
+                             codes, &q);
     uint8_t *row = queries->codes + (size_t)i * queries->groups * 4;
     for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
     const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */

@@ -16,7 +16,10 @@ kgt_prices kgt_prices_of(const kgt_factors *factors) {
     const double refine = 150 + 2.2 * d, chain = 500 + 20 * d;
     if (factors->metric == KGT_L1)
         return (kgt_prices){1.9 * d + added, 5, d / 3.6 + 20, 6, 20, refine, chain};
-    return (kgt_prices){d + added, 5, d / 4 + 15, 6, 5, refine, chain};
+    const double dearer = kgt_bytes_active()->dearer;
+    return (kgt_prices){
+        d + added, 5, (d / 4 + 15) * (1 + dearer), 6 * (1 + dearer), 5, refine * (1 + dearer),
+        chain};
 }
 
 static int32_t id_of(const kgt_block *block, int64_t place) {

@@ -21,7 +21,8 @@ typedef struct {
 /* What the ways to a row's counts cost, in steps of the chain of a score in a tile: by tiles, a
  * score, and comparing it with a threshold; by bounds, a product of bytes, comparing its bounds
  * with a threshold, keeping the best, and what these leave open at the first and at the second
- * level. As measured, with AVX-512 VNNI; only how long the work takes depends on it. */
+ * level. As measured, with AVX-512 VNNI, and by how much bounds are dearer elsewhere; only how long
+ * the work takes depends on it. */
 #define KGT_FEW_THRESHOLDS 4 /* tiles compare with more in the same time: they are sorted */
 typedef struct {
     double score, compare, product, judge, best, refine, chain;

@@ -69,14 +69,17 @@ typedef struct {
  * product       out[i * stride + j] = start[j] + sum of query i times entity j, for
  *               KGT_BYTE_QUERIES queries and 16 * n_panels entities, n_panels a multiple of
  *               KGT_BYTE_PANELS. queries: row after row, query_zero added to each byte. panels: (n_panels,
- *               groups, KGT_BYTE_PANEL, 4). start: -query_zero * the sum of an entity's codes. The
- *               accumulator is int32, modulo 2^32; sums fit it, as groups <= 2^14.
+ *               groups, KGT_BYTE_PANEL, 4), entity_zero (0 or 128) added to each byte modulo 256.
+ *               start: -query_zero * the sum of an entity's codes. The accumulator is int32, modulo
+ *               2^32; sums fit it, as groups <= 2^14. Where there is `range`, codes respect it.
  * largest       The largest magnitude of dim values, 1 <= dim <= 2^16. NaN if a value is not finite or
  *               the largest is neither 0 nor within 2^-32 .. 2^32.
+ * range         NULL, or what the largest code has to stand for at least, so that products are without
+ *               error: of an entity or a query, whose largest magnitude this is.
  * quantise      The same values to codes, for a largest magnitude that may be that of other vectors, too,
- *               and is no less than their own.
+ *               and is no less than their own, nor than their range.
  * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits, for its own
- *               largest magnitude.
+ *               largest magnitude or range.
  * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to
  *               2^40; no magnitude exceeds 2^32.
  * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: if bit j of sure[t] is
@@ -108,12 +111,14 @@ typedef struct {
 typedef struct {
     const char *name;
     bool (*available)(void);
-    uint8_t query_zero;
+    uint8_t query_zero, entity_zero;
     bool in_pieces;
+    double dearer; /* bounds of products than with AVX-512 VNNI, in steps of a score's chain */
     void (*open)(size_t groups);
     void (*close)(void);
     kgt_sums dot, l1;
     float (*largest)(const float *x, size_t dim);
+    float (*range)(const float *x, size_t dim, float largest, bool query);
     void (*quantise)(const float *x, size_t dim, float largest, int8_t *codes, kgt_quantised *out);
     void (*quantise_fine)(const float *x, size_t dim, float largest, const kgt_quantised *coarse,
                           int16_t *codes, kgt_quantised *out);
@@ -151,7 +156,7 @@ KGT_INLINE size_t kgt_fine_stride(size_t dim) {
 extern const kgt_bytes kgt_bytes_scalar;
 #if KGT_X86
 extern const kgt_bytes kgt_bytes_avxvnni, kgt_bytes_avx512vnni;
-extern const kgt_bytes kgt_bytes_avx2sad, kgt_bytes_avx512sad;
+extern const kgt_bytes kgt_bytes_avx2madd, kgt_bytes_avx512sad;
 #if KGT_HAS_AMX
 extern const kgt_bytes kgt_bytes_amx;
 #endif

@@ -1,6 +1,4 @@
-/* 8-bit products by AVX-VNNI, for processors that have it and no AVX-512. Plain AVX2 has no path of
- * its own: its byte products saturate unless a bit is given up, and then take three instructions
- * for 32 products where a fused multiply-add takes one for 8, which comparing bounds uses up. */
+/* 8-bit products by AVX-VNNI, for processors that have it and no AVX-512. */
 #include "isa_bytes.h"
 
 #if KGT_X86

@@ -22,7 +22,7 @@ static const path all_paths[] = {
     {&kgt_kernel_avx512, &kgt_bytes_avx512sad},
     {&kgt_kernel_avx512, NULL},
     {&kgt_kernel_avx2, &kgt_bytes_avxvnni},
-    {&kgt_kernel_avx2, &kgt_bytes_avx2sad},
+    {&kgt_kernel_avx2, &kgt_bytes_avx2madd},
     {&kgt_kernel_avx2, NULL},
 #endif
 #if KGT_ARM64

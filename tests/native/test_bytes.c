@@ -54,43 +54,75 @@ static void fill(float *x, size_t dim, kind what) {
 
 /* ---- primitives ---- */
 
+/* Codes of n entities or queries, `length` apart. Where a path says how much codes may stand for,
+ * vectors are as near to each other as any, and in some parts only, so that products are the
+ * largest there are; elsewhere codes are. */
+static void fill_codes(const kgt_bytes *bytes, int8_t *codes, size_t n, size_t dim, size_t length,
+                       bool query) {
+    float *x = exact(dim, sizeof *x);
+    const bool extreme = random_below(2);
+    memset(codes, 0, n * length);
+    for (size_t i = 0; i < n; i++) {
+        const size_t part = i % 3 == 0 ? dim : 1 + random_below(dim), end = 1 + random_below(dim);
+        for (size_t k = 0; k < dim; k++) {
+            const float sign = k * 2654435761u >> 13 & 1 ? -1 : 1;
+            x[k] = k + part < end || (i % 3 != 0 && k >= end) ? 0 : sign * (i % 2 ? 1 : -1);
+            if (i % 5 == 4) x[k] *= 1 + real() * (i % 2 ? 1 : 0.01f);
+            if (bytes->range == NULL)
+                codes[i * length + k] = (int8_t)((extreme ? 127 : (int)random_below(255) - 127) *
+                                                 ((i * length + k) % (query ? 3 : 5) ? 1 : -1));
+        }
+        kgt_quantised figures;
+        const float largest = bytes->largest(x, dim);
+        if (bytes->range != NULL)
+            bytes->quantise(x, dim, bytes->range(x, dim, largest, query), codes + i * length,
+                            &figures);
+    }
+    free(x);
+}
+
 static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
     const size_t groups = kgt_byte_groups(bytes, dim), n = n_panels * KGT_BYTE_PANEL,
-                 stride = n + 16;
-    uint8_t *queries = exact(KGT_BYTE_QUERIES, groups * 4);
-    int8_t *panels = kgt_allocate(n, groups * 4);
-    int32_t *start = exact(n, sizeof *start), *plain = exact(n, sizeof *plain);
+                 stride = n + 16, length = groups * 4;
+    int8_t *queries = exact(KGT_BYTE_QUERIES, length), *entities = exact(n, length);
+    uint8_t *taken = exact(KGT_BYTE_QUERIES, length);
+    int8_t *panels = kgt_allocate(n, length);
+    int32_t *start = exact(n, sizeof *start);
     int32_t *out = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *out);
-    int32_t *due = exact(KGT_BYTE_QUERIES * stride, sizeof *due);
-    const bool extreme = random_below(2);
-    for (size_t i = 0; i < KGT_BYTE_QUERIES * groups * 4; i++)
-        queries[i] = (uint8_t)((extreme ? 127 : (int)random_below(255) - 127) * (i % 3 ? 1 : -1));
-    for (size_t i = 0; i < n * groups * 4; i++)
-        panels[i] = (int8_t)((extreme ? 127 : (int)random_below(255) - 127) * (i % 5 ? 1 : -1));
+    fill_codes(bytes, queries, KGT_BYTE_QUERIES, dim, length, true);
+    fill_codes(bytes, entities, n, dim, length, false);
+    for (size_t i = 0; i < KGT_BYTE_QUERIES * length; i++)
+        taken[i] = (uint8_t)(queries[i] + bytes->query_zero);
     for (size_t j = 0; j < n; j++) {
         int32_t sum = 0;
-        for (size_t k = 0; k < groups * 4; k++)
-            sum += panels[j / 16 * groups * 64 + k / 4 * 64 + j % 16 * 4 + k % 4];
+        for (size_t k = 0; k < length; k++) {
+            const int8_t code = entities[j * length + k];
+            const uint8_t byte = (uint8_t)(code + bytes->entity_zero);
+            memcpy(panels + j / 16 * groups * 64 + k / 4 * 64 + j % 16 * 4 + k % 4, &byte, 1);
+            sum += code;
+        }
         start[j] = -(int32_t)bytes->query_zero * sum;
-        plain[j] = 0;
     }
-    memset(due, 0, KGT_BYTE_QUERIES * stride * sizeof *due);
     memset(out, 0, KGT_BYTE_QUERIES * stride * sizeof *out);
-    kgt_bytes_scalar.dot.product(queries, panels, groups, n_panels, plain, due, stride);
-    for (size_t i = 0; i < KGT_BYTE_QUERIES * groups * 4; i++) queries[i] += bytes->query_zero;
     bytes->open(groups);
-    bytes->dot.product(queries, panels, groups, n_panels, start, out, stride);
+    bytes->dot.product(taken, panels, groups, n_panels, start, out, stride);
     bytes->close();
     if (spoils("product")) out[stride - 17] ^= 1;
-    for (size_t i = 0; i < KGT_BYTE_QUERIES * stride; i++)
-        expect(out[i] == due[i], "product", "dim %zu, %zu panels: place %zu is %d, should be %d",
-               dim, n_panels, i, out[i], due[i]);
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
+        for (size_t j = 0; j < stride; j++) {
+            int32_t due = 0;
+            for (size_t k = 0; j < n && k < length; k++)
+                due += queries[i * length + k] * entities[j * length + k];
+            expect(out[i * stride + j] == due, "product",
+                   "dim %zu, %zu panels: query %zu, entity %zu is %d, should be %d", dim, n_panels,
+                   i, j, out[i * stride + j], due);
+        }
     free(queries);
+    free(entities);
+    free(taken);
     free(panels);
     free(start);
-    free(plain);
     free(out);
-    free(due);
 }
 
 static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
@@ -498,8 +530,23 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     free(bias);
 }
 
+/* What codes reach: never less than the largest value, nor so much that they have no use. */
+static void check_range(const kgt_bytes *bytes, size_t dim, kind what, bool query) {
+    float *x = exact(dim, sizeof *x);
+    fill(x, dim, what);
+    const float largest = bytes->largest(x, dim);
+    if (bytes->range != NULL) {
+        const float range = bytes->range(x, dim, largest, query);
+        expect(range >= largest && range <= 8 * largest, "range", "dim %zu, kind %d: %g of %g", dim,
+               (int)what, (double)range, (double)largest);
+    }
+    free(x);
+}
+
 static void check_dot(const kgt_bytes *bytes, size_t dim) {
     check_product(bytes, dim, KGT_BYTE_PANELS);
+    for (int what = 0; what < 2 * N_KINDS; what++)
+        check_range(bytes, dim, (kind)(what / 2), what % 2);
     check_product(bytes, dim, 3 * KGT_BYTE_PANELS);
     for (int what = 0; what < 2 * N_KINDS; what++)
         check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS),
@@ -540,6 +587,7 @@ void check_bytes(void) {
         }
         for (int what = 0; what < N_KINDS; what++) check_quantise(bytes, dim, (kind)what);
     }
+    if (bytes->dot.product != NULL) check_product(bytes, 1032, KGT_BYTE_PANELS);
     check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* more than 16 bits of a sum */
     for (size_t n = 64; n <= 512; n += 64)
         for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, n, m, m % 2 == n / 64 % 2);
