@@ -2,9 +2,8 @@
  * array in Fortran's order. Read row by row, every score would cost a cache line; so a band of rows
  * is transposed, a range of entities at a time, and ranked from there. Computing type T. */
 
-/* Rows in a band, some cache lines of a column: one alone, of each column, comes at half the speed.
- * Entities in a range: what a band holds of them fits the second-level cache. */
-#define BAND 64
+/* Entities in a range. What a band of so many of them holds fits a cache: the second-level one, or
+ * the third, where the path prefers higher bands. */
 #define BAND_WIDTH (int64_t)(16384 / sizeof(T))
 /* The rows of a band keep their best at the same time; from here on that is too much memory. */
 #define BAND_DEPTH 16384
@@ -19,6 +18,13 @@ static bool FN(by_columns)(const kgt_scores *scores, const kgt_task *task, const
     if (!adjacent || !aligned || scores->n_rows < 2 || best->depth > BAND_DEPTH) return false;
     /* Candidates are gathered from whole rows. */
     return task->row_list == NULL || scores->n_entities <= BAND_WIDTH;
+}
+
+/* Rows in a band: as many as the path prefers, unless that many cannot keep their best. */
+static int64_t FN(band_rows)(const kgt_kernel *kernel, int64_t n_rows, int64_t depth) {
+    int64_t rows = kernel->band;
+    while (rows > KGT_BAND && depth > BAND_DEPTH * KGT_BAND / rows) rows /= 2;
+    return rows < n_rows ? rows : n_rows;
 }
 
 /* Entities start .. start + n - 1 of the rows from `first` on, to rows of `band`. */
@@ -83,12 +89,13 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     FN(kgt_worker) worker;
     const int64_t n_rows = scores->n_rows, n = scores->n_entities;
     const int64_t ranges = (n + BAND_WIDTH - 1) / BAND_WIDTH;
-    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best, BAND);
+    const int64_t height = FN(band_rows)(kgt_kernel_active(), n_rows, best->depth);
+    const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best, height);
     if (status != KGT_OK) return status;
-    T *band = kgt_allocate(BAND * BAND_STRIDE, sizeof(T));
-    double *own = kgt_allocate((size_t)(worker.most_targets * BAND), sizeof(double));
-    for (int64_t first = 0; band && own && first < n_rows; first += BAND) {
-        const int64_t rows = n_rows - first < BAND ? n_rows - first : BAND;
+    T *band = kgt_allocate((size_t)height * BAND_STRIDE, sizeof(T));
+    double *own = kgt_allocate((size_t)(worker.most_targets * height), sizeof(double));
+    for (int64_t first = 0; band && own && first < n_rows; first += height) {
+        const int64_t rows = n_rows - first < height ? n_rows - first : height;
         FN(band_targets)(&worker, scores, first, rows, first_row, target_scores, own);
         for (int64_t range = 0; range < ranges; range++) {
             const int64_t start = n * range / ranges, end = n * (range + 1) / ranges;
@@ -111,7 +118,6 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     return complete ? KGT_OK : KGT_NO_MEMORY;
 }
 
-#undef BAND
 #undef BAND_WIDTH
 #undef BAND_DEPTH
 #undef BAND_STRIDE

@@ -287,8 +287,8 @@ void check_rows(const char *path) {
     static const int64_t depths[] = {0, 1, 10, 300};
     for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
         for (int variant = 0; variant < 4 * N_LAYOUTS; variant++)
-            check_block(path, variant / 4 == COLUMNS ? 67 : 5, entities[i], depths[random_below(4)],
-                        variant);
+            check_block(path, variant / 4 == COLUMNS ? (entities[i] < 3000 ? 261 : 67) : 5,
+                        entities[i], depths[random_below(4)], variant);
 }
 
 /* ---- factors ---- */
