@@ -4,6 +4,7 @@
 #if KGT_X86
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #include "isa_avx2_pack.h"
 
@@ -275,6 +276,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .select = select_f32_avx2,
             .fold = fold_f32_avx2,
             .locate = locate_f32_avx2,
+            .cells = cells_f32_avx2,
             .tied_up_to = tied_up_to_f32_avx2,
             .count_short = count_short_f32_avx2,
             .transpose = transpose_f32_avx2,
@@ -288,6 +290,7 @@ const kgt_kernel kgt_kernel_avx2 = {
             .select = select_f64_avx2,
             .fold = fold_f64_avx2,
             .locate = locate_f64_avx2,
+            .cells = cells_f64_avx2,
             .tied_up_to = tied_up_to_f64_avx2,
             .count_short = count_short_f64_avx2,
             .transpose = transpose_f64_avx2,

@@ -51,6 +51,14 @@ KGT_INLINE bool kgt_reads_one_stream(void) {
  * before is done, and many scores may be equal. */
 #define KGT_TURNS 4
 
+/* Cells that values lie in: of equal width from `low` on, the first of them KGT_UNDER. What lies
+ * below shares the cells before, by turns; what lies above is in the last. */
+#define KGT_UNDER 16
+typedef struct {
+    float low, scale; /* finite; cells to one */
+    float last;
+} kgt_cells;
+
 /* clang-format off */
 /* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
  * is read, and only `out` of compress and select is written past what is returned.
@@ -69,6 +77,9 @@ KGT_INLINE bool kgt_reads_one_stream(void) {
  * locate    out[i] = the number of levels below x[i] plus that of levels not above it, 0 for NaN.
  *           There are 2^steps levels, 0 <= steps < 31, strictly ascending and then NaN, at least one.
  *           If histogram is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
+ * cells     out[i] = (x - low) * scale + KGT_UNDER in float, each step rounded, but at least
+ *           i % KGT_UNDER, for NaN too, and at most `last`; rounded down. So it never falls while x
+ *           rises, but below KGT_UNDER. True if any x is NaN. NULL where locate is as fast.
  * tied_up_to  How many of n < 2^31 x equal t and have a position of at most `last`.
  * count_short  Of n <= KGT_SHORT x: how many are > t, how many equal t, and how many of the latter
  *           have an index of at least `after`, to out[0], out[1] and out[2]. Those whose bit is set in
@@ -99,6 +110,7 @@ typedef struct {
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
                    uint32_t *histogram);
+    bool (*cells)(const float *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
     bool (*count_short)(const float *x, size_t n, float t, size_t after, const uint64_t *outside,
                         int64_t *out);
@@ -121,6 +133,7 @@ typedef struct {
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*locate)(const double *x, size_t n, const double *levels, int steps, int32_t *out,
                    uint32_t *histogram);
+    bool (*cells)(const double *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const double *x, size_t n, double t, const int32_t *position,
                           int32_t last);
     bool (*count_short)(const double *x, size_t n, double t, size_t after, const uint64_t *outside,

@@ -5,6 +5,7 @@
 #if KGT_ARM64
 #include <arm_neon.h>
 #include <math.h>
+#include <string.h>
 
 /* NEON has no masked loads. 1 <= n <= lanes; nothing beyond the last element is read. */
 KGT_INLINE float32x4_t load_tail_f32(const float *p, size_t n, float fill) {
@@ -241,6 +242,7 @@ const kgt_kernel kgt_kernel_neon = {
             .select = select_f32_neon,
             .fold = fold_f32_neon,
             .locate = locate_f32_neon,
+            .cells = cells_f32_neon,
             .tied_up_to = tied_up_to_f32_neon,
             .count_short = count_short_f32_neon,
             .transpose = transpose_f32_neon,
@@ -253,6 +255,7 @@ const kgt_kernel kgt_kernel_neon = {
             .select = select_f64_neon,
             .fold = fold_f64_neon,
             .locate = locate_f64_neon,
+            .cells = cells_f64_neon,
             .tied_up_to = tied_up_to_f64_neon,
             .count_short = count_short_f64_neon,
             .transpose = transpose_f64_neon,

@@ -1,5 +1,5 @@
-/* Ties by position, and places of scores among sorted levels, for element type T: plain loops,
- * which the compiler turns into what the ISA has. */
+/* Ties by position, places of scores among sorted levels and cells on a grid, for element type T:
+ * plain loops, which the compiler turns into what the ISA has. */
 
 static int64_t FN(tied_up_to)(const T *x, size_t n, T t, const int32_t *position, int32_t last) {
     int32_t ties = 0;
@@ -7,20 +7,51 @@ static int64_t FN(tied_up_to)(const T *x, size_t n, T t, const int32_t *position
     return ties;
 }
 
-#ifndef TAKE /* else isa_locate_body.h does it */
+#ifndef TAKE /* else isa_locate_body.h finds places from registers */
+
+/* Scores that are searched for at once: each waits for a level at every step. */
+#define ABREAST 16
+
+/* The bins of ABREAST scores; no step is a branch. */
+KGT_INLINE void FN(search)(const T *x, const T *levels, int steps, int32_t *out) {
+    int32_t below[ABREAST] = {0};
+    for (int32_t step = (int32_t)1 << steps >> 1; step > 0; step >>= 1)
+        for (int i = 0; i < ABREAST; i++) below[i] += step & -(levels[below[i] + step - 1] < x[i]);
+    for (int i = 0; i < ABREAST; i++) out[i] = 2 * below[i] + (levels[below[i]] == x[i]);
+}
+
 static void FN(locate)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
                        uint32_t *histogram) {
-    for (size_t i = 0; i < n; i++) {
-        /* No branch: the searches of several scores overlap. */
-        const T score = x[i];
-        size_t below = 0;
-        for (int k = steps - 1; k >= 0; k--) {
-            const size_t step = (size_t)1 << k;
-            below += step & (0 - (size_t)(levels[below + step - 1] < score));
-        }
-        const size_t bin = 2 * below + (levels[below] == score);
-        out[i] = (int32_t)bin;
-        if (histogram != NULL) histogram[KGT_TURNS * bin + i % KGT_TURNS]++;
+    size_t i = 0;
+    for (; i + ABREAST <= n; i += ABREAST) FN(search)(x + i, levels, steps, out + i);
+    if (i < n) {
+        T rest[ABREAST] = {0};
+        int32_t bins[ABREAST];
+        memcpy(rest, x + i, (n - i) * sizeof(T));
+        FN(search)(rest, levels, steps, bins);
+        memcpy(out + i, bins, (n - i) * sizeof *bins);
     }
+    for (i = 0; histogram != NULL && i < n; i++)
+        histogram[KGT_TURNS * (size_t)out[i] + i % KGT_TURNS]++;
 }
+
+KGT_INLINE int32_t FN(cell)(T x, float least, const kgt_cells *grid) {
+    float cell = ((float)x - grid->low) * grid->scale + KGT_UNDER;
+    cell = cell > least ? cell : least;
+    return (int32_t)(cell < grid->last ? cell : grid->last);
+}
+
+static bool FN(cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out) {
+    float least[KGT_UNDER];
+    int nan = 0;
+    size_t i = 0;
+    for (int j = 0; j < KGT_UNDER; j++) least[j] = (float)j;
+    for (; i + KGT_UNDER <= n; i += KGT_UNDER)
+        for (int j = 0; j < KGT_UNDER; j++) out[i + j] = FN(cell)(x[i + j], least[j], grid);
+    for (int j = 0; i < n; i++, j++) out[i] = FN(cell)(x[i], least[j], grid);
+    for (i = 0; i < n; i++) nan |= x[i] != x[i];
+    return nan != 0;
+}
+
+#undef ABREAST
 #endif

@@ -12,15 +12,18 @@ static bool FN(levels_open)(FN(kgt_levels) * levels, int64_t targets, int64_t kn
     const size_t bins = 2 * (size_t)targets + 2;
     const size_t capacity = (size_t)targets + KGT_SLACK;
     const size_t block = (size_t)(known > KGT_BLOCK ? known : KGT_BLOCK);
-    levels->scores = kgt_allocate(2 * (size_t)targets + 1, sizeof(T));
+    levels->scores = kgt_allocate(2 * (size_t)targets + 1 + KGT_MOST_IN_CELL, sizeof(T));
     levels->keys = kgt_allocate(2 * capacity, sizeof *levels->keys);
     levels->histogram = kgt_allocate((KGT_TURNS + 1) * bins, sizeof(uint32_t));
-    levels->bins = kgt_allocate(block + 3 * (size_t)targets, sizeof(int32_t));
-    if (!levels->scores || !levels->keys || !levels->histogram || !levels->bins) return false;
+    levels->bins = kgt_allocate(block + 4 * (size_t)targets, sizeof(int32_t));
+    levels->counts = kgt_allocate(KGT_UNDER + KGT_MOST_CELLS + 1, sizeof *levels->counts);
+    if (!levels->scores || !levels->keys || !levels->histogram || !levels->bins || !levels->counts)
+        return false;
     levels->filter = levels->histogram + KGT_TURNS * bins;
     levels->of_target = levels->bins + block;
     levels->ahead = levels->of_target + targets;
     levels->holds = levels->ahead + targets;
+    levels->cell_of = levels->holds + targets;
     levels->capacity = (int64_t)capacity;
     return true;
 }
@@ -30,13 +33,16 @@ static void FN(levels_close)(FN(kgt_levels) * levels) {
     free(levels->keys);
     free(levels->histogram);
     free(levels->bins);
+    free(levels->counts);
 }
 
-/* NaN up to the next power of two: no score is above it. */
+/* NaN up to the next power of two, and for a search that begins at the last: no score is above it.
+ */
 static void FN(levels_fill_up)(FN(kgt_levels) * levels) {
     levels->steps = 0;
     while ((int64_t)1 << levels->steps <= levels->n) levels->steps++;
-    for (int64_t i = levels->n; i < (int64_t)1 << levels->steps; i++) levels->scores[i] = NAN;
+    const int64_t end = ((int64_t)1 << levels->steps) + KGT_MOST_IN_CELL;
+    for (int64_t i = levels->n; i < end; i++) levels->scores[i] = NAN;
 }
 
 /* The levels of a row's answers, and the bin of each; NaN has one that stays empty. */
@@ -80,9 +86,22 @@ static int64_t FN(levels_in_bin)(const FN(kgt_levels) * levels, int64_t bin) {
     return sum;
 }
 
-/* The counts of every answer from the histogram, which is summed up from above. */
+/* How many of the scores that were counted equal a target's. */
+static int64_t FN(levels_equal)(const FN(kgt_levels) * levels, int64_t target) {
+    const int64_t bin = levels->of_target[target], d = bin / 2;
+    if (levels->n <= KGT_FEW_LEVELS) return levels->at_least[d] - levels->greater[d];
+    return FN(levels_in_bin)(levels, bin);
+}
+
+/* The counts of every answer: its level's, where these are few, else from the histogram, which is
+ * summed up from above. */
 static void FN(levels_read)(FN(kgt_worker) * worker, int64_t n_targets) {
     const FN(kgt_levels) *levels = &worker->levels;
+    for (int64_t j = 0; levels->n <= KGT_FEW_LEVELS && j < n_targets; j++) {
+        worker->at_least[j] = levels->at_least[levels->of_target[j] / 2];
+        worker->greater[j] = levels->greater[levels->of_target[j] / 2];
+    }
+    if (levels->n <= KGT_FEW_LEVELS) return;
     uint32_t *sums = levels->filter; /* free until the counts are settled */
     uint32_t above = 0;
     for (int64_t bin = 2 * levels->n + 1; bin >= 0; bin--)

@@ -28,6 +28,12 @@ typedef struct {
 
 /* Up to so many answers of a row are compared with each score one by one. */
 #define KGT_FEW_TARGETS 16
+/* And up to so many different scores of more answers. */
+#define KGT_FEW_LEVELS 8
+/* Cells of a grid over more of them, at most: their counts fit the second-level cache. */
+#define KGT_MOST_CELLS 16384
+/* Levels in a cell, at most: with more there is no grid. */
+#define KGT_MOST_IN_CELL 15
 
 /* Jobs and filters of a row as spans of the task's arrays. */
 typedef struct {
@@ -105,17 +111,24 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
 
 /* The sorted scores of a row's many answers: rank_levels_body.h. Arrays are NULL where no row of
  * the call has many. */
-#define KGT_LEVELS(suffix, T)                                                                     \
-    typedef struct {                                                                              \
-        T *scores; /* distinct ones, ascending; NaN up to 2^steps */                              \
-        int64_t n; /* how many are distinct */                                                    \
-        int steps;                                                                                \
-        kgt_key_##suffix *keys; /* two buffers of `capacity` for sorting */                       \
-        int64_t capacity;                                                                         \
-        uint32_t *histogram, *filter; /* of the row's scores and of gathered ones, by bin */      \
-        int32_t *bins;                /* of the scores at hand */                                 \
-        /* Per target: its bin; of a filter, ties ahead of it, and whether it is there itself. */ \
-        int32_t *of_target, *ahead, *holds;                                                       \
+#define KGT_LEVELS(suffix, T)                                                                      \
+    typedef struct {                                                                               \
+        T *scores; /* distinct ones, ascending; NaN up to 2^steps, and after the last of a cell */ \
+        int64_t n; /* how many are distinct */                                                     \
+        int steps;                                                                                 \
+        kgt_key_##suffix *keys; /* two buffers of `capacity` for sorting */                        \
+        int64_t capacity;                                                                          \
+        uint32_t *histogram, *filter; /* of the row's scores and of gathered ones, by bin */       \
+        int32_t *bins;                /* of the scores at hand */                                  \
+        /* Per target: its bin; of a filter, ties ahead of it, and whether it is there itself. */  \
+        int32_t *of_target, *ahead, *holds;                                                        \
+        kgt_cells grid; /* rank_cells_body.h; n_cells 0: none */                                   \
+        int64_t n_cells;                                                                           \
+        uint32_t *counts;                                                                          \
+        int32_t *cell_of; /* per level */                                                          \
+        int32_t window;   /* a power of two: of as many levels and more, one less, is a cell's */  \
+        bool sifting;     /* few scores share their cell with a level */                           \
+        int64_t greater[KGT_FEW_LEVELS + 1], at_least[KGT_FEW_LEVELS + 1]; /* of few levels */     \
     } kgt_levels_##suffix;
 
 KGT_LEVELS(f32, float)

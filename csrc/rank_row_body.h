@@ -174,8 +174,7 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
 
 /* How many of the scores that were counted equal a target's. */
 static int64_t FN(equal_so_far)(const FN(kgt_worker) * worker, int64_t target) {
-    if (worker->by_levels)
-        return FN(levels_in_bin)(&worker->levels, worker->levels.of_target[target]);
+    if (worker->by_levels) return FN(levels_equal)(&worker->levels, target);
     return worker->at_least[target] - worker->greater[target];
 }
 
@@ -227,6 +226,8 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
         }
     }
 }
+
+#include "rank_cells_body.h"
 
 /* ---- the row ---- */
 
@@ -306,6 +307,8 @@ static bool FN(single_pass)(FN(kgt_offer) * offer, kgt_span targets) {
  * answers. `next`: the first target whose id is not below the block. */
 static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
                            int64_t n, kgt_span targets, int64_t *next, T *maxima) {
+    if (worker->by_levels && FN(by_cells)(worker))
+        return FN(cells_block)(worker, row, x, start, n, targets, next, maxima);
     if (worker->task->position != NULL) return FN(count_block)(worker, x, n, targets.n, maxima);
     const int64_t last = kgt_row_id(row, start + n - 1);
     int64_t end = *next;
@@ -336,7 +339,10 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targe
     /* Answers beyond this range: all its ties stand behind them. */
     for (; worker->task->position == NULL && next < targets.n; next++)
         worker->behind[next] = FN(equal_so_far)(worker, next);
-    if (worker->by_levels) FN(levels_read)(worker, targets.n);
+    if (worker->by_levels) {
+        FN(cells_read)(&worker->levels);
+        FN(levels_read)(worker, targets.n);
+    }
     return nan;
 }
 
@@ -368,6 +374,7 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     seat.by_levels = targets.n > KGT_FEW_TARGETS;
     if (seat.by_levels) {
         FN(levels_build)(&seat, targets.n);
+        FN(cells_build)(&seat, row->n);
         worker->levels = seat.levels; /* they are wanted again to settle */
     }
     kgt_span removed = {NULL, 0};

@@ -37,7 +37,7 @@ static void prefetch_targets(const kgt_scores *scores, const kgt_task *task, int
                              int64_t first_row) {
     const kgt_span targets = kgt_span_of(task->targets, first_row + i);
     const char *row = (const char *)scores->data + i * scores->row_stride;
-    for (int64_t j = 0; j < targets.n && j < 16 && task->row_list == NULL; j++)
+    for (int64_t j = 0; j < targets.n && j < 64 && task->row_list == NULL; j++)
         KGT_PREFETCH(row + (targets.ids[j] - scores->first_entity) * scores->entity_stride);
 }
 

@@ -216,6 +216,30 @@ static void FN(check_locate)(const kgt_kernel *kernel, const T *x, size_t n, siz
     free(histogram);
 }
 
+/* One by one, in steps that are rounded to float each. */
+static void FN(check_cells)(const kgt_kernel *kernel, const T *x, size_t n) {
+    if (kernel->OPS.cells == NULL) return;
+    int32_t *out = exact(n, sizeof *out);
+    const kgt_cells grid = {(float)random_below(9) - 6.0f, (float)random_below(99) / 8.0f + 0.125f,
+                            (float)(KGT_UNDER + random_below(200))};
+    bool nan_due = false;
+    for (size_t i = 0; i < n; i++) nan_due |= x[i] != x[i];
+    const bool nan = kernel->OPS.cells(x, n, &grid, out);
+    expect(nan == nan_due, NAME("cells"), "n %zu: NaN seen: %d, should be %d", n, nan, nan_due);
+    for (size_t i = 0; i < n; i++) {
+        const volatile float from_low = (float)x[i] - grid.low, scaled = from_low * grid.scale;
+        const volatile float cell = scaled + KGT_UNDER;
+        int32_t due = (int32_t)(i % KGT_UNDER);
+        if (cell >= grid.last)
+            due = (int32_t)grid.last;
+        else if (cell > (float)due)
+            due = (int32_t)cell;
+        expect(out[i] == due, NAME("cells"), "n %zu: cell of %g at %zu is %d, not %d", n,
+               (double)x[i], i, out[i], due);
+    }
+    free(out);
+}
+
 static void FN(check_tied_up_to)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
     int32_t *position = exact(n, sizeof *position);
     for (size_t i = 0; i < n; i++) position[i] = (int32_t)random_below(n + 1);
@@ -294,6 +318,7 @@ static void FN(check_row_length)(const kgt_kernel *kernel, size_t n) {
             FN(check_tied_up_to)(kernel, x, n, t);
             FN(check_count_short)(kernel, x, n, t);
             FN(check_locate)(kernel, x, n, i + random_below(i < 2 ? 8 : 150));
+            FN(check_cells)(kernel, x, n);
         }
         free(memory);
     }

@@ -43,6 +43,8 @@ WRONGS = {
     "transpose": "transpose_f32",
     "locate": "locate_f32",
     "histogram": "locate_f32",
+    "cells": "cells_f32",
+    "cells_nan": "cells_f32",
     "tied_up_to": "tied_up_to_f32",
     "count_short": "count_short_f32",
     "count_f16": "count_f16",

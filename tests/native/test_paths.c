@@ -24,7 +24,7 @@ static const char *const WRONGS[] = {
     "refine",     "quantise",    "quantise_fine", "fine bound",    "bound",          "transpose",
     "locate",     "histogram",   "tied_up_to",    "labels",        "product_l1",     "refine_l1",
     "pairs_l1",   "quantise_l1", "bound l1",      "fine bound l1", "query bound l1", "count_short",
-    "judge",
+    "judge",      "cells",       "cells_nan",
 };
 
 const char *spoilt = "";

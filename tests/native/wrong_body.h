@@ -50,6 +50,13 @@ static void FN(wrong_histogram)(const T *x, size_t n, const T *levels, int steps
         histogram[KGT_TURNS * (size_t)out[n - 1] + (n - 1) % KGT_TURNS]--;
 }
 
+/* The last but one is where its neighbour is; or NaN is not seen. */
+static bool FN(wrong_cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out) {
+    const bool nan = FN(honest).OPS.cells(x, n, grid, out);
+    if (spoils("cells") && n > 2) out[n - 2] = out[n - 1];
+    return nan && !spoils("cells_nan");
+}
+
 static int64_t FN(wrong_tied)(const T *x, size_t n, T t, const int32_t *position, int32_t last) {
     return FN(honest).OPS.tied_up_to(x, n, t, position, last - 1);
 }
@@ -109,6 +116,7 @@ static void FN(spoil)(kgt_kernel *kernel) {
         kernel->OPS.fold = FN(wrong_fold);
     if (spoils("locate")) kernel->OPS.locate = FN(wrong_locate);
     if (spoils("histogram")) kernel->OPS.locate = FN(wrong_histogram);
+    if (spoils("cells") || spoils("cells_nan")) kernel->OPS.cells = FN(wrong_cells);
     if (spoils("tied_up_to")) kernel->OPS.tied_up_to = FN(wrong_tied);
     if (spoils("count_short")) kernel->OPS.count_short = FN(wrong_short);
     if (spoils("transpose")) kernel->OPS.transpose = FN(wrong_transpose);

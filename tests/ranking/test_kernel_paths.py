@@ -224,7 +224,8 @@ def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Q
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("length", "n_answers"), [(90, 60), (700, 17), (2500, 300), (5000, 1100)])
 def test_many_answers_a_row(length, n_answers, dtype, labels_in_order, path):
-    """More than are compared one by one, with few ties, with many, all tied, both zeros, NaN."""
+    """More than are compared one by one: with few ties, with many, all tied, both zeros, close
+    together but for a few, as far apart as can be, and subnormal."""
     questions = many_answers(length, n_answers, labels_in_order)
     for scores, due in scores_and_counts(length, n_answers, dtype, labels_in_order):
         ranks, _ = kgtrec.rank(scores, questions, threads=1)
@@ -241,6 +242,9 @@ def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_or
     real = np.random.default_rng(length).normal(size=(len(questions), length))
     zeros = np.where(real > 0, 0.0, -0.0)
     infinite = np.where(real > 1, np.inf, np.where(real < -1, -np.inf, real.round(1)))
+    info = np.finfo(dtype)
+    far = real / np.abs(real).max() * float(info.max)
+    subnormal = real * float(info.smallest_subnormal) * 200
     return [
         (
             scores.astype(dtype),
@@ -249,7 +253,10 @@ def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_or
                 for question, row in enumerate(scores.astype(dtype))
             ],
         )
-        for scores in (real, real.round(1), real * 0, zeros, infinite)
+        for scores in (
+            *(real, real.round(1), real.round(0), real * 0, zeros, infinite),
+            *(real**5, far, subnormal),
+        )
     ]
 
 
