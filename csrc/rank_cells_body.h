@@ -113,7 +113,9 @@ static int64_t FN(find_bins)(FN(kgt_worker) * worker, const T *x, int64_t n, boo
     return n;
 }
 
-/* Adds to the histogram what lies at places `from` to `end`; `at` goes through those left. */
+/* Adds to the histogram those left, from the at-th on, whose place is before `end`; the next's
+ * number.
+ */
 static int64_t FN(add_bins)(FN(kgt_worker) * worker, int64_t at, int64_t n_left, int64_t end) {
     const FN(kgt_levels) *levels = &worker->levels;
     for (; at < n_left && worker->selected[at] < end; at++)
@@ -143,9 +145,9 @@ static bool FN(cells_block)(FN(kgt_worker) * worker, const kgt_row *row, const T
             worker->task->position == NULL && *next < targets.n && targets.ids[*next] <= last;
         int64_t end = ends ? kgt_row_after(row, targets.ids[*next]) - start : n;
         if (end < at) end = at;
-        if (few)
+        if (few && end > at)
             nan |= FN(compare_levels)(worker, x + at, end - at);
-        else
+        else if (!few)
             left = FN(add_bins)(worker, left, n_left, end);
         if (ends) {
             worker->behind[*next] = FN(equal_so_far)(worker, *next);
