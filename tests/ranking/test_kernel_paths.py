@@ -235,6 +235,20 @@ def test_many_answers_a_row(length, n_answers, dtype, labels_in_order, path):
                 assert np.array_equal(getattr(ranks, name)[rows], column), (question, name)
 
 
+@pytest.mark.parametrize("decimals", [None, 1, -2])  # apart, tied, all tied
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nan_is_found_beside_many_answers(dtype, decimals, path):
+    questions = many_answers(2500, 300, True)
+    real = np.random.default_rng(1).normal(size=(len(questions), 2500))
+    scores = (real if decimals is None else real.round(decimals)).astype(dtype)
+    outside = np.union1d(questions.known[0], questions.answers[0])
+    for place in np.setdiff1d(np.arange(2500), outside)[[0, 700, -1]].tolist():
+        spoilt = scores.copy()
+        spoilt[0, place] = np.nan
+        with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
+            kgtrec.rank(spoilt, questions)
+
+
 @functools.cache
 def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_order: bool) -> list:
     """Scores of several kinds, and for each the counts of every question's answers."""
