@@ -1,7 +1,8 @@
 """Results of stored ranks: trec_eval's measures by blocks of questions, sums of mapped columns.
 
-Measures of ranks take their sums in the order of relations, so a few columns of all instances are
-in memory at a time (about 80 bytes an instance); runs never are.
+Sums run in the order of relations, of some instances at a time: of micro and macro means no more is
+in memory than that order, and the best answer of each question. Other measures (spreads, weights,
+expected and stratified values) look at a few columns of all instances. Runs never are in memory.
 """
 
 from __future__ import annotations
@@ -15,20 +16,31 @@ import numpy.typing as npt
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.write_blocks import StoredRanks
 from kgtrec.measures import Measure
+from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.ranking.parquet import ROW_GROUP
 from kgtrec.results.evaluate import checked_values
 from kgtrec.results.result import Result
 
 __all__ = ["result_bytes", "stored_result"]
 
-# Bytes, measured and rounded up: of a block of instances, of an instance, of an entity.
-_BLOCK, _INSTANCE, _ENTITY = 300, 100, 64
+# Bytes, measured and rounded up: of a block of instances, of an instance (for means of micro and
+# macro ranks, for other measures), of an entity.
+_BLOCK, _SUMMED, _INSTANCE, _ENTITY = 300, 80, 100, 64
 
 
-def result_bytes(store: Store) -> int:
+def result_bytes(store: Store, measures: list[Measure]) -> int:
     """What this process needs for the result of stored ranks, besides what it always needs."""
     n = store.n_instances
-    return _BLOCK * min(n, ROW_GROUP) + _INSTANCE * n + _ENTITY * store.n_labels
+    each = _SUMMED if all(map(_is_summed, measures)) else _INSTANCE
+    return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
+
+
+def _is_summed(measure: Measure) -> bool:
+    """Whether it is made of a mean of values of some instances at a time."""
+    if measure.is_trec:
+        return True
+    streamed = measure.averaging in ("micro", "macro", "macro_relation")
+    return streamed and measure.rank_type != "expected" and measure.row[0] not in SPREAD_ROWS
 
 
 def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:

@@ -13,14 +13,15 @@ triple         triples, by the mean of the head's and the tail's rank
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.ordering import numbered, order_by
+from kgtrec._internal.csr import position_type
+from kgtrec._internal.ordering import order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.tied_ranks import PairedTies, Ranked, Ties, Values
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+
+_ITEMS = 1 << 18
+"""Looked at together: values of all are never in memory, unless one relation has most."""
 
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
@@ -82,19 +86,35 @@ class Cells:
     """
 
     def __init__(self, relation: Ints, side: Ints) -> None:
-        code = len(NAMES) * np.asarray(relation, np.int64) + side
-        self._order = order_by(code)
-        code = code[self._order]
+        most = len(NAMES) * (int(relation.max(initial=0)) + 1)
+        code = relation.astype(position_type(most))
+        code *= len(NAMES)
+        code += side.astype(code.dtype)
+        order = order_by(code)
+        code = code[order]
+        self._order = order.astype(position_type(len(order)), copy=False)
         first = np.ones(len(code), bool)
         np.not_equal(code[1:], code[:-1], out=first[1:])
         self._starts = np.flatnonzero(first)
         self.count = np.diff(self._starts, append=len(code))
-        self.relation, self.side = np.divmod(code[self._starts], len(NAMES))
+        self.relation, self.side = np.divmod(code[self._starts].astype(np.int64), len(NAMES))
         self._groups: dict[tuple[str, bool], Groups] = {}
 
-    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum of `values` (n,) per cell; int64 sums are exact, float64 sums pairwise."""
-        return np.add.reduceat(values[self._order], self._starts)
+    def pieces(self, size: int) -> Iterator[slice]:
+        """Cells next to each other with so many items or fewer, or one cell that has more."""
+        ends, first = self._starts + self.count, 0
+        while first < len(ends):
+            last = int(np.searchsorted(ends, self._starts[first] + size, side="right"))
+            yield slice(first, first := max(first + 1, last))
+
+    def rows_of(self, piece: slice) -> NDArray[np.signedinteger[Any]]:
+        """The items of cells next to each other, cell by cell."""
+        last = piece.stop - 1
+        return self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
+
+    def sums(self, piece: slice, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
+        return np.add.reduceat(values, self._starts[piece] - self._starts[piece.start])
 
     def rows(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
         """The items of a group of cells, in the order of the cells."""
@@ -120,45 +140,67 @@ class Cells:
 
 def instance_ties(ranks: Ranks) -> Ties:
     """Ties of the instances among their micro candidates."""
-    return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, np.ones_like(ranks.greater))
+    ones = np.broadcast_to(np.int64(1), len(ranks.greater))  # takes no memory
+    return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones)
 
 
 def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
-    """Row of each question's best answer (lowest ordinal macro rank), and the question per row.
+    """Each question's best answer (lowest ordinal macro rank); some questions at a time.
 
     Returns
     -------
     rows : int64 array (questions,)
         In ascending question number.
-    index : int64 array (n,)
-        Position in `rows` of the question that each row of `ranks` belongs to.
+    level : int64 array (questions,)
+        How many answers of the question have as many candidates above them as the best one.
     """
-    index = numbered(ranks.question)[1]
-    order = order_by(index)
-    owner = index[order]
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    greater, ahead = ranks.macro_greater[order], ranks.macro_tied_ahead[order]
-    fewest = np.minimum.reduceat(greater, starts)[owner]
-    ahead = np.where(greater == fewest, ahead, np.iinfo(np.int64).max)
-    best = np.flatnonzero(ahead == np.minimum.reduceat(ahead, starts)[owner])
-    first = best[np.flatnonzero(np.diff(owner[best], prepend=-1))]
-    return order[first], index
+    question, n = ranks.question, len(ranks.question)
+    order = None if (question[1:] >= question[:-1]).all() else order_by(question)
+    rows, level, start = [], [], 0
+    while start < n:
+        last = min(start + _ITEMS, n) - 1
+        last = last if order is None else order[last]
+        stop = int(np.searchsorted(question, question[last], side="right", sorter=order))
+        at = np.arange(start, stop) if order is None else order[start:stop]
+        first, counts = _first_answers(
+            question[at], ranks.macro_greater[at], ranks.macro_tied_ahead[at]
+        )
+        rows.append(at[first])
+        level.append(counts)
+        start = stop
+    return np.concatenate(rows), np.concatenate(level)
 
 
-def question_ties(ranks: Ranks, rows: Ints, index: Ints) -> Ties:
-    """Ties of the questions' best answers among the macro candidates.
+def _first_answers(question: Ints, greater: Ints, ahead: Ints) -> tuple[Ints, Ints]:
+    """See `question_rows`, of rows that stand in the order of their questions."""
+    begins = np.ones(len(question), bool)
+    np.not_equal(question[1:], question[:-1], out=begins[1:])
+    starts, index = np.flatnonzero(begins), np.cumsum(begins) - 1
+    among = greater == np.minimum.reduceat(greater, starts)[index]
+    ahead = np.where(among, ahead, np.iinfo(np.int64).max)
+    best = np.flatnonzero(ahead == np.minimum.reduceat(ahead, starts)[index])
+    first = best[np.flatnonzero(np.diff(index[best], prepend=-1))]
+    return first, np.add.reduceat(among.astype(np.int64), starts)
+
+
+def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
+    """Ties of the questions' best answers among the macro candidates; see `question_rows`.
 
     Answers with as many candidates above them as the best one share its tie. Answers without a
     score (NaN counted worst) do not tie with one another: `equal` bounds their number.
     """
-    greater, equal = ranks.macro_greater[rows], ranks.macro_equal[rows]
-    level = ranks.macro_greater == greater[index]
-    answers = np.bincount(index[level], minlength=len(rows)).astype(np.int64)
-    return Ties(greater, equal, ranks.macro_tied_ahead[rows], np.minimum(answers, equal + 1))
+    equal = ranks.macro_equal[rows]
+    answers = np.minimum(level, equal + 1)
+    return Ties(ranks.macro_greater[rows], equal, ranks.macro_tied_ahead[rows], answers)
 
 
 Floats = NDArray[np.float64]
 Groups = list[NDArray[np.intp]]
+ValuesOf = Callable[[Ranked, NDArray[Any]], Values]
+
+
+def _one(ties: Ranked, rows: NDArray[Any]) -> Values:
+    return Values(np.ones(len(rows)), 1)
 
 
 class Weighing:
@@ -184,6 +226,7 @@ class Weighing:
     ) -> None:
         self.cells, self.ties = cells, ties
         self.candidates, self.weight = candidates, weight
+        self._ordered: Ranked | None = None  # cell by cell, where they are few
         self._sums: dict[object, Values] = {}
         self._tallies: dict[bytes, Tally] = {}
         self._chances: dict[object, Chance] = {}
@@ -192,9 +235,9 @@ class Weighing:
     def of(cls, ranks: Ranks, averaging: str, side: str) -> Weighing:
         """The items of an averaging; see the module for the names."""
         if averaging == "macro":
-            rows, index = question_rows(ranks)
+            rows, level = question_rows(ranks)
             cells = Cells(ranks.relation[rows], ranks.side[rows])
-            return cls(cells, question_ties(ranks, rows, index), ranks.macro_candidates[rows])
+            return cls(cells, question_ties(ranks, rows, level), ranks.macro_candidates[rows])
         if averaging == "triple":
             return cls._of_triples(ranks)
         cells = Cells(ranks.relation, ranks.side)
@@ -229,19 +272,39 @@ class Weighing:
         """One group a relation, relations ascending."""
         return self.cells.by_relation("head" if isinstance(self.ties, PairedTies) else side)
 
-    def mean(self, key: object, values: Callable[[], Values], groups: Groups) -> Floats:
+    def mean(
+        self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
+    ) -> Floats:
         """Weighted mean per group; sums per cell are kept under `key`."""
-        totals, scale = self.sums(key, values, groups)
+        totals, scale = self.sums(key, values, groups, at_once=at_once)
         return np.asarray(totals / (self.total(groups) * scale), np.float64)
 
-    def sums(self, key: object, values: Callable[[], Values], groups: Groups) -> Values:
-        """Weighted sum per group, kept as `mean` keeps them."""
+    def sums(
+        self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
+    ) -> Values:
+        """Weighted sum per group, kept as `mean` keeps them.
+
+        ``values`` gives those of some items, from their ties and rows; ``at_once``: of all, where
+        their scale depends on all of them.
+        """
         if key not in self._sums:
-            per_item = values()
-            weighed = per_item.scaled if self.weight is None else per_item.scaled * self.weight
-            self._sums[key] = Values(self.cells.sums(weighed), per_item.scale)
+            self._sums[key] = self._per_cell(values, len(self.ties) if at_once else _ITEMS)
         sums = self._sums[key]
         return Values(np.array([sums.scaled[cells].sum() for cells in groups]), sums.scale)
+
+    def _per_cell(self, values: ValuesOf, n_items: int) -> Values:
+        """Weighted sum per cell, of so many items at a time."""
+        pieces = list(self.cells.pieces(n_items))
+        parts, scale = [], 1
+        for piece in pieces:
+            rows = self.cells.rows_of(piece)
+            if len(pieces) == 1 and self._ordered is None and len(rows) <= _ITEMS:
+                self._ordered = self.ties[rows]
+            ties = self.ties[rows] if self._ordered is None else self._ordered
+            scaled, scale = values(ties, rows)
+            weighed = scaled if self.weight is None else scaled * self.weight[rows]
+            parts.append(self.cells.sums(piece, weighed))
+        return Values(np.concatenate(parts) if parts else np.zeros(0), scale)
 
     def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
         """Sum of the weights per group; the number of items where each weighs 1."""
@@ -249,7 +312,7 @@ class Weighing:
             per_cell: NDArray[np.int64] | Floats = self.cells.count
         else:
             if "weight" not in self._sums:
-                self._sums["weight"] = Values(self.cells.sums(self.weight), 1)
+                self._sums["weight"] = self._per_cell(_one, _ITEMS)
             per_cell = self._sums["weight"].scaled
         return np.array([per_cell[cells].sum() for cells in groups])
 

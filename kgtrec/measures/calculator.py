@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from kgtrec.measures.averaging import Groups, Weighing, require_side, sides_pres
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import Moments
 from kgtrec.measures.stratified import Strata, stratified_means, values_of
-from kgtrec.measures.tied_ranks import Values
+from kgtrec.measures.tied_ranks import Ranked, Values
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -117,8 +117,8 @@ class Calculator:
         return metric.finish(Moments(metric, measure.rank_type, parameter, weighing, groups))
 
     def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Floats:
-        def per_question() -> Values:
-            return Values(self.per_question(name), 1)
+        def per_question(_: Ranked, rows: NDArray[Any]) -> Values:
+            return Values(self.per_question(name)[rows], 1)
 
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)

@@ -45,8 +45,9 @@ class Moments:
         value = self.metric.value
         return self.weighing.mean(
             (value, self.rank_type, self.parameter),
-            lambda: value(self.weighing.ties, self.rank_type, self.parameter),
+            lambda ties, _: value(ties, self.rank_type, self.parameter),
             self.groups,
+            at_once=self.rank_type == "expected",
         )
 
     @property

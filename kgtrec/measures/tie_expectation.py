@@ -64,7 +64,7 @@ def expected_reciprocal(greater: Ints, size: Ints, answers: Ints) -> Floats:
     float64 array (n,), in (0, 1]. Relative error below 1e-13 for one answer, 1e-12 for several.
     """
     out = np.empty(len(greater))
-    _core.expected_reciprocal(greater, size, answers, out)
+    _core.expected_reciprocal(greater, size, np.ascontiguousarray(answers), out)
     return out
 
 
@@ -76,7 +76,7 @@ def expected_hits(greater: Ints, size: Ints, answers: Ints, k: int) -> Floats:
     float64 array (n,), in [0, 1], relative error below 1e-13.
     """
     out = np.empty(len(greater))
-    _core.expected_hits(greater, size, answers, k, out)
+    _core.expected_hits(greater, size, np.ascontiguousarray(answers), k, out)
     return out
 
 

@@ -148,7 +148,7 @@ def test_jobs_with_few_tasks_are_under_way_together(
         counts.append(self.jobs - self.waiting)
 
     monkeypatch.setattr(Load, "begin", count)
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda _: size)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda *_: size)
     assert {one.state for one in run_batch(batch, client)} == {"finished"}
     assert len(counts) == 9
     assert (max(counts) == 1) if most == 1 else (2 < max(counts) <= most)
@@ -157,7 +157,7 @@ def test_jobs_with_few_tasks_are_under_way_together(
 def test_too_little_memory_for_a_summary_fails_the_job(
     batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgtrec.cluster.measure_blocks._INSTANCE", 10**8)
+    monkeypatch.setattr("kgtrec.cluster.measure_blocks._SUMMED", 10**8)
     outcomes = run_batch(batch, client)
     assert {one.state for one in outcomes} == {"failed"}
     text = "the memory granted is too little: to average "

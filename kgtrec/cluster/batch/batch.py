@@ -33,7 +33,7 @@ from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.write_blocks import StoredRanks
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
-from kgtrec.measures import parse_all, required_depth
+from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.questions.filters import CONTEXT_FILTER_NAMES, PROTOCOLS
 from kgtrec.results.evaluate import COMPARED
@@ -194,9 +194,9 @@ class _Doer:
         before = self.records.fresh_inputs(job)
         store = self._store(job)
         self.records.clear(job, before)
-        self._size(job, store)
         names = {key: job.measure(key) for key in self.batch.measures}
         measures = parse_all([name for name in names.values() if name is not None])
+        self._size(job, store, measures)
         with scratch(self.records.work_folder) as folder:
             result = stored_result(self._ranked(job, store, Path(folder)), Path(folder), measures)
             values = {key: result[name] for key, name in names.items() if name is not None}
@@ -209,9 +209,9 @@ class _Doer:
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
 
-    def _size(self, job: Job, store: Store) -> None:
+    def _size(self, job: Job, store: Store, measures: list[Measure]) -> None:
         """Tell the load, and refuse what this process has no memory for."""
-        size, granted = result_bytes(store), memory_bytes(self.batch.memory)
+        size, granted = result_bytes(store, measures), memory_bytes(self.batch.memory)
         self.load.sized(job.name, size)
         if size > granted:
             raise UsageError(
