@@ -5,21 +5,16 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define T float
-#define OPS f32
-#define FN(op) op##_f32
-#include "factors_vectors_body.h"
-
 /* Biases beyond this leave no room for bounds in float. */
-#define LARGEST_BIAS 0x1p40f
+#define LARGEST_BIAS 0x1p40
 
 /* Vectors of this many bytes stay in the second-level cache with the block's codes. */
 #define BLOCK_BYTES (2 << 20)
-/* Floats of a line of the cache. */
-#define LINE 16
+/* Bytes of a line of the cache. */
+#define LINE 64
 
 static int64_t block_width(const kgt_factors *factors) {
-    int64_t width = BLOCK_BYTES / (int64_t)sizeof(float) / factors->dim / 64 * 64;
+    int64_t width = BLOCK_BYTES / (int64_t)kgt_vector_bytes(factors) / 64 * 64;
     const int64_t needed = (factors->n_entities + 63) / 64 * 64;
     if (width > KGT_MOST_WORDS * 64) width = KGT_MOST_WORDS * 64;
     if (width < 64) width = 64;
@@ -36,42 +31,47 @@ static size_t groups_of(const kgt_factors *factors) {
 kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps) {
     const size_t dim = (size_t)factors->dim, groups = groups_of(factors);
     const bool l1 = factors->metric == KGT_L1;
+    const kgt_sums *sums = l1 ? &kgt_bytes_active()->l1 : &kgt_bytes_active()->dot;
     const int64_t width = block_width(factors);
-    const size_t n = (size_t)width, words = n / 64;
+    const size_t n = (size_t)width, words = n / 64, vector = kgt_vector_bytes(factors);
     *block = (kgt_block){.bytes = kgt_bytes_active(),
                          .kernel = kgt_kernel_active(),
                          .factors = factors,
-                         .sums = l1 ? &kgt_bytes_active()->l1 : &kgt_bytes_active()->dot,
+                         .sums = sums,
+                         .pairs = kgt_in_double(factors) ? sums->pairs_f64 : sums->pairs_f32,
                          .steps = steps,
                          .groups = groups,
                          .width = width};
     block->panels = kgt_allocate(n, groups * 4);
     block->codes = kgt_allocate(groups, 4);
     block->start = kgt_allocate(n, sizeof(int32_t));
-    block->scale = kgt_allocate(5 * n + 4 * words, sizeof(float));
+    block->scale = kgt_allocate(3 * n + 4 * words, sizeof(float));
+    block->entity_norm = kgt_allocate(2 * n, sizeof(double));
     block->place_of = kgt_allocate(3 * n, sizeof(uint16_t));
     block->fine_stride = kgt_fine_stride(dim);
     block->fine = kgt_allocate(n * block->fine_stride, sizeof(int16_t));
     block->pointers = kgt_allocate(n, sizeof *block->pointers);
-    block->stride = (dim + LINE - 1) / LINE * LINE;
-    block->vectors = kgt_allocate(n * block->stride + 2 * dim, sizeof(float));
-    if (!block->panels || !block->codes || !block->start || !block->scale || !block->pointers ||
-        !block->vectors || !block->fine || !block->place_of) {
+    block->stride = (vector + LINE - 1) / LINE * LINE;
+    block->vectors = kgt_allocate(n * block->stride + 2 * vector, 1);
+    block->in_float = kgt_allocate(dim, sizeof(float));
+    if (!block->panels || !block->codes || !block->start || !block->scale || !block->entity_norm ||
+        !block->pointers || !block->vectors || !block->in_float || !block->fine ||
+        !block->place_of) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
     memset(block->codes, l1 ? KGT_L1_ZERO : 0, groups * 4);
-    memset(block->scale, 0, (5 * n + 4 * words) * sizeof(float));
+    memset(block->scale, 0, (3 * n + 4 * words) * sizeof(float));
+    memset(block->entity_norm, 0, 2 * n * sizeof(double));
     memset(block->panels, 0, n * groups * 4);
-    memset(block->vectors, 0, n * block->stride * sizeof(float));
+    memset(block->vectors, 0, n * block->stride);
     memset(block->fine, 0, n * block->fine_stride * sizeof(int16_t));
     block->slot_of = block->place_of + n;
     block->inverse = block->scale + words;
     block->code_norm = block->inverse + words;
     block->base = block->code_norm + words;
-    block->entity_norm = block->base + words;
+    block->largest = block->base + words;
     block->bias = block->entity_norm + n;
-    block->largest = block->bias + n;
     if (factors->metric == KGT_L2 || factors->bias != NULL) {
         block->offset = block->largest + n;
         block->shift = block->offset + n;
@@ -84,19 +84,19 @@ void kgt_block_close(kgt_block *block) {
     free(block->codes);
     free(block->start);
     free(block->scale);
+    free(block->entity_norm);
     free(block->pointers);
     free(block->vectors);
+    free(block->in_float);
     free(block->fine);
     free(block->place_of);
     *block = (kgt_block){0};
 }
 
 /* The vector in this place of the block, as it stands in the table or in memory to spare. */
-static const float *vector_at(const kgt_block *block, int64_t place) {
-    const kgt_factors *factors = block->factors;
-    float *spare = block->vectors + (size_t)block->width * block->stride;
-    const int64_t row = table_row_f32(factors, block->first + place);
-    return entity_f32(block->kernel, factors, row, spare);
+static const void *vector_at(const kgt_block *block, int64_t place) {
+    char *spare = block->vectors + (size_t)block->width * block->stride;
+    return kgt_entity(block->kernel, block->factors, block->first + place, spare);
 }
 
 /* What the codes of a vector have to reach at least. */
@@ -130,7 +130,7 @@ static bool take_order(kgt_block *block) {
     const int64_t n = block->n;
     uint16_t *spare = block->slot_of + block->width;
     for (int64_t i = 0; i < n; i++) {
-        const float *vector = vector_at(block, i);
+        const float *vector = kgt_in_float(block->factors, vector_at(block, i), block->in_float);
         const float largest = block->bytes->largest(vector, (size_t)block->factors->dim);
         block->largest[i] = range_of(block->bytes, block->factors, vector, largest, false);
         if (isnan(largest)) return false;
@@ -144,11 +144,10 @@ static bool take_order(kgt_block *block) {
 
 /* Quantises the vector of a slot, puts its codes into its panel and raises what bounds the errors
  * of its word. */
-static void take_codes(kgt_block *block, int64_t slot, float largest) {
+static void take_codes(kgt_block *block, int64_t slot, const float *vector, float largest) {
     const size_t dim = (size_t)block->factors->dim, i = (size_t)slot, word = i / 64;
     const int64_t place = block->place_of[slot];
-    const double rounding = kgt_rounding(block->factors->dim);
-    const float *vector = block->vectors + i * block->stride;
+    const double rounding = kgt_rounding(block->factors);
     kgt_quantised x, fine;
     block->bytes->quantise(vector, dim, largest, block->codes, &x);
     block->bytes->quantise_fine(vector, dim, block->largest[place], &x,
@@ -186,12 +185,13 @@ static void take_word(kgt_block *block, int64_t word) {
     block->inverse[word] = block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* of zeros: any */
     block->base[word] = block->code_norm[word] = 0;
     for (int64_t i = first; i < end; i++) {
-        memcpy(block->vectors + (size_t)i * block->stride, vector_at(block, block->place_of[i]),
-               (size_t)block->factors->dim * sizeof(float));
+        char *vector = block->vectors + (size_t)i * block->stride;
+        memcpy(vector, vector_at(block, block->place_of[i]), kgt_vector_bytes(block->factors));
+        const float *in_float = kgt_in_float(block->factors, vector, block->in_float);
         if (l1)
-            kgt_l1_take_codes(block, i);
+            kgt_l1_take_codes(block, i, in_float);
         else
-            take_codes(block, i, largest);
+            take_codes(block, i, in_float, largest);
     }
 }
 
@@ -201,21 +201,17 @@ static bool take_offsets(kgt_block *block) {
     const size_t dim = (size_t)factors->dim;
     for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
     if (factors->metric == KGT_L2)
-        block->bytes->dot.pairs(block->pointers, block->pointers, (size_t)n, dim,
-                                block->entity_norm);
-    else
-        memset(block->entity_norm, 0, (size_t)n * sizeof(float));
+        block->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
     for (int64_t i = 0; i < n; i++) {
-        const float bias =
-            bias_f32(factors, table_row_f32(factors, block->first + block->place_of[i]));
-        if (!(fabsf(bias) <= LARGEST_BIAS)) return false;
-        const float norm = block->entity_norm[i];
+        const double bias = kgt_bias(factors, block->first + block->place_of[i]);
+        if (!(fabs(bias) <= LARGEST_BIAS)) return false;
+        const double norm = block->entity_norm[i];
         block->bias[i] = bias;
-        block->offset[i] = bias - norm;
+        block->offset[i] = (float)(bias - norm);
         block->shift[i] = block->offset[i] * block->inverse[i / 64];
         memcpy(kgt_figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
                sizeof(float));
-        const double offset = (double)fabsf(block->offset[i]) + (double)norm + (double)fabsf(bias);
+        const double offset = fabs((double)block->offset[i]) + norm + fabs(bias);
         if (offset > block->largest_offset) block->largest_offset = offset;
     }
     return true;
@@ -251,9 +247,8 @@ static float relative(double residual, double norm) {
 }
 
 /* The second level of query i. */
-static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t i, float largest,
-                      const kgt_quantised *coarse) {
-    const float *query = vectors_f32(factors->queries, i, factors->dim);
+static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t i,
+                      const float *query, float largest, const kgt_quantised *coarse) {
     kgt_quantised q;
     queries->bytes->quantise_fine(query, (size_t)factors->dim, largest, coarse,
                                   queries->fine + (size_t)i * queries->fine_stride, &q);
@@ -267,9 +262,9 @@ static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t 
 }
 
 /* Quantises query i; false if it has no bounds. */
-static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i, int8_t *codes) {
+static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
+                       const float *query, int8_t *codes) {
     const size_t dim = (size_t)factors->dim;
-    const float *query = vectors_f32(factors->queries, i, factors->dim);
     kgt_quantised q;
     const float largest = queries->bytes->largest(query, dim);
     if (isnan(largest)) return false;
@@ -283,11 +278,8 @@ static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     queries->judged_norm[i] = (float)(norm * KGT_UP);
     queries->factor[i] = (float)queries->inverse[i];
     queries->relative[i] = relative((double)q.residual / scale, norm);
-    take_fine(queries, factors, i, largest, &q);
-    if (factors->metric == KGT_L2) {
-        queries->bytes->dot.pairs(&query, &query, 1, dim, &q.norm);
-        queries->chain[i] = (double)q.norm;
-    }
+    take_fine(queries, factors, i, query, largest, &q);
+    queries->chain[i] = kgt_query_norm(factors, kgt_kernel_active(), i);
     return true;
 }
 
@@ -300,14 +292,16 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
     *queries = (kgt_queries){.bytes = kgt_bytes_active(), .steps = steps, .groups = groups, .n = n};
     queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
     int8_t *codes = kgt_allocate(groups, 4);
+    float *copy = kgt_allocate((size_t)factors->dim, sizeof(float));
     queries->codes = kgt_allocate(n_padded, groups * 4);
     queries->inverse = calloc(5 * n_padded, sizeof(double));
     queries->judged_norm = calloc(5 * n_padded, sizeof(float));
     queries->bounded = calloc(n_padded, sizeof(bool));
     queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
-    if (!codes || !queries->codes || !queries->inverse || !queries->judged_norm ||
+    if (!codes || !copy || !queries->codes || !queries->inverse || !queries->judged_norm ||
         !queries->bounded || !queries->fine) {
         free(codes);
+        free(copy);
         kgt_queries_close(queries);
         return KGT_NO_MEMORY;
     }
@@ -321,9 +315,12 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
     queries->relative = queries->fine_factor + n_padded;
     memset(queries->codes, l1 ? KGT_L1_ZERO : queries->bytes->query_zero, n_padded * groups * 4);
     memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
-    for (int64_t i = 0; i < n; i++)
-        queries->bounded[i] =
-            l1 ? kgt_l1_take_query(queries, factors, i) : take_query(queries, factors, i, codes);
+    for (int64_t i = 0; i < n; i++) {
+        const float *query = kgt_in_float(factors, kgt_query(factors, i), copy);
+        queries->bounded[i] = l1 ? kgt_l1_take_query(queries, factors, i, query)
+                                 : take_query(queries, factors, i, query, codes);
+    }
     free(codes);
+    free(copy);
     return KGT_OK;
 }

@@ -11,11 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define T float
-#define OPS f32
-#define FN(op) op##_f32
-#include "factors_vectors_body.h"
-
 /* Fewer rows than this do not pay for quantising the entities, fewer entities not for the queries;
  * and scores of short vectors are computed as fast as their bounds. */
 #define FEWEST_ROWS 48
@@ -43,8 +38,7 @@ static void run_close(kgt_run *r) {
     kgt_block_close(&r->sampled);
     free(r->sampled_ids);
     kgt_queries_close(&r->queries);
-    kgt_worker_close_f32(&r->worker);
-    if (r->tiling) kgt_tiler_close_f32(&r->tiler);
+    r->typed->close(r);
     free((void *)r->tiled.queries);
     free(r->rows);
     free(r->gains);
@@ -53,6 +47,7 @@ static void run_close(kgt_run *r) {
     free(r->sure);
     free(r->places);
     free(r->dots);
+    free(r->values);
     free(r->queries_of);
     free(r->pairs);
     free(r->guessed);
@@ -60,7 +55,10 @@ static void run_close(kgt_run *r) {
 
 static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_call *call) {
     const int64_t n_rows = factors->n_rows, n_tiles = n_rows / KGT_BYTE_QUERIES + 1;
-    *r = (kgt_run){.factors = factors, .call = call, .prices = kgt_prices_of(factors)};
+    *r = (kgt_run){.factors = factors,
+                   .call = call,
+                   .typed = kgt_in_double(factors) ? &kgt_typed_f64 : &kgt_typed_f32,
+                   .prices = kgt_prices_of(factors)};
     int64_t targets = 1;
     for (int64_t i = 0; i < n_rows; i++) {
         const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
@@ -70,14 +68,9 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     if (factors->metric == KGT_L1 && kgt_steps_choose(factors, &steps) != KGT_OK)
         return KGT_NO_MEMORY;
     if (kgt_block_open(&r->block, factors, steps) != KGT_OK ||
-        kgt_queries_open(&r->queries, factors, steps) != KGT_OK)
+        kgt_queries_open(&r->queries, factors, steps) != KGT_OK || r->typed->open(r) != KGT_OK)
         return KGT_NO_MEMORY;
     r->block.fine_relative = r->queries.fine_relative;
-    kgt_worker_f32 worker;
-    if (kgt_worker_open_f32(&worker, call->task, call->first_row, n_rows, call->best, n_rows + 1) !=
-        KGT_OK)
-        return KGT_NO_MEMORY;
-    r->worker = worker;
     const size_t width = (size_t)r->block.width, words = width / 64;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
     r->gains = kgt_allocate(2 * (size_t)targets, sizeof(int64_t));
@@ -87,16 +80,17 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     r->pause = calloc(2 * (size_t)n_tiles, sizeof(int32_t));
     r->sure = kgt_allocate((2 * KGT_JUDGED + 2) * words, sizeof(uint64_t));
     r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
-    r->dots = kgt_allocate(width, sizeof(float));
+    r->dots = kgt_allocate(width, sizeof(double));
+    r->values = kgt_allocate(width, sizeof(float));
     r->queries_of = kgt_allocate(width, sizeof *r->queries_of);
     /* Each pair costs at least a step of `refine`, and too_much() ends a row long before `width`.
      */
     r->pairs = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof *r->pairs);
     r->guessed = calloc((size_t)n_rows + 1, sizeof(bool));
     r->tiled = *factors;
-    r->tiled.queries = kgt_allocate(QUERY_TILE * (size_t)factors->dim, sizeof(float));
+    r->tiled.queries = kgt_allocate(QUERY_TILE, kgt_vector_bytes(factors));
     if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places || !r->dots ||
-        !r->queries_of || !r->pairs || !r->guessed || !r->tiled.queries)
+        !r->values || !r->queries_of || !r->pairs || !r->guessed || !r->tiled.queries)
         return KGT_NO_MEMORY;
     r->known_at = r->rows + n_rows;
     r->removed_at = r->known_at + n_rows;
@@ -179,28 +173,10 @@ static kgt_status take_sample(kgt_run *r) {
 /* Ranks the waiting rows from scores of the block. */
 static kgt_status rank_waiting(kgt_run *r) {
     if (r->n_rows == 0) return KGT_OK;
-    const size_t dim = (size_t)r->factors->dim;
-    if (!r->tiling) {
-        const int64_t width = (r->block.width + KGT_PANEL - 1) / KGT_PANEL * KGT_PANEL;
-        const kgt_status status = kgt_tiler_open_f32(&r->tiler, &r->tiled, width);
-        if (status != KGT_OK) return status;
-        r->tiling = true;
-    }
-    kgt_tiler_pack_f32(&r->tiler, r->block.first, r->block.n);
-    for (int64_t start = 0; start < r->n_rows; start += QUERY_TILE) {
-        const int64_t left = r->n_rows - start, n = left < QUERY_TILE ? left : QUERY_TILE;
-        float *queries = (float *)(void *)r->tiled.queries;
-        for (int64_t i = 0; i < n; i++)
-            memcpy(queries + (size_t)i * dim,
-                   vectors_f32(r->factors->queries, r->rows[start + i], r->factors->dim),
-                   dim * sizeof(float));
-        kgt_tiler_score_f32(&r->tiler, 0, n, r->block.n);
-        kgt_tiler_rank_f32(&r->tiler, &r->worker, r->rows + start, 0, n, r->block.first, r->block.n,
-                           r->call);
-    }
-    r->call->tally->tiled += r->n_rows * r->block.n;
+    const kgt_status status = r->typed->rank_waiting(r);
+    if (status == KGT_OK) r->call->tally->tiled += r->n_rows * r->block.n;
     r->n_rows = 0;
-    return KGT_OK;
+    return status;
 }
 
 /* Whether a row is ranked from scores: no bounds, too many targets, or the first block if that
@@ -279,7 +255,7 @@ static kgt_status rank_blocks(kgt_run *r) {
         } else if (status == KGT_OK && first < n_entities) {
             const int64_t end =
                 n_entities - first < rest * width ? n_entities : first + rest * width;
-            status = kgt_rank_tiles_f32(r->factors, &r->worker, first, end, r->call);
+            status = r->typed->rank_range(r, first, end);
             first = end;
             rest = rest < LONGEST_PAUSE ? 2 * rest : rest;
             memset(r->pause, 0, (size_t)n_tiles * sizeof *r->pause);
@@ -291,10 +267,10 @@ static kgt_status rank_blocks(kgt_run *r) {
 /* The best of rows that were guessed wrong, by tiles: a call of its own, without targets. */
 static kgt_status rank_best_again(kgt_run *r) {
     const kgt_call *call = r->call;
-    const size_t n = (size_t)r->n_rows, dim = (size_t)r->factors->dim;
+    const size_t n = (size_t)r->n_rows, bytes = kgt_vector_bytes(r->factors);
     int64_t *numbers = calloc(4 * n + 1, sizeof(int64_t));
     int32_t *firsts = calloc(n, sizeof(int32_t));
-    float *queries = kgt_allocate(n * dim, sizeof(float));
+    char *queries = kgt_allocate(n, bytes);
     kgt_status status = KGT_NO_MEMORY;
     if (numbers && firsts && queries) {
         int64_t *question = numbers, *slot = question + n, *nans = slot + n, *none = nans + n;
@@ -302,8 +278,7 @@ static kgt_status rank_best_again(kgt_run *r) {
             const int64_t row = r->rows[i], task_row = call->first_row + row;
             question[i] = call->task->row_question[task_row];
             slot[i] = call->best->slot[task_row];
-            memcpy(queries + i * dim, vectors_f32(r->factors->queries, row, r->factors->dim),
-                   dim * sizeof(float));
+            memcpy(queries + i * bytes, kgt_query(r->factors, row), bytes);
         }
         kgt_factors factors = *r->factors;
         kgt_task task = *call->task;
@@ -318,7 +293,7 @@ static kgt_status rank_best_again(kgt_run *r) {
         kgt_tally tally = {0};
         const kgt_call again = {&task,    0,     call->target_scores, call->counts, &best,
                                 &scratch, &tally};
-        status = kgt_rank_by_tiles_f32(&factors, &again);
+        status = kgt_rank_by_tiles(&factors, &again);
         call->tally->tiled += tally.tiled;
     }
     free(numbers);
@@ -332,7 +307,8 @@ static kgt_status rank_best_again(kgt_run *r) {
 bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
     const kgt_bytes *bytes = kgt_bytes_active();
     const bool l1 = factors->metric == KGT_L1;
-    return bytes != NULL && (l1 || bytes->dot.product != NULL) && factors->dtype == KGT_F32 &&
+    return bytes != NULL && (l1 || bytes->dot.product != NULL) &&
+           (factors->dtype == KGT_F32 || factors->dtype == KGT_F64) &&
            factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
            factors->dim >= SHORTEST && factors->dim <= 1 << 16 && call->best->depth <= DEEPEST &&
            (call->target_scores != NULL || factors->n_entities == 0);
@@ -352,10 +328,7 @@ kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     for (int64_t i = 0; status == KGT_OK && i < factors->n_rows; i++) {
         const int64_t slot = kgt_slot_of(call->best, call->first_row + i);
         if (slot < 0) continue;
-        if (r.guessed[i] && r.worker.tops[i].used < call->best->depth)
-            r.rows[r.n_rows++] = i;
-        else
-            kgt_row_best_f32(&r.worker, r.worker.tops + i, slot, call->best);
+        if (!r.typed->finish(&r, i, slot)) r.rows[r.n_rows++] = i;
     }
     if (status == KGT_OK && r.n_rows > 0) status = rank_best_again(&r);
     call->tally->pairs += factors->n_rows * factors->n_entities;

@@ -61,6 +61,13 @@
  * 1 / s and k = 0, and r is 1; what the query says, `own`, is part of the slack. The second
  * level has a smaller step, and codes below 2^14, whose differences fit 16 bits.
  *
+ * IN DOUBLE codes are made of the vectors rounded to float, which q and x are from here on. Each
+ * value has then lost at most u of itself, and vectors of dim <= 2^16 have d 2^-53 < 2^-13 u: the
+ * chain of the vectors as they were is within 3 u |q| |x| of q.x, under L1 within 3 u (|q| + |x|)
+ * of the distance. So 3 takes the place of d in g'. (What underflows is lost 2^-150 at a time,
+ * which g' has to spare, as above; a vector that would be lost as a whole has no bounds.) X, Q, b
+ * and the score's roundings are those of double, o is rounded to float, as it is there.
+ *
  * ROUNDING. Norms, residuals, k, g', norm, own and slack are rounded up, by factors above the
  * roundings of their own computation; the threshold for lower is rounded up, that for upper down.
  * Neither the rounding of codes nor the order of a sum matters to any of this. */
@@ -86,6 +93,7 @@ typedef struct {
     const kgt_kernel *kernel;
     const kgt_factors *factors;
     const kgt_sums *sums; /* the metric's */
+    kgt_pairs *pairs;     /* and the type's */
     kgt_steps steps;
     size_t groups;
     int64_t width, first, n;
@@ -104,9 +112,10 @@ typedef struct {
     int16_t *fine; /* the second level: codes and figures, row after row */
     size_t fine_stride;
     float fine_relative; /* k of all queries */
-    float *entity_norm, *bias;
-    float *vectors; /* row after row, `stride` apart */
-    const float **pointers;
+    double *entity_norm, *bias;
+    char *vectors;   /* as the model has them, row after row, `stride` bytes apart */
+    float *in_float; /* the one at hand */
+    const void **pointers;
     size_t stride;
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
@@ -144,8 +153,9 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
 void kgt_queries_close(kgt_queries *queries);
 
 /* Under L1: takes the codes of an entity of the block; of query i, false if it has no bounds. */
-void kgt_l1_take_codes(kgt_block *block, int64_t slot);
-bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i);
+void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector);
+bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
+                       const float *query);
 
 /* Where the figures of an entity of a block stand. */
 KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
@@ -154,8 +164,9 @@ KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
 }
 
 /* g' of the bound. */
-KGT_INLINE double kgt_rounding(int64_t dim) {
-    const double steps = ((double)dim + 16) * 0x1p-24;
+KGT_INLINE double kgt_rounding(const kgt_factors *factors) {
+    const double chain = kgt_in_double(factors) ? 3 : (double)factors->dim;
+    const double steps = (chain + 16) * 0x1p-24;
     return steps / (1 - steps) * (1 + 0x1p-20);
 }
 

@@ -5,11 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define T float
-#define OPS f32
-#define FN(op) op##_f32
-#include "factors_vectors_body.h"
-
 /* Vectors that are looked at for a step, each padded to whole lines. */
 #define ENTITIES 32
 #define QUERIES 16
@@ -79,17 +74,24 @@ static float at_least(float step) { return step > KGT_L1_SMALLEST ? step : KGT_L
 
 kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps) {
     const size_t dim = (size_t)factors->dim, stride = (dim + LANES - 1) / LANES * LANES;
-    float *magnitudes = kgt_allocate((ENTITIES + QUERIES) * stride + 2 * dim, sizeof(float));
-    if (magnitudes == NULL) return KGT_NO_MEMORY;
-    float *spare = magnitudes + (ENTITIES + QUERIES) * stride, largest = 0;
+    const size_t n_magnitudes = (ENTITIES + QUERIES) * stride;
+    float *magnitudes = kgt_allocate(n_magnitudes + stride, sizeof(float)), largest = 0;
+    void *spare = kgt_allocate(2, kgt_vector_bytes(factors));
+    if (magnitudes == NULL || spare == NULL) {
+        free(magnitudes);
+        free(spare);
+        return KGT_NO_MEMORY;
+    }
+    float *copy = magnitudes + n_magnitudes;
     size_t n = 0;
     for (int64_t i = 0; i < ENTITIES && i < factors->n_entities; i++) {
-        const int64_t row = table_row_f32(factors, i * factors->n_entities / ENTITIES);
-        sample(entity_f32(kgt_kernel_active(), factors, row, spare), dim, stride, magnitudes, &n);
+        const int64_t place = i * factors->n_entities / ENTITIES;
+        const void *entity = kgt_entity(kgt_kernel_active(), factors, place, spare);
+        sample(kgt_in_float(factors, entity, copy), dim, stride, magnitudes, &n);
     }
     for (int64_t i = 0; i < QUERIES && i < factors->n_rows; i++) {
-        const int64_t row = i * factors->n_rows / QUERIES;
-        sample(vectors_f32(factors->queries, row, factors->dim), dim, stride, magnitudes, &n);
+        const void *query = kgt_query(factors, i * factors->n_rows / QUERIES);
+        sample(kgt_in_float(factors, query, copy), dim, stride, magnitudes, &n);
     }
     for (size_t k = 0; k < n * stride; k++)
         largest = magnitudes[k] > largest ? magnitudes[k] : largest;
@@ -97,42 +99,41 @@ kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps) {
     steps->poor = is_poor(magnitudes, n, stride, dim, steps->coarse);
     steps->fine = at_least(largest * SPARE / KGT_L1_MOST_FINE);
     free(magnitudes);
+    free(spare);
     return KGT_OK;
 }
 
 /* |x - x'| + g' |x|, rounded up. */
-static double error_of(kgt_quantised_l1 x, int64_t dim) {
-    return ((double)x.residual + kgt_rounding(dim) * (double)x.norm) * KGT_UP;
+static double error_of(kgt_quantised_l1 x, const kgt_factors *factors) {
+    return ((double)x.residual + kgt_rounding(factors) * (double)x.norm) * KGT_UP;
 }
 
-void kgt_l1_take_codes(kgt_block *block, int64_t slot) {
-    const int64_t dim = block->factors->dim;
-    const size_t i = (size_t)slot;
-    const float *vector = block->vectors + i * block->stride;
+void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector) {
+    const size_t i = (size_t)slot, dim = (size_t)block->factors->dim;
     kgt_quantised_l1 x, fine;
-    block->bytes->quantise_l1(vector, (size_t)dim, block->steps.coarse, false, block->codes, &x);
-    block->bytes->quantise_l1(vector, (size_t)dim, block->steps.fine, true,
+    block->bytes->quantise_l1(vector, dim, block->steps.coarse, false, block->codes, &x);
+    block->bytes->quantise_l1(vector, dim, block->steps.fine, true,
                               block->fine + i * block->fine_stride, &fine);
     int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
                     kgt_l1_place(i % KGT_BYTE_PANEL);
     for (size_t k = 0; k < block->groups; k += 2)
         memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
     block->start[i] = 0;
-    const float error = (float)error_of(x, dim);
+    const float error = (float)error_of(x, block->factors);
     if (error > block->base[i / 64]) block->base[i / 64] = error;
-    const kgt_figures figures = {1, (float)error_of(fine, dim), 0, 0};
+    const kgt_figures figures = {1, (float)error_of(fine, block->factors), 0, 0};
     memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
 }
 
-bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i) {
-    const int64_t dim = factors->dim;
-    const float *query = vectors_f32(factors->queries, i, dim);
+bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
+                       const float *query) {
+    const size_t dim = (size_t)factors->dim;
     const kgt_steps steps = queries->steps;
     kgt_quantised_l1 q, fine;
-    if (isnan(queries->bytes->largest(query, (size_t)dim))) return false;
-    queries->bytes->quantise_l1(query, (size_t)dim, steps.coarse, false,
+    if (isnan(queries->bytes->largest(query, dim))) return false;
+    queries->bytes->quantise_l1(query, dim, steps.coarse, false,
                                 queries->codes + (size_t)i * queries->groups * 4, &q);
-    queries->bytes->quantise_l1(query, (size_t)dim, steps.fine, true,
+    queries->bytes->quantise_l1(query, dim, steps.fine, true,
                                 queries->fine + (size_t)i * queries->fine_stride, &fine);
     queries->inverse[i] = 1 / (double)steps.coarse;
     queries->fine_inverse[i] = 1 / (double)steps.fine;
@@ -140,7 +141,7 @@ bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t
     queries->fine_norm[i] = (float)(queries->fine_inverse[i] * KGT_UP);
     queries->factor[i] = (float)queries->inverse[i];
     queries->fine_factor[i] = (float)queries->fine_inverse[i];
-    queries->own[i] = error_of(q, dim);
-    queries->fine_own[i] = error_of(fine, dim);
+    queries->own[i] = error_of(q, factors);
+    queries->fine_own[i] = error_of(fine, factors);
     return true;
 }

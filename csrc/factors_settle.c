@@ -3,23 +3,17 @@
 
 #include <math.h>
 
-#define T float
-#define OPS f32
-#define FN(op) op##_f32
-#include "factors_vectors_body.h"
-
-/* The best of a row are sorted once so many wait. */
-#define WAITING 6
-
 kgt_prices kgt_prices_of(const kgt_factors *factors) {
     const double d = (double)factors->dim, added = factors->metric == KGT_DOT ? 7 : 20;
     const double refine = 150 + 2.2 * d, chain = 500 + 20 * d;
+    const double lanes = kgt_in_double(factors) ? 2 : 1; /* a vector of doubles has half of them */
     if (factors->metric == KGT_L1)
-        return (kgt_prices){1.9 * d + added, 5, d / 3.6 + 20, 6, 20, refine, chain};
+        return (kgt_prices){
+            lanes * (1.9 * d + added), lanes * 5, d / 3.6 + 20, 6, 20, refine, chain};
     const double dearer = kgt_bytes_active()->dearer;
     return (kgt_prices){
-        d + added, 5, (d / 4 + 15) * (1 + dearer), 6 * (1 + dearer), 5, refine * (1 + dearer),
-        chain};
+        lanes * (d + added),   lanes * 5, (d / 4 + 15) * (1 + dearer), 6 * (1 + dearer), 5,
+        refine * (1 + dearer), chain};
 }
 
 static int32_t id_of(const kgt_block *block, int64_t place) {
@@ -58,6 +52,9 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
     *at = next;
 }
 
+/* In that unit, above what an offset that is rounded to float can lose where it underflows. */
+#define LEAST_SLACK 0x1p-80
+
 /* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
 typedef struct {
     double inverse, slack;
@@ -70,6 +67,7 @@ typedef struct {
     kgt_bounds bounds;
     level coarse, fine;
     double chain; /* Q */
+    double bound; /* of its best */
     int64_t open, close, n_thresholds, n_judged;
 } row_state;
 
@@ -84,8 +82,8 @@ static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
         .products = products,
         .bounds = {block->inverse, block->base, block->code_norm, block->shift,
                    queries->judged_norm[row], queries->relative[row], queries->factor[row]},
-        .coarse = {inverse, (absolute + queries->own[row]) * inverse + 0x1p-100},
-        .fine = {fine_inverse, (absolute + queries->fine_own[row]) * fine_inverse + 0x1p-100},
+        .coarse = {inverse, (absolute + queries->own[row]) * inverse + LEAST_SLACK},
+        .fine = {fine_inverse, (absolute + queries->fine_own[row]) * fine_inverse + LEAST_SLACK},
         .chain = queries->chain[row],
     };
 }
@@ -151,23 +149,21 @@ static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t 
 /* The very scores of n pairs, into dots: chains of several run side by side. */
 static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n) {
     const kgt_block *block = &r->block;
-    const size_t dim = (size_t)r->factors->dim;
     for (int64_t i = 0; i < n; i++) {
         block->pointers[i] = block->vectors + pairs[i].place * block->stride;
-        r->queries_of[i] = vectors_f32(r->factors->queries, pairs[i].row, r->factors->dim);
+        r->queries_of[i] = kgt_query(r->factors, pairs[i].row);
     }
-    block->sums->pairs(r->queries_of, block->pointers, (size_t)n, dim, r->dots);
+    block->pairs(r->queries_of, block->pointers, (size_t)n, (size_t)r->factors->dim, r->dots);
     const bool plain = block->offset == NULL && r->factors->metric == KGT_DOT;
     for (int64_t i = 0; !plain && i < n; i++) {
         const uint16_t place = pairs[i].place;
-        r->dots[i] =
-            score_f32(r->factors->metric, r->dots[i], (float)r->queries.chain[pairs[i].row],
-                      block->entity_norm[place], block->bias[place]);
+        r->dots[i] = kgt_score(r->factors, r->dots[i], r->queries.chain[pairs[i].row],
+                               block->entity_norm[place], block->bias[place]);
     }
 }
 
 /* A pair's score beside that of its target. */
-static void count_pair(const kgt_run *r, const kgt_pair *pair, double score) {
+static void count_pair(const kgt_run *r, const kgt_pair *pair, int32_t id, double score) {
     const kgt_counts *counts = r->call->counts;
     const int32_t *position = r->call->task->position;
     const int64_t target = pair->target;
@@ -175,8 +171,7 @@ static void count_pair(const kgt_run *r, const kgt_pair *pair, double score) {
         counts->greater[target] += pair->in_micro;
         counts->macro_greater[target] += pair->in_macro;
     } else if (score == r->call->target_scores[target]) {
-        const int32_t id = id_in(&r->block, pair->place),
-                      answer = r->call->task->targets.ids[target];
+        const int32_t answer = r->call->task->targets.ids[target];
         const bool ahead = position ? position[id] > position[answer] : id > answer;
         counts->equal[target] += pair->in_micro;
         counts->tied_ahead[target] += pair->in_micro && ahead;
@@ -185,25 +180,17 @@ static void count_pair(const kgt_run *r, const kgt_pair *pair, double score) {
     }
 }
 
-static void keep_pair(kgt_run *r, const kgt_pair *pair, float score) {
-    const int32_t *position = r->call->task->position;
-    kgt_top_f32 *top = r->worker.tops + pair->row;
-    if (!(score >= top->bound)) return;
-    const int32_t id = id_in(&r->block, pair->place);
-    top->keys[top->used++] = kgt_make_key_f32(score, (uint32_t)(position ? position[id] : id));
-    if (top->used == kgt_top_capacity(top->depth)) kgt_top_prune_f32(top);
-}
-
 void kgt_settle_pairs(kgt_run *r) {
     for (int64_t start = 0; start < r->n_pairs; start += r->block.width) {
         const kgt_pair *pairs = r->pairs + start;
         const int64_t left = r->n_pairs - start, n = left < r->block.width ? left : r->block.width;
         exact_scores(r, pairs, n);
         for (int64_t i = 0; i < n; i++) {
+            const int32_t id = id_in(&r->block, pairs[i].place);
             if (pairs[i].target < 0)
-                keep_pair(r, pairs + i, r->dots[i]);
+                r->typed->keep(r, pairs[i].row, id, r->dots[i]);
             else
-                count_pair(r, pairs + i, (double)r->dots[i]);
+                count_pair(r, pairs + i, id, r->dots[i]);
         }
     }
     r->call->tally->close += r->n_pairs;
@@ -251,14 +238,13 @@ static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t
 
 /* Puts down those of the entities `reach` that can be among the best. False if there are too many.
  */
-static bool settle_best(kgt_run *r, row_state *state, const kgt_top_f32 *top,
-                        const uint64_t *reach) {
+static bool settle_best(kgt_run *r, row_state *state, const uint64_t *reach) {
     const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
                                                          r->words, SIZE_MAX, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
     if (n > 0) {
-        const int64_t n_close = refine(r, state, (double)top->bound, n, NULL);
+        const int64_t n_close = refine(r, state, state->bound, n, NULL);
         /* The first block raises the bound: what reaches it says nothing of other blocks. */
         if (r->block.first > 0) state->close += n_close;
         if (too_much(r, state)) return false;
@@ -274,7 +260,7 @@ static double reached_by(const kgt_run *r, const kgt_block *block, const row_sta
     const int64_t n = (int64_t)kgt_block_padded(block);
     const kgt_bounds *bounds = &state->bounds;
     const int32_t *restrict products = state->products;
-    float largest[KGT_FIRST_GROUPS], *restrict values = r->dots;
+    float largest[KGT_FIRST_GROUPS], *restrict values = r->values;
     kgt_key_f32 keys[KGT_FIRST_GROUPS + KGT_SLACK], sorted[KGT_FIRST_GROUPS];
     for (int64_t i = 0; i < n; i++) values[i] = (float)products[i];
     for (int64_t i = 0; bounds->shift != NULL && i < n; i++)
@@ -293,36 +279,27 @@ static double reached_by(const kgt_run *r, const kgt_block *block, const row_sta
         for (int j = 0; j < KGT_FIRST_GROUPS; j++)
             largest[j] = values[i + j] > largest[j] ? values[i + j] : largest[j];
     for (int j = 0; j < KGT_FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
-    r->worker.kernel->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
+    r->block.kernel->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
     return (double)kgt_key_score_f32(sorted[depth - 1]);
 }
 
-static float lower_score(const row_state *state, double value) {
+static double lower_score(const row_state *state, double value) {
     const double score = value / state->coarse.inverse - state->chain;
-    return nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
+    return (double)nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
 }
 
 /* A score that `depth` candidates of the block surely reach. */
-static float first_bound(const kgt_run *r, const row_state *state, int64_t depth) {
+static double first_bound(const kgt_run *r, const row_state *state, int64_t depth) {
     const double reached = reached_by(r, &r->block, state, state->bounds.norm, depth);
-    if (reached == (double)-INFINITY) return -INFINITY;
+    if (reached == (double)-INFINITY) return reached;
     return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
-}
-
-/* The bound as high as what is kept allows. */
-static void tighten(const kgt_run *r, kgt_top_f32 *top) {
-    if (top->used < top->depth + WAITING) return;
-    kgt_top_sort_f32(top, r->worker.kernel);
-    const float bound = kgt_key_score_f32(top->keys[top->depth - 1]);
-    if (bound > top->bound) top->bound = bound;
 }
 
 /* Thresholds of a row's target number `target`, or, after the last, of its best. */
 static void row_thresholds(const kgt_run *r, const row_state *state, kgt_span targets,
                            int64_t target, float *above, float *below) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
-    const double score = target < targets.n ? r->call->target_scores[first + target]
-                                            : (double)r->worker.tops[state->row].bound;
+    const double score = target < targets.n ? r->call->target_scores[first + target] : state->bound;
     thresholds(state, &state->coarse, score, above, below);
 }
 
@@ -345,7 +322,7 @@ static bool bound_row(kgt_run *r, row_state *state) {
             uint64_t *sure = r->sure + (size_t)j * r->words;
             const uint64_t *reach = r->reach + (size_t)j * r->words;
             if (target == targets.n
-                    ? !settle_best(r, state, r->worker.tops + state->row, reach)
+                    ? !settle_best(r, state, reach)
                     : !settle_target(r, state, first + target, sure, reach, r->gains + 2 * target))
                 return false;
         }
@@ -368,15 +345,15 @@ bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs 
     state.n_thresholds = n_targets + best;
     const double due = tiled_cost(r, &state);
     double spent = (double)r->block.n * (r->prices.product + (best ? r->prices.best : 0));
-    kgt_top_f32 *top = r->worker.tops + row;
+    const int64_t depth = call->best->depth;
     mark(&r->block, task->known, question, r->known_at + row, r->known);
     mark(&r->block, task->removed, question, r->removed_at + row, r->removed);
     if (best) {
-        tighten(r, top);
-        if (top->bound == -INFINITY && top->depth <= KGT_FIRST_DEEPEST)
-            top->bound = first_bound(r, &state, top->depth);
+        state.bound = r->typed->bound(r, row);
+        if (state.bound == (double)-INFINITY && depth <= KGT_FIRST_DEEPEST)
+            r->typed->set_bound(r, row, state.bound = first_bound(r, &state, depth));
     }
-    const bool settled = !(best && top->bound == -INFINITY) && bound_row(r, &state);
+    const bool settled = !(best && state.bound == (double)-INFINITY) && bound_row(r, &state);
     spent += row_cost(r, &state, false) + (settled ? 0 : due);
     add_cost(total, spent, due);
     if (state.n_thresholds <= KGT_FEW_THRESHOLDS) {
@@ -406,6 +383,6 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     /* A guess need not be sure: errors are well below their bounds. */
     const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
     if (value == (double)-INFINITY) return false;
-    r->worker.tops[row].bound = lower_score(&state, value - state.coarse.slack / 4);
+    r->typed->set_bound(r, row, lower_score(&state, value - state.coarse.slack / 4));
     return true;
 }

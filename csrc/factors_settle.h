@@ -33,18 +33,50 @@ typedef struct {
     double spent, due;
 } kgt_costs;
 
+typedef struct kgt_run kgt_run;
+
+/* What depends on the type of the scores: the ways from tiles of them to rows, and the best of rows
+ * (factors_rows.c).
+ *
+ * close         Also without open.
+ * rank_waiting  Ranks r->rows from scores of the block.
+ * rank_range    Ranks all rows from those of the entities first .. end - 1.
+ * bound         Below the last of the best: as high as what is kept allows.
+ * keep          An entity with its score, unless that is below the bound.
+ * finish        Writes the best of a row; false, and nothing is written, if they were guessed
+ * wrong. */
 typedef struct {
+    kgt_status (*open)(kgt_run *r);
+    void (*close)(kgt_run *r);
+    kgt_status (*rank_waiting)(kgt_run *r);
+    kgt_status (*rank_range)(kgt_run *r, int64_t first, int64_t end);
+    double (*bound)(kgt_run *r, int64_t row);
+    void (*set_bound)(kgt_run *r, int64_t row, double bound);
+    void (*keep)(kgt_run *r, int64_t row, int32_t id, double score);
+    bool (*finish)(kgt_run *r, int64_t row, int64_t slot);
+} kgt_typed;
+
+extern const kgt_typed kgt_typed_f32, kgt_typed_f64;
+
+struct kgt_run {
     const kgt_factors *factors;
     const kgt_call *call;
+    const kgt_typed *typed;
     kgt_prices prices;
     kgt_block block, sampled; /* sampled: for guesses */
     kgt_factors sampled_of;   /* its entities alone */
     int32_t *sampled_ids;
     int64_t guessing_rank; /* 0: no guesses */
     kgt_queries queries;
-    kgt_worker_f32 worker;
-    kgt_tiler_f32 tiler; /* of rows that are ranked from scores: opened by the first */
-    kgt_factors tiled;   /* these rows' queries */
+    union {
+        kgt_worker_f64 f64;
+        kgt_worker_f32 f32;
+    } worker;
+    union {
+        kgt_tiler_f64 f64;
+        kgt_tiler_f32 f32;
+    } tiler;           /* of rows that are ranked from scores: opened by the first */
+    kgt_factors tiled; /* these rows' queries */
     bool tiling;
     int64_t *rows, n_rows; /* to be ranked from scores of this block */
     int64_t *known_at, *removed_at;
@@ -55,13 +87,14 @@ typedef struct {
     kgt_costs total;                          /* theirs */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
-    float *dots;
-    const float **queries_of;
+    double *dots;
+    float *values;
+    const void **queries_of;
     kgt_pair *pairs;
     int64_t n_pairs;
     size_t words;  /* of such bits */
     bool *guessed; /* the bound of a row's best may be too high */
-} kgt_run;
+};
 
 kgt_prices kgt_prices_of(const kgt_factors *factors);
 /* Whether comparing alone costs a row of n targets more than tiles do. */

@@ -34,14 +34,18 @@ kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *
     return KGT_BAD_DTYPE;
 }
 
+kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call) {
+    if (factors->dtype == KGT_F32) return kgt_rank_by_tiles_f32(factors, call);
+    if (factors->dtype == KGT_F64) return kgt_rank_by_tiles_f64(factors, call);
+    return KGT_BAD_DTYPE;
+}
+
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
                             const double *target_scores, const kgt_counts *counts,
                             const kgt_best *best, const kgt_nans *nans, kgt_tally *tally) {
     const kgt_call call = {task, first_row, target_scores, counts, best, nans, tally};
     if (kgt_bounds_serve(factors, &call)) return kgt_rank_bounds(factors, &call);
-    if (factors->dtype == KGT_F32) return kgt_rank_by_tiles_f32(factors, &call);
-    if (factors->dtype == KGT_F64) return kgt_rank_by_tiles_f64(factors, &call);
-    return KGT_BAD_DTYPE;
+    return kgt_rank_by_tiles(factors, &call);
 }
 
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out) {

@@ -2,7 +2,7 @@
 #ifndef KGT_FACTORS_TILES_H
 #define KGT_FACTORS_TILES_H
 
-#include "factors.h"
+#include "factors_vectors.h"
 #include "rank_row.h"
 
 /* Queries scored against one packed entity tile before the scores are ranked. */
@@ -48,11 +48,13 @@ typedef struct {
     /* Ranks all rows of the call among the entities first .. end - 1. */                         \
     kgt_status kgt_rank_tiles_##suffix(const kgt_factors *factors, kgt_worker_##suffix *worker,   \
                                        int64_t first, int64_t end, const kgt_call *call);         \
-    /* The whole call, from scores alone. */                                                      \
     kgt_status kgt_rank_by_tiles_##suffix(const kgt_factors *factors, const kgt_call *call);
 
 KGT_TILER(f32, float)
 KGT_TILER(f64, double)
+
+/* The whole call, from scores alone. */
+kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call);
 
 /* Ranks by bounds from 8-bit products (factors_bounds.c): where kgt_bounds_serve. */
 bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call);

@@ -5,8 +5,6 @@
  * always the same way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie
  * exactly. */
 
-#include "factors_vectors_body.h"
-
 void FN(kgt_tiler_close)(FN(kgt_tiler) * tiler) {
     free(tiler->panels);
     free(tiler->entity_norms);
@@ -46,7 +44,7 @@ void FN(kgt_tiler_pack)(FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
                 memset(row, 0, dim * sizeof(T));
                 continue;
             }
-            const int64_t entity = FN(table_row)(factors, first + start + j);
+            const int64_t entity = kgt_table_row(factors, first + start + j);
             memcpy(row, FN(entity)(tiler->kernel, factors, entity, spare), dim * sizeof(T));
             tiler->bias[start + j] = FN(bias)(factors, entity);
         }

@@ -1,4 +1,5 @@
-/* Vectors of a factorised model and how a score is put together, for one element type. */
+/* Vectors of a factorised model and how a score is put together, for one element type: part of
+ * factors_vectors.h. */
 
 KGT_INLINE const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
     return (const T *)table + row * dim;
@@ -35,9 +36,4 @@ KGT_INLINE T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel
     if (factors->metric != KGT_L2) return 0;
     const T *q = FN(vectors)(factors->queries, query, factors->dim);
     return kernel->OPS.pair(q, q, (size_t)factors->dim);
-}
-
-/* Row of the entity table that holds the ranked entity number `place`. */
-KGT_INLINE int64_t FN(table_row)(const kgt_factors *factors, int64_t place) {
-    return factors->ids ? factors->ids[place] - factors->first_entity : place;
 }

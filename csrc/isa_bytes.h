@@ -89,7 +89,7 @@ typedef struct {
  *               figures, from products of the query with rows of the table (kgt_fine_stride codes
  *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
  *               upper >= below stay in places; how many these are.
- * pairs         out[i] = the chain of kgt_ops_f32.pair for a[i] and b[i].
+ * pairs         out[i] = the chain of pair for the vectors a[i] and b[i], of kgt_ops_f32 or kgt_ops_f64.
  * count_bits    How many bits are in `bits` and not in `known`, to out[0], nor in `removed`, to out[1].
  * undecided     The numbers of the bits in reach that are neither in sure nor in both known and removed,
  *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
@@ -98,14 +98,16 @@ typedef struct {
 
 /* The sums over dimensions: for dot products as above; for distances in L1 product has minus the
  * sum of |query i - entity j| of unsigned bytes, in panels of kgt_l1_place, and without start,
- * refine minus that of 16-bit codes, and pairs the chain of kgt_ops_f32.pair_l1. */
+ * refine minus that of 16-bit codes, and pairs the chains of pair_l1. */
+typedef void kgt_pairs(const void *const *a, const void *const *b, size_t n, size_t dim,
+                       double *out);
 typedef struct {
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
                     const int32_t *start, int32_t *out, size_t stride);
     size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
                      float factor, float above, float below, uint16_t *places, size_t n,
                      uint64_t *sure);
-    void (*pairs)(const float *const *a, const float *const *b, size_t n, size_t dim, float *out);
+    kgt_pairs *pairs_f32, *pairs_f64;
 } kgt_sums;
 
 typedef struct {

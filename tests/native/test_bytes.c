@@ -23,10 +23,11 @@ typedef enum {
     EQUAL_ALL, /* one value */
     HALVES,    /* one value, and others halfway between two of its codes of 16 bits */
     N_KINDS,
-    STEPS,        /* a number of steps, of either sign */
-    BETWEEN,      /* the opposite, nearly half a step further away */
-    BETWEEN_FINE, /* and of 1 / 128 of a step */
-    TO_BE_OPPOSED /* as CODES, but of queries that entities take the direction from */
+    STEPS,         /* a number of steps, of either sign */
+    BETWEEN,       /* the opposite, nearly half a step further away */
+    BETWEEN_FINE,  /* and of 1 / 128 of a step */
+    TO_BE_OPPOSED, /* as CODES, but of queries that entities take the direction from */
+    WHOLE          /* codes without a residual; what a float loses of a double is all there is */
 } kind;
 
 static float real(void) { return (float)((double)random_bits() * 0x1p-63 - 1.0); }
@@ -46,9 +47,18 @@ static void fill(float *x, size_t dim, kind what) {
         if (what == EQUAL_ALL) x[k] = 0.3f;
         const float sign = k * 2654435761u >> 13 & 1 ? -1 : 1;
         if (what == STEPS) x[k] = sign * 10;
+        if (what == WHOLE) x[k] = sign * (k == 0 ? 127 : 64);
         if (what == BETWEEN) x[k] = -sign * (10 + 0.4999f);
         if (what == BETWEEN_FINE) x[k] = -sign * (10 + 0.4999f / 128);
         if (what == HALVES) x[k] = k == 0 ? 1 : copysignf(0.4999f / 32512, value);
+    }
+}
+
+/* Doubles that these are when they are rounded, up to half of a float's last bit away. */
+static void widen(const float *x, size_t n, size_t dim, kind what, double *out) {
+    for (size_t k = 0; k < n; k++) {
+        const double further = what == WHOLE ? (double)(k % dim != 0) : (double)real() / 2;
+        out[k] = (double)x[k] * (1 + 0x1p-24 * further);
     }
 }
 
@@ -235,23 +245,30 @@ static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     free(places);
 }
 
-static void check_pairs(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
-    const char *what = l1 ? "pairs_l1" : "pairs";
-    float *table = exact(9 * dim, sizeof *table), *out = exact(n, sizeof *out);
-    const float **a = exact(n, sizeof *a), **b = exact(n, sizeof *b);
-    for (size_t i = 0; i < 9; i++) fill(table + i * dim, dim, i % 2 ? CANCEL : REALS);
+static void check_pairs(const kgt_sums *sums, bool l1, bool in_double, size_t dim, size_t n) {
+    const char *what = in_double ? (l1 ? "pairs_l1_f64" : "pairs_f64") : l1 ? "pairs_l1" : "pairs";
+    const size_t size = in_double ? sizeof(double) : sizeof(float);
+    float *floats = exact(9 * dim, sizeof *floats);
+    double *doubles = exact(9 * dim, sizeof *doubles), *out = exact(n, sizeof *out);
+    const char *table = in_double ? (const char *)doubles : (const char *)floats;
+    const void **a = exact(n, sizeof *a), **b = exact(n, sizeof *b);
+    for (size_t i = 0; i < 9; i++) fill(floats + i * dim, dim, i % 2 ? CANCEL : REALS);
+    widen(floats, 9 * dim, dim, REALS, doubles);
     for (size_t i = 0; i < n; i++) {
-        a[i] = table + random_below(9) * dim;
-        b[i] = table + random_below(9) * dim;
+        a[i] = table + random_below(9) * dim * size;
+        b[i] = table + random_below(9) * dim * size;
     }
-    sums->pairs(a, b, n, dim, out);
-    if (n > 0 && spoils(what)) out[n - 1] = out[n - 1] * (1 + 0x1p-23f) + 0x1p-40f;
+    (in_double ? sums->pairs_f64 : sums->pairs_f32)(a, b, n, dim, out);
+    if (n > 0 && spoils(what)) out[n - 1] = out[n - 1] * (1 + 0x1p-52) + 0x1p-1000;
     for (size_t i = 0; i < n; i++) {
         const kgt_ops_f32 *plain = &kgt_kernel_scalar.f32;
-        const float due = (l1 ? plain->pair_l1 : plain->pair)(a[i], b[i], dim);
+        const kgt_ops_f64 *wide = &kgt_kernel_scalar.f64;
+        const double due = in_double ? (l1 ? wide->pair_l1 : wide->pair)(a[i], b[i], dim)
+                                     : (double)(l1 ? plain->pair_l1 : plain->pair)(a[i], b[i], dim);
         expect(out[i] == due, what, "dim %zu, %zu of %zu", dim, i, n);
     }
-    free(table);
+    free(floats);
+    free(doubles);
     free(out);
     free(a);
     free(b);
@@ -473,28 +490,37 @@ static void oppose_fine(float *queries, const float *entities, size_t n, size_t 
         queries[i] = i % dim == 0 && dim > 1 ? 0 : copysignf(1, entities[i]);
 }
 
-static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metric metric) {
+static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind entity_kind,
+                            kgt_metric metric) {
     enum { ROWS = 33, ENTITIES = 70 };
     float *queries_at = exact(ROWS * dim, sizeof(float)), *bias = exact(ENTITIES, sizeof(float));
     float *entities = exact(ENTITIES * dim, sizeof(float));
+    double *wide = exact((ROWS + ENTITIES) * dim + ENTITIES, sizeof(double));
+    double *wide_entities = wide + ROWS * dim, *wide_bias = wide_entities + ENTITIES * dim;
     char details[100];
-    snprintf(details, sizeof details, "dim %zu, kinds %d and %d, metric %d", dim, (int)query_kind,
-             (int)entity_kind, (int)metric);
+    snprintf(details, sizeof details, "%s, dim %zu, kinds %d and %d, metric %d",
+             in_double ? "double" : "float", dim, (int)query_kind, (int)entity_kind, (int)metric);
     for (size_t i = 0; i < ENTITIES; i++) fill(entities + i * dim, dim, entity_kind);
     for (size_t i = 0; i < ENTITIES; i++) bias[i] = real() * (i % 7 ? 1.0f : 1000.0f);
     for (size_t i = 0; i < ROWS; i++) fill(queries_at + i * dim, dim, query_kind);
     if (query_kind == CODES) oppose(queries_at, entities, ROWS, dim);
     if (query_kind == TO_BE_OPPOSED) oppose(entities, queries_at, ROWS, dim);
     if (query_kind == HALVES) oppose_fine(queries_at, entities, ROWS, dim);
-    const kgt_factors factors = {.queries = queries_at,
-                                 .entities = entities,
-                                 .bias = random_below(2) ? bias : NULL,
-                                 .dtype = KGT_F32,
+    if (query_kind == WHOLE && metric == KGT_L1) /* as far apart as can be */
+        for (size_t k = 0; k < ROWS * dim; k++) queries_at[k] *= -1;
+    widen(queries_at, ROWS * dim, dim, query_kind, wide);
+    widen(entities, ENTITIES * dim, dim, entity_kind, wide_entities);
+    widen(bias, ENTITIES, ENTITIES, REALS, wide_bias);
+    const void *given = in_double ? (const void *)wide_bias : bias;
+    const kgt_factors factors = {.queries = in_double ? (const void *)wide : queries_at,
+                                 .entities = in_double ? (const void *)wide_entities : entities,
+                                 .bias = random_below(2) ? given : NULL,
+                                 .dtype = in_double ? KGT_F64 : KGT_F32,
                                  .metric = metric,
                                  .n_rows = ROWS,
                                  .n_entities = ENTITIES,
                                  .dim = (int64_t)dim};
-    float *scores = exact(ROWS * ENTITIES, sizeof(float));
+    void *scores = exact(ROWS * ENTITIES, in_double ? sizeof(double) : sizeof(float));
     expect(kgt_factor_scores(&factors, scores) == KGT_OK, "bound", "no scores");
     kgt_block block;
     kgt_queries queries;
@@ -508,6 +534,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     block.fine_relative = queries.fine_relative;
     kgt_block_take(&block, 0, ENTITIES);
     expect(block.bounded, "bound", "%s: the block has no bounds", details);
+    if (spoils("rounding") && entity_kind == WHOLE) memset(block.base, 0, 2 * sizeof *block.base);
     const size_t stride = (size_t)block.width + 16;
     int32_t *products = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *products);
     if (metric != KGT_L1) block.bytes->open(block.groups);
@@ -515,10 +542,12 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
         block.sums->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
                             block.groups, (size_t)block.width / 16, block.start, products, stride);
         for (int64_t row = first; row < ROWS && row < first + KGT_BYTE_QUERIES; row++)
-            for (int64_t i = 0; i < ENTITIES && queries.bounded[row]; i++)
-                check_interval(&block, &queries, row,
-                               products[(size_t)(row - first) * stride + (size_t)i], i,
-                               (double)scores[row * ENTITIES + block.place_of[i]], details);
+            for (int64_t i = 0; i < ENTITIES && queries.bounded[row]; i++) {
+                const int64_t at = row * ENTITIES + block.place_of[i];
+                check_interval(
+                    &block, &queries, row, products[(size_t)(row - first) * stride + (size_t)i], i,
+                    in_double ? ((double *)scores)[at] : (double)((float *)scores)[at], details);
+            }
     }
     if (metric != KGT_L1) block.bytes->close();
     kgt_block_close(&block);
@@ -527,7 +556,13 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     free(scores);
     free(queries_at);
     free(entities);
+    free(wide);
     free(bias);
+}
+
+static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metric metric) {
+    check_bounds_of(false, dim, query_kind, entity_kind, metric);
+    check_bounds_of(true, dim, query_kind, entity_kind, metric);
 }
 
 /* What codes reach: never less than the largest value, nor so much that they have no use. */
@@ -555,6 +590,8 @@ static void check_dot(const kgt_bytes *bytes, size_t dim) {
     check_bounds(dim, CODES, REALS, KGT_L2);
     check_bounds(dim, TO_BE_OPPOSED, REALS, KGT_DOT);
     check_bounds(dim, HALVES, HALVES, KGT_DOT);
+    check_bounds(dim, WHOLE, WHOLE, KGT_DOT);
+    check_bounds(dim, WHOLE, WHOLE, KGT_L2);
 }
 
 static void check_l1(const kgt_bytes *bytes, size_t dim) {
@@ -568,6 +605,7 @@ static void check_l1(const kgt_bytes *bytes, size_t dim) {
         check_bounds(dim, STEPS, what, KGT_L1);
         check_bounds(dim, what, STEPS, KGT_L1);
     }
+    check_bounds(dim, WHOLE, WHOLE, KGT_L1);
 }
 
 void check_bytes(void) {
@@ -580,8 +618,10 @@ void check_bytes(void) {
         if (bytes->dot.product != NULL) check_dot(bytes, dim);
         check_l1(bytes, dim);
         for (size_t n = 0; n < 20; n++) {
-            check_pairs(&bytes->dot, false, dim, n);
-            check_pairs(&bytes->l1, true, dim, n);
+            for (int in_double = 0; in_double < 2; in_double++) {
+                check_pairs(&bytes->dot, false, in_double, dim, n);
+                check_pairs(&bytes->l1, true, in_double, dim, n);
+            }
             check_refine(&bytes->dot, false, dim, n);
             check_refine(&bytes->l1, true, dim, n);
         }

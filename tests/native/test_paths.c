@@ -17,14 +17,14 @@
 #include "native.h"
 
 static const char *const WRONGS[] = {
-    "count_end",  "count_ties",  "count_nan",     "compress",      "select",         "fold_low",
-    "fold_twice", "fold_nan",    "tile",          "tile_l1",       "norms",          "pair",
-    "pair_l1",    "widen_f16",   "count_f16",     "maxima",        "rows",           "factors",
-    "overread",   "files",       "lines",         "sort_keys",     "product",        "pairs",
-    "refine",     "quantise",    "quantise_fine", "fine bound",    "bound",          "transpose",
-    "locate",     "histogram",   "tied_up_to",    "labels",        "product_l1",     "refine_l1",
-    "pairs_l1",   "quantise_l1", "bound l1",      "fine bound l1", "query bound l1", "count_short",
-    "judge",      "cells",       "cells_nan",
+    "count_end",  "count_ties",   "count_nan",     "compress",      "select",         "fold_low",
+    "fold_twice", "fold_nan",     "tile",          "tile_l1",       "norms",          "pair",
+    "pair_l1",    "widen_f16",    "count_f16",     "maxima",        "rows",           "factors",
+    "overread",   "files",        "lines",         "sort_keys",     "product",        "pairs",
+    "refine",     "quantise",     "quantise_fine", "fine bound",    "bound",          "transpose",
+    "locate",     "histogram",    "tied_up_to",    "labels",        "product_l1",     "refine_l1",
+    "pairs_l1",   "quantise_l1",  "bound l1",      "fine bound l1", "query bound l1", "count_short",
+    "pairs_f64",  "pairs_l1_f64", "rounding",      "judge",         "cells",          "cells_nan",
 };
 
 const char *spoilt = "";

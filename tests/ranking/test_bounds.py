@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,8 @@ PATHS = [
 ]
 # One of the metrics whose sums are products.
 SUMS = [(path, metric) for path, metric in PATHS if metric != "l2"]
-Array = npt.NDArray[np.float32]
+DTYPES = [np.float32, np.float64]
+Array = npt.NDArray[Any]
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +110,25 @@ def outliers(rng: np.random.Generator) -> tuple[Array, Array]:
     return queries, entities
 
 
+def beyond_float32(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Vectors that are equal, vanish or overflow once they are rounded to it, and half numbers."""
+    queries, entities = normal(rng)
+    entities[:400] = entities[0] * (1 + 1e-12 * rng.integers(0, 9, (400, 1)))
+    queries[::9] = entities[0]
+    entities[500:510] *= 1e-60
+    entities[1280:] *= 1e-42
+    queries[5] *= 1e-200
+    queries[6, :-1] *= 1e-41
+    return queries, entities
+
+
+def nothing_but_bias(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.zeros((ROWS, DIM)), np.zeros((N, DIM))
+
+
 KINDS: list[Callable[[np.random.Generator], tuple[Array, Array]]] = [
     normal, near_answers, heavy_tails, groups, all_equal, integers, one_block_equal, tiny_and_huge,
-    infinite, outliers,
+    infinite, outliers, beyond_float32, nothing_but_bias,
 ]  # fmt: skip
 
 
@@ -128,15 +146,17 @@ def assert_same(got, expected) -> None:
 
 @pytest.fixture(scope="module")
 def by_scores(questions):
-    """(kind, metric) -> factors, how many best, and the results from scores alone."""
+    """(kind, metric, dtype) -> factors, how many best, and the results from scores alone."""
 
     @cache
-    def cases(kind, metric: str):
+    def cases(kind, metric: str, dtype: type):
         rng = np.random.default_rng(11)
-        queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
-        bias = rng.standard_normal(N).astype(np.float32)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
+            queries, entities = (np.asarray(table, dtype) for table in kind(rng))
             halves = entities.astype(np.float16)
+        bias = rng.standard_normal(N).astype(dtype)
+        if kind is nothing_but_bias:
+            bias *= dtype(1e-43)  # less than float32 can tell apart
         tables = ((0, None, entities), (20, bias, entities), (150, None, halves))
         models = [(depth, kgtrec.Factors(queries, table, b, metric)) for depth, b, table in tables]
         return [(depth, one, ranked("scalar", one, questions, depth)) for depth, one in models]
@@ -144,18 +164,20 @@ def by_scores(questions):
     return cases
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("path", "metric"), PATHS)
-def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, metric):
-    for depth, factors, expected in by_scores(kind, metric):
+def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, metric, dtype):
+    for depth, factors, expected in by_scores(kind, metric, dtype):
         assert_same(ranked(path, factors, questions, depth), expected)
         assert_same(ranked(path, factors, questions, depth, threads=2), expected)
 
 
 @pytest.mark.parametrize("n_candidates", [700, 1250])  # in one block, in two
 @pytest.mark.parametrize("depth", [0, 20])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), SUMS)
-def test_restricted_candidates(path, metric, depth, n_candidates):
+def test_restricted_candidates(path, metric, depth, n_candidates, dtype):
     """One list for all, since rows with lists of their own are too few for bounds."""
     rng = np.random.default_rng(12)
     candidates = np.sort(rng.choice(N, n_candidates, replace=False))
@@ -166,7 +188,7 @@ def test_restricted_candidates(path, metric, depth, n_candidates):
     )
     graph = kgtrec.Graph.from_arrays(known, None, test, n_entities=N)
     questions = graph.questions("test", sides="tail").restrict(entities=candidates)
-    queries, entities = (np.asarray(table, np.float32) for table in normal(rng))
+    queries, entities = (np.asarray(table, dtype) for table in normal(rng))
     factors = kgtrec.Factors(queries, entities, metric=metric)
     expected = ranked("scalar", factors, questions, depth)
     assert_same(ranked(path, factors, questions, depth), expected)
@@ -179,10 +201,11 @@ def test_restricted_candidates(path, metric, depth, n_candidates):
     assert last_shares()[0] < (1 if depth > 0 and (path, metric) in DEAR else 0.9)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), SUMS)
-def test_ranges_of_entities(questions, path, metric):
+def test_ranges_of_entities(questions, path, metric, dtype):
     rng = np.random.default_rng(13)
-    queries, entities = (np.asarray(table, np.float32) for table in near_answers(rng))
+    queries, entities = (np.asarray(table, dtype) for table in near_answers(rng))
     expected = ranked("scalar", kgtrec.Factors(queries, entities, metric=metric), questions, 20)
     _core.force_path(path)
     spans = [(0, 530), (530, 600), (600, N)]
@@ -198,11 +221,10 @@ def test_ranges_of_entities(questions, path, metric):
     assert_same(kgtrec.merge_ranges(parts, answers), expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), SUMS)
-def test_few_scores_are_computed(questions, path, metric):
-    queries, entities = (
-        np.asarray(table, np.float32) for table in normal(np.random.default_rng(14))
-    )
+def test_few_scores_are_computed(questions, path, metric, dtype):
+    queries, entities = (np.asarray(table, dtype) for table in normal(np.random.default_rng(14)))
     if (path, metric) in DEAR:
         queries = entities[questions.answers.ids[questions.answers.offsets[:-1]]] + 2 * queries
     factors = kgtrec.Factors(queries, entities, metric=metric)
@@ -216,10 +238,11 @@ def test_few_scores_are_computed(questions, path, metric):
     assert last_shares() == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), SUMS)
-def test_fewer_are_near_answers(path, metric):
+def test_fewer_are_near_answers(path, metric, dtype):
     rng = np.random.default_rng(17)
-    queries, entities = (np.asarray(table, np.float32) for table in normal(rng))
+    queries, entities = (np.asarray(table, dtype) for table in normal(rng))
     answers = rng.integers(0, N, ROWS)
     test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), answers])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N)
@@ -231,29 +254,65 @@ def test_fewer_are_near_answers(path, metric):
     assert 0 < refined < 0.1
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), SUMS)
-def test_labels_in_another_order(path, metric):
+def test_labels_in_another_order(path, metric, dtype):
     rng = np.random.default_rng(15)
     labels = [f"e{i}" for i in rng.permutation(N)]
     test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N, entities=labels)
     questions = graph.questions("test", sides="tail")
     for kind in (normal, groups, integers):
-        queries, entities = (np.asarray(table, np.float32) for table in kind(rng))
+        queries, entities = (np.asarray(table, dtype) for table in kind(rng))
         factors = kgtrec.Factors(queries[: len(questions)], entities, metric=metric)
         expected = ranked("scalar", factors, questions, 20)
         assert_same(ranked(path, factors, questions, 20), expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("path", "metric"), PATHS)
-def test_wrong_guesses_are_made_good(path, metric):
+def test_wrong_guesses_are_made_good(path, metric, dtype):
     """The first bound of the best is a guess, wrong for one row in some hundreds."""
     rng, n_rows, n, dim = np.random.default_rng(16), 3000, 640, 32
     row = np.arange(n_rows)
     test = np.column_stack([row % n, row // n, rng.integers(0, n, n_rows)])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=n)
     questions = graph.questions("test", sides="tail")
-    queries = rng.standard_normal((len(questions), dim), dtype=np.float32)
-    entities = rng.standard_normal((n, dim), dtype=np.float32)
+    queries = rng.standard_normal((len(questions), dim), dtype=dtype)
+    entities = rng.standard_normal((n, dim), dtype=dtype)
     factors = kgtrec.Factors(queries, entities, metric=metric)
     assert_same(ranked(path, factors, questions, 20), ranked("scalar", factors, questions, 20))
+
+
+@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
+@pytest.mark.parametrize("path", ["scalar", *{path for path, _ in PATHS}])
+def test_float64_against_integers(path, metric):
+    """Scores that are exact in float64, while vectors, let alone scores, are not in float32."""
+    rng = np.random.default_rng(18)
+    large = rng.integers(-(1 << 25), 1 << 25, (N + ROWS, 3))
+    table = np.column_stack([large, rng.integers(-(1 << 10), 1 << 10, (N + ROWS, DIM - 3))])
+    queries, entities = table[:ROWS], table[ROWS:]
+    entities[:500] = entities[0]
+    entities[:500, 0] += rng.integers(0, 5, 500)
+    answers = rng.integers(0, 1000, ROWS)
+    queries[::2] = entities[answers[::2]]
+    bias = rng.integers(-9, 9, N)
+    test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), answers])
+    questions = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N).questions(
+        "test", sides="tail"
+    )
+    factors = kgtrec.Factors(
+        queries.astype(float), entities.astype(float), bias.astype(float), metric
+    )
+    ranks, run = ranked(path, factors, questions, 20)
+    difference = np.abs(queries[:, None] - entities)
+    scores = {
+        "dot": queries @ entities.T,
+        "l2": -(difference**2).sum(axis=2),
+        "l1": -difference.sum(axis=2),
+    }[metric] + bias
+    due = scores[np.arange(ROWS), answers][:, None]
+    np.testing.assert_array_equal(ranks.greater, (scores > due).sum(axis=1))
+    np.testing.assert_array_equal(ranks.equal, (scores == due).sum(axis=1) - 1)
+    best = np.sort(scores, axis=1)[:, :-21:-1]
+    np.testing.assert_array_equal(run.scores.reshape(ROWS, 20), best)

@@ -1,0 +1,18 @@
+/* Rows of a call that is ranked by bounds, as far as they depend on the type of the scores. */
+#include "factors_settle.h"
+
+/* So many beyond the depth. */
+#define WAITING 6
+
+#define T float
+#define OPS f32
+#define FN(op) op##_f32
+#include "factors_rows_body.h"
+#undef T
+#undef OPS
+#undef FN
+
+#define T double
+#define OPS f64
+#define FN(op) op##_f64
+#include "factors_rows_body.h"
