@@ -956,7 +956,10 @@ def active_path():
 def force_path(name):
     """Use the named kernel path from now on (None: the best). UsageError if it is not available."""
     cdef bytes encoded = b"" if name is None else name.encode()
-    if not c.kgt_path_force(NULL if name is None else <const char *> encoded):
+    cdef const char *chosen = NULL
+    if name is not None:
+        chosen = encoded
+    if not c.kgt_path_force(chosen):
         raise UsageError(
             f"kernel path {name!r} is not available here; choose one of {available_paths()}")
 
