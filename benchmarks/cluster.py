@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +41,15 @@ def _job(folder: Path, entities: int, questions: int) -> tuple[Path, kgtrec.Ques
 
 
 def _c1(settings: Settings) -> list[Row]:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
+    if find_spec("distributed") is None:
         return [not_run("C1", "", "Dask is not installed: pip install 'kgtrec[cluster]'")]
     import kgtrec.cluster
+    from kgtrec.cluster.dask.local import local_client
 
     entities, questions = (5_000, 2_000) if settings.quick else (100_000, 48_000)
     with (
         tempfile.TemporaryDirectory() as name,
-        LocalCluster(
-            n_workers=WORKERS,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            local_directory=name,
-        ) as cluster,
-        Client(cluster) as client,
+        local_client(Path(name), WORKERS) as client,
     ):
         client.wait_for_workers(WORKERS)
         path, question_set = _job(Path(name), entities, questions)

@@ -22,6 +22,7 @@ BARS = {
     "KU": "shapes", "KG": "growth",
     "F1": "factors", "F2": "factors", "Q1": "bounds", "Q2": "bounds", "Q3": "bounds",
     "Q4": "bounds", "Q5": "bounds", "Q6": "bounds", "Q8": "bounds", "Q9": "bounds",
+    "Q10": "bounds",
     "E1": "endtoend", "E2": "endtoend", "T1": "trec", "T2": "trec", "T3": "trec", "S1": "grids",
     "I1": "startup", "P1": "files", "P2": "files", "P3": "files", "P4": "startup", "P5": "files",
     "P6": "files", "P7": "files", "C1": "cluster",

@@ -41,11 +41,26 @@ typedef struct {
     int64_t pairs, tiled, open, close;
 } kgt_tally;
 
-/* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.
+/* What ranking by bounds makes of the entities of a model, made once for all calls that rank its
+ * rows: opened, taken in parts, each of them once, by as many threads, and from then on only read.
  */
+typedef struct kgt_codes kgt_codes;
+
+/* For the rows of `factors`, in calls of call_rows at least, with so many best. NULL and KGT_OK
+ * where each call does without: bounds are of no use, or this would take more than most_bytes. The
+ * entities stay where they are. */
+kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t depth,
+                          int64_t most_bytes, kgt_codes **codes);
+void kgt_codes_close(kgt_codes *codes);
+int64_t kgt_codes_parts(const kgt_codes *codes);
+kgt_status kgt_codes_take(kgt_codes *codes, int64_t part);
+
+/* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.
+ * codes: NULL, or those of the same entities (and bias), all parts taken. */
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
-                            const double *target_scores, const kgt_counts *counts,
-                            const kgt_best *best, const kgt_nans *nans, kgt_tally *tally);
+                            const double *target_scores, const kgt_codes *codes,
+                            const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,
+                            kgt_tally *tally);
 
 /* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);

@@ -10,10 +10,8 @@
 
 /* Vectors of this many bytes stay in the second-level cache with the block's codes. */
 #define BLOCK_BYTES (2 << 20)
-/* Bytes of a line of the cache. */
-#define LINE 64
 
-static int64_t block_width(const kgt_factors *factors) {
+int64_t kgt_block_width(const kgt_factors *factors) {
     int64_t width = BLOCK_BYTES / (int64_t)kgt_vector_bytes(factors) / 64 * 64;
     const int64_t needed = (factors->n_entities + 63) / 64 * 64;
     if (width > KGT_MOST_WORDS * 64) width = KGT_MOST_WORDS * 64;
@@ -28,52 +26,56 @@ static size_t groups_of(const kgt_factors *factors) {
                                      : kgt_byte_groups(kgt_bytes_active(), dim);
 }
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps) {
-    const size_t dim = (size_t)factors->dim, groups = groups_of(factors);
-    const bool l1 = factors->metric == KGT_L1;
-    const kgt_sums *sums = l1 ? &kgt_bytes_active()->l1 : &kgt_bytes_active()->dot;
-    const int64_t width = block_width(factors);
-    const size_t n = (size_t)width, words = n / 64, vector = kgt_vector_bytes(factors);
-    *block = (kgt_block){.bytes = kgt_bytes_active(),
-                         .kernel = kgt_kernel_active(),
+static bool has_offsets(const kgt_factors *factors) {
+    return factors->metric == KGT_L2 || factors->bias != NULL;
+}
+
+/* Floats of a block: four a word, and two an entity with an offset. */
+static size_t n_floats(const kgt_factors *factors, size_t n) {
+    return n / 64 * 4 + (has_offsets(factors) ? 2 * n : 0);
+}
+
+size_t kgt_block_bytes(const kgt_factors *factors, int64_t width) {
+    const size_t n = (size_t)width, norm = factors->metric == KGT_L2 ? sizeof(double) : 0;
+    const size_t fine = kgt_fine_stride((size_t)factors->dim) * sizeof(int16_t);
+    const size_t entity = groups_of(factors) * 4 + fine + sizeof(int32_t) + 2 * sizeof(uint16_t);
+    return n * (entity + norm) + n_floats(factors, n) * sizeof(float);
+}
+
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
+                          int64_t width) {
+    const kgt_bytes *bytes = kgt_bytes_active();
+    const kgt_sums *sums = factors->metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
+    const size_t n = (size_t)width, words = n / 64, groups = groups_of(factors);
+    const size_t fine_stride = kgt_fine_stride((size_t)factors->dim);
+    const bool distances = factors->metric == KGT_L2;
+    *block = (kgt_block){.bytes = bytes,
                          .factors = factors,
                          .sums = sums,
                          .pairs = kgt_in_double(factors) ? sums->pairs_f64 : sums->pairs_f32,
                          .steps = steps,
                          .groups = groups,
-                         .width = width};
+                         .width = width,
+                         .fine_stride = fine_stride};
     block->panels = kgt_allocate(n, groups * 4);
-    block->codes = kgt_allocate(groups, 4);
     block->start = kgt_allocate(n, sizeof(int32_t));
-    block->scale = kgt_allocate(3 * n + 4 * words, sizeof(float));
-    block->entity_norm = kgt_allocate(2 * n, sizeof(double));
-    block->place_of = kgt_allocate(3 * n, sizeof(uint16_t));
-    block->fine_stride = kgt_fine_stride(dim);
-    block->fine = kgt_allocate(n * block->fine_stride, sizeof(int16_t));
-    block->pointers = kgt_allocate(n, sizeof *block->pointers);
-    block->stride = (vector + LINE - 1) / LINE * LINE;
-    block->vectors = kgt_allocate(n * block->stride + 2 * vector, 1);
-    block->in_float = kgt_allocate(dim, sizeof(float));
-    if (!block->panels || !block->codes || !block->start || !block->scale || !block->entity_norm ||
-        !block->pointers || !block->vectors || !block->in_float || !block->fine ||
-        !block->place_of) {
+    block->scale = kgt_allocate(n_floats(factors, n), sizeof(float));
+    block->place_of = kgt_allocate(2 * n, sizeof(uint16_t));
+    block->fine = kgt_allocate(n * fine_stride, sizeof(int16_t));
+    if (distances) block->entity_norm = kgt_allocate(n, sizeof(double));
+    if (!block->panels || !block->start || !block->scale || !block->place_of || !block->fine ||
+        (distances && !block->entity_norm)) {
         kgt_block_close(block);
         return KGT_NO_MEMORY;
     }
-    memset(block->codes, l1 ? KGT_L1_ZERO : 0, groups * 4);
-    memset(block->scale, 0, (3 * n + 4 * words) * sizeof(float));
-    memset(block->entity_norm, 0, 2 * n * sizeof(double));
     memset(block->panels, 0, n * groups * 4);
-    memset(block->vectors, 0, n * block->stride);
-    memset(block->fine, 0, n * block->fine_stride * sizeof(int16_t));
+    memset(block->fine, 0, n * fine_stride * sizeof(int16_t));
     block->slot_of = block->place_of + n;
     block->inverse = block->scale + words;
     block->code_norm = block->inverse + words;
     block->base = block->code_norm + words;
-    block->largest = block->base + words;
-    block->bias = block->entity_norm + n;
-    if (factors->metric == KGT_L2 || factors->bias != NULL) {
-        block->offset = block->largest + n;
+    if (has_offsets(factors)) {
+        block->offset = block->base + words;
         block->shift = block->offset + n;
     }
     return KGT_OK;
@@ -81,22 +83,44 @@ kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_step
 
 void kgt_block_close(kgt_block *block) {
     free(block->panels);
-    free(block->codes);
     free(block->start);
     free(block->scale);
-    free(block->entity_norm);
-    free(block->pointers);
-    free(block->vectors);
-    free(block->in_float);
-    free(block->fine);
     free(block->place_of);
+    free(block->fine);
+    free(block->entity_norm);
     *block = (kgt_block){0};
 }
 
-/* The vector in this place of the block, as it stands in the table or in memory to spare. */
-static const void *vector_at(const kgt_block *block, int64_t place) {
-    char *spare = block->vectors + (size_t)block->width * block->stride;
-    return kgt_entity(block->kernel, block->factors, block->first + place, spare);
+/* What taking a block needs for its time. */
+typedef struct {
+    float *largest;      /* magnitude, by place */
+    uint16_t *half_done; /* order, by one digit */
+    int8_t *codes;       /* of the vector at hand, padded with zeros */
+    float *in_float;     /* that vector */
+    char *copies;        /* of those of its word, where the table has them otherwise */
+} scratch;
+
+static void scratch_close(scratch *s) {
+    free(s->largest);
+    free(s->half_done);
+    free(s->codes);
+    free(s->in_float);
+    free(s->copies);
+}
+
+static kgt_status scratch_open(scratch *s, const kgt_block *block) {
+    const size_t n = (size_t)block->width, dim = (size_t)block->factors->dim;
+    s->largest = kgt_allocate(n, sizeof(float));
+    s->half_done = kgt_allocate(n, sizeof(uint16_t));
+    s->codes = kgt_allocate(block->groups, 4);
+    s->in_float = kgt_allocate(dim, sizeof(float));
+    s->copies = kgt_allocate(KGT_AT_HAND * 2, kgt_vector_bytes(block->factors));
+    if (!s->largest || !s->half_done || !s->codes || !s->in_float || !s->copies) {
+        scratch_close(s);
+        return KGT_NO_MEMORY;
+    }
+    memset(s->codes, block->factors->metric == KGT_L1 ? KGT_L1_ZERO : 0, block->groups * 4);
+    return KGT_OK;
 }
 
 /* What the codes of a vector have to reach at least. */
@@ -126,38 +150,39 @@ static void sort_by_digit(const float *largest, int shift, const uint16_t *from,
 }
 
 /* Orders the block's entities by largest magnitude. False if some entity has no bounds. */
-static bool take_order(kgt_block *block) {
+static bool take_order(kgt_block *block, const scratch *s) {
+    const kgt_factors *factors = block->factors;
     const int64_t n = block->n;
-    uint16_t *spare = block->slot_of + block->width;
     for (int64_t i = 0; i < n; i++) {
-        const float *vector = kgt_in_float(block->factors, vector_at(block, i), block->in_float);
-        const float largest = block->bytes->largest(vector, (size_t)block->factors->dim);
-        block->largest[i] = range_of(block->bytes, block->factors, vector, largest, false);
+        block->place_of[i] = block->slot_of[i] = (uint16_t)i;
+        const void *x = kgt_vector_at(block, i, s->copies, 0);
+        const float *vector = kgt_in_float(factors, x, s->in_float);
+        const float largest = block->bytes->largest(vector, (size_t)factors->dim);
+        s->largest[i] = range_of(block->bytes, factors, vector, largest, false);
         if (isnan(largest)) return false;
-        block->slot_of[i] = (uint16_t)i;
     }
-    sort_by_digit(block->largest, 0, block->slot_of, n, spare);
-    sort_by_digit(block->largest, 8, spare, n, block->place_of);
+    sort_by_digit(s->largest, 0, block->slot_of, n, s->half_done);
+    sort_by_digit(s->largest, 8, s->half_done, n, block->place_of);
     for (int64_t i = 0; i < n; i++) block->slot_of[block->place_of[i]] = (uint16_t)i;
     return true;
 }
 
 /* Quantises the vector of a slot, puts its codes into its panel and raises what bounds the errors
  * of its word. */
-static void take_codes(kgt_block *block, int64_t slot, const float *vector, float largest) {
+static void take_codes(kgt_block *block, int64_t slot, const float *vector, float largest,
+                       const scratch *s) {
     const size_t dim = (size_t)block->factors->dim, i = (size_t)slot, word = i / 64;
-    const int64_t place = block->place_of[slot];
     const double rounding = kgt_rounding(block->factors);
     kgt_quantised x, fine;
-    block->bytes->quantise(vector, dim, largest, block->codes, &x);
-    block->bytes->quantise_fine(vector, dim, block->largest[place], &x,
+    block->bytes->quantise(vector, dim, largest, s->codes, &x);
+    block->bytes->quantise_fine(vector, dim, s->largest[block->place_of[slot]], &x,
                                 block->fine + i * block->fine_stride, &fine);
     int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
                     i % KGT_BYTE_PANEL * 4;
     const uint32_t zeros = block->bytes->entity_zero * 0x01010101u; /* added by ^: 0 or 128 */
     for (size_t k = 0; k < block->groups; k++) {
         uint32_t four;
-        memcpy(&four, block->codes + k * 4, sizeof four);
+        memcpy(&four, s->codes + k * 4, sizeof four);
         four ^= zeros;
         memcpy(codes + k * KGT_BYTE_PANEL * 4, &four, sizeof four);
     }
@@ -165,48 +190,21 @@ static void take_codes(kgt_block *block, int64_t slot, const float *vector, floa
     const float base = (float)(((double)x.residual + rounding * (double)x.norm) * KGT_UP);
     if (base > block->base[word]) block->base[word] = base;
     if (x.code_norm > block->code_norm[word]) block->code_norm[word] = x.code_norm;
-    const double residual =
-        (double)fine.residual + (double)block->fine_relative * (double)fine.code_norm;
-    const kgt_figures figures = {fine.scale,
-                                 (float)((residual + rounding * (double)x.norm) * KGT_UP), 0, 0};
+    const float fine_base = (float)(((double)fine.residual + rounding * (double)x.norm) * KGT_UP);
+    const kgt_figures figures = {fine.scale, fine_base, fine.code_norm, 0};
     memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
 }
 
-/* Takes the entities of a word, which share a scale; vectors on lines of the cache. */
-static void take_word(kgt_block *block, int64_t word) {
-    const int64_t first = word * 64, left = block->n - first, end = first + (left < 64 ? left : 64);
-    const bool l1 = block->factors->metric == KGT_L1;
-    float largest = 0;
-    for (int64_t i = first; i < end; i++) {
-        const float own = block->largest[block->place_of[i]];
-        largest = own > largest ? own : largest;
-    }
-    block->scale[word] = l1 ? 1 : largest / 127.0f;
-    block->inverse[word] = block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* of zeros: any */
-    block->base[word] = block->code_norm[word] = 0;
-    for (int64_t i = first; i < end; i++) {
-        char *vector = block->vectors + (size_t)i * block->stride;
-        memcpy(vector, vector_at(block, block->place_of[i]), kgt_vector_bytes(block->factors));
-        const float *in_float = kgt_in_float(block->factors, vector, block->in_float);
-        if (l1)
-            kgt_l1_take_codes(block, i, in_float);
-        else
-            take_codes(block, i, in_float, largest);
-    }
-}
-
-static bool take_offsets(kgt_block *block) {
+/* Takes the offsets of the entities of a word. False if a bias leaves no room for bounds. */
+static bool take_offsets(kgt_block *block, const void *const *vectors, int64_t first, int64_t end) {
     const kgt_factors *factors = block->factors;
-    const int64_t n = block->n;
-    const size_t dim = (size_t)factors->dim;
-    for (int64_t i = 0; i < n; i++) block->pointers[i] = block->vectors + (size_t)i * block->stride;
-    if (factors->metric == KGT_L2)
-        block->pairs(block->pointers, block->pointers, (size_t)n, dim, block->entity_norm);
-    for (int64_t i = 0; i < n; i++) {
+    if (block->entity_norm != NULL)
+        block->pairs(vectors, vectors, (size_t)(end - first), (size_t)factors->dim,
+                     block->entity_norm + first);
+    for (int64_t i = first; i < end; i++) {
         const double bias = kgt_bias(factors, block->first + block->place_of[i]);
         if (!(fabs(bias) <= LARGEST_BIAS)) return false;
-        const double norm = block->entity_norm[i];
-        block->bias[i] = bias;
+        const double norm = block->entity_norm ? block->entity_norm[i] : 0;
         block->offset[i] = (float)(bias - norm);
         block->shift[i] = block->offset[i] * block->inverse[i / 64];
         memcpy(kgt_figures_of(block, i) + offsetof(kgt_figures, offset), block->offset + i,
@@ -217,19 +215,47 @@ static bool take_offsets(kgt_block *block) {
     return true;
 }
 
-void kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
+/* Takes the entities of a word, which share a scale. False if some have no bounds. */
+static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
+    const int64_t first = word * 64, left = block->n - first, end = first + (left < 64 ? left : 64);
+    const bool l1 = block->factors->metric == KGT_L1;
+    const void *vectors[KGT_AT_HAND];
+    float largest = 0;
+    for (int64_t i = first; i < end; i++) {
+        const float own = s->largest[block->place_of[i]];
+        largest = own > largest ? own : largest;
+    }
+    block->scale[word] = l1 ? 1 : largest / 127.0f;
+    block->inverse[word] = block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* of zeros: any */
+    block->base[word] = block->code_norm[word] = 0;
+    for (int64_t i = first; i < end; i++) {
+        const void *vector = kgt_vector_at(block, i, s->copies, (size_t)(i - first));
+        const float *in_float = kgt_in_float(block->factors, vector, s->in_float);
+        vectors[i - first] = vector;
+        if (l1)
+            kgt_l1_take_codes(block, i, in_float, s->codes);
+        else
+            take_codes(block, i, in_float, largest, s);
+    }
+    return block->offset == NULL || take_offsets(block, vectors, first, end);
+}
+
+kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
+    scratch s;
+    if (scratch_open(&s, block) != KGT_OK) return KGT_NO_MEMORY;
     block->first = first;
     block->n = n;
     block->largest_offset = 0;
-    block->bounded = take_order(block);
-    if (!block->bounded) return;
-    for (int64_t word = 0; word < (n + 63) / 64; word++) take_word(block, word);
-    if (block->offset != NULL && !(block->bounded = take_offsets(block))) return;
+    block->bounded = take_order(block, &s);
+    for (int64_t word = 0; block->bounded && word < (n + 63) / 64; word++)
+        block->bounded = take_word(block, word, &s);
     /* What pads the last block: numbers only, whose comparisons nobody looks at. */
     for (int64_t i = n; i < (int64_t)kgt_block_padded(block); i++) {
         block->start[i] = 0;
         if (block->offset != NULL) block->offset[i] = block->shift[i] = 0;
     }
+    scratch_close(&s);
+    return KGT_OK;
 }
 
 void kgt_queries_close(kgt_queries *queries) {
@@ -257,8 +283,7 @@ static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t 
     queries->fine_inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
     queries->fine_norm[i] = (float)(norm * KGT_UP);
     queries->fine_factor[i] = (float)queries->fine_inverse[i];
-    const float own = relative((double)q.residual / scale, norm);
-    if (own > queries->fine_relative) queries->fine_relative = own;
+    queries->fine_relative[i] = relative((double)q.residual / scale, norm);
 }
 
 /* Quantises query i; false if it has no bounds. */
@@ -295,7 +320,7 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
     float *copy = kgt_allocate((size_t)factors->dim, sizeof(float));
     queries->codes = kgt_allocate(n_padded, groups * 4);
     queries->inverse = calloc(5 * n_padded, sizeof(double));
-    queries->judged_norm = calloc(5 * n_padded, sizeof(float));
+    queries->judged_norm = calloc(6 * n_padded, sizeof(float));
     queries->bounded = calloc(n_padded, sizeof(bool));
     queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
     if (!codes || !copy || !queries->codes || !queries->inverse || !queries->judged_norm ||
@@ -313,6 +338,7 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
     queries->fine_norm = queries->factor + n_padded;
     queries->fine_factor = queries->fine_norm + n_padded;
     queries->relative = queries->fine_factor + n_padded;
+    queries->fine_relative = queries->relative + n_padded;
     memset(queries->codes, l1 ? KGT_L1_ZERO : queries->bytes->query_zero, n_padded * groups * 4);
     memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
     for (int64_t i = 0; i < n; i++) {

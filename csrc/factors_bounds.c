@@ -28,15 +28,9 @@
 #define FIRST_EXCESS 1.25
 #define HOPELESS 8
 #define EVERY 16
-/* Bounds are guessed from a sample of one entity in so many or fewer, if the guess is among so many
- * of the sample's best. */
-#define SAMPLED 8
-#define MOST_GUESSING 16
 
 static void run_close(kgt_run *r) {
-    kgt_block_close(&r->block);
-    kgt_block_close(&r->sampled);
-    free(r->sampled_ids);
+    kgt_codes_end(&r->own);
     kgt_queries_close(&r->queries);
     r->typed->close(r);
     free((void *)r->tiled.queries);
@@ -46,11 +40,24 @@ static void run_close(kgt_run *r) {
     free(r->pause);
     free(r->sure);
     free(r->places);
-    free(r->dots);
     free(r->values);
-    free(r->queries_of);
+    free(r->copies);
     free(r->pairs);
     free(r->guessed);
+}
+
+/* The codes that the call has, if they are of this path, or those of its own, and their sample. */
+static kgt_status codes_of(kgt_run *r) {
+    kgt_status status = KGT_OK;
+    r->codes = r->call->codes;
+    if (r->codes == NULL || r->codes->bytes != kgt_bytes_active()) {
+        r->codes = &r->own;
+        status = kgt_codes_begin(&r->own, r->factors, r->call->best->depth, false);
+        if (status == KGT_OK && r->own.guessing_rank > 0)
+            status = kgt_codes_take(&r->own, r->own.n_blocks);
+    }
+    if (r->codes->sampled.bounded) r->guessing_rank = r->codes->guessing_rank;
+    return status;
 }
 
 static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_call *call) {
@@ -64,14 +71,11 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
         const int64_t n = kgt_span_of(call->task->targets, call->first_row + i).n;
         targets = n > targets ? n : targets;
     }
-    kgt_steps steps = {0};
-    if (factors->metric == KGT_L1 && kgt_steps_choose(factors, &steps) != KGT_OK)
+    if (codes_of(r) != KGT_OK ||
+        kgt_queries_open(&r->queries, factors, r->codes->steps) != KGT_OK ||
+        r->typed->open(r) != KGT_OK)
         return KGT_NO_MEMORY;
-    if (kgt_block_open(&r->block, factors, steps) != KGT_OK ||
-        kgt_queries_open(&r->queries, factors, steps) != KGT_OK || r->typed->open(r) != KGT_OK)
-        return KGT_NO_MEMORY;
-    r->block.fine_relative = r->queries.fine_relative;
-    const size_t width = (size_t)r->block.width, words = width / 64;
+    const size_t width = (size_t)r->codes->width, words = width / 64;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
     r->gains = kgt_allocate(2 * (size_t)targets, sizeof(int64_t));
     /* Rows a line apart from a power of two, which would share too few places in the cache. */
@@ -80,17 +84,16 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     r->pause = calloc(2 * (size_t)n_tiles, sizeof(int32_t));
     r->sure = kgt_allocate((2 * KGT_JUDGED + 2) * words, sizeof(uint64_t));
     r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
-    r->dots = kgt_allocate(width, sizeof(double));
     r->values = kgt_allocate(width, sizeof(float));
-    r->queries_of = kgt_allocate(width, sizeof *r->queries_of);
+    r->copies = kgt_allocate(KGT_AT_HAND * 2, kgt_vector_bytes(factors));
     /* Each pair costs at least a step of `refine`, and too_much() ends a row long before `width`.
      */
     r->pairs = kgt_allocate(KGT_BYTE_QUERIES * width, sizeof *r->pairs);
     r->guessed = calloc((size_t)n_rows + 1, sizeof(bool));
     r->tiled = *factors;
     r->tiled.queries = kgt_allocate(QUERY_TILE, kgt_vector_bytes(factors));
-    if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places || !r->dots ||
-        !r->values || !r->queries_of || !r->pairs || !r->guessed || !r->tiled.queries)
+    if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places ||
+        !r->values || !r->copies || !r->pairs || !r->guessed || !r->tiled.queries)
         return KGT_NO_MEMORY;
     r->known_at = r->rows + n_rows;
     r->removed_at = r->known_at + n_rows;
@@ -108,7 +111,7 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
 }
 
 /* Products of a tile's queries with a block, and what bounds their errors. */
-static void multiply(kgt_run *r, kgt_block *block, int64_t tile) {
+static void multiply(kgt_run *r, const kgt_block *block, int64_t tile) {
     const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
     block->sums->product(r->queries.codes + first * block->groups * 4, block->panels, block->groups,
                          n / KGT_BYTE_PANEL, block->start, r->products, r->product_stride);
@@ -116,56 +119,16 @@ static void multiply(kgt_run *r, kgt_block *block, int64_t tile) {
 
 /* ---- guesses ---- */
 
-/* The places of entities spread over all, one of each stretch, and their ids. */
-static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
-    uint64_t bits = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t first = factors->n_entities * i / n;
-        const int64_t length = factors->n_entities * (i + 1) / n - first;
-        bits = bits * 6364136223846793005u + 1442695040888963407u;
-        const int64_t place = first + (int64_t)((bits >> 33) % (uint64_t)length);
-        ids[i] = factors->ids ? factors->ids[place] : (int32_t)(factors->first_entity + place);
-    }
-}
-
-/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
- * hundred. */
-static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
-    const double mean = (double)depth * (double)n_sampled / (double)n_entities;
-    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
-}
-
 /* A bound for the best of each row of a tile, from the sample. It is a guess: where fewer than
  * depth reach it in the end, the row's best are ranked again without. */
 static void guess_tile(kgt_run *r, int64_t tile) {
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
-    multiply(r, &r->sampled, tile);
+    multiply(r, &r->codes->sampled, tile);
     for (int64_t i = 0; i < KGT_BYTE_QUERIES && i < left; i++) {
         const int64_t row = first + i, task_row = r->call->first_row + row;
         if (!r->queries.bounded[row] || kgt_slot_of(r->call->best, task_row) < 0) continue;
         r->guessed[row] = kgt_guess_row(r, row, r->products + (size_t)i * r->product_stride);
     }
-}
-
-/* Takes a sample of the entities, if the best of rows can be guessed from one. */
-static kgt_status take_sample(kgt_run *r) {
-    const int64_t depth = r->call->best->depth, n_entities = r->factors->n_entities;
-    int64_t n = r->block.width;
-    while (n > KGT_FIRST_GROUPS && n * SAMPLED > n_entities) n -= KGT_FIRST_GROUPS;
-    const int64_t rank = guessing_rank(depth, n, n_entities);
-    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING || r->block.steps.poor)
-        return KGT_OK;
-    r->sampled_ids = kgt_allocate((size_t)n, sizeof *r->sampled_ids);
-    if (r->sampled_ids == NULL) return KGT_NO_MEMORY;
-    sample(r->factors, n, r->sampled_ids);
-    r->sampled_of = *r->factors;
-    r->sampled_of.ids = r->sampled_ids;
-    r->sampled_of.n_entities = n;
-    const kgt_status status = kgt_block_open(&r->sampled, &r->sampled_of, r->block.steps);
-    if (status != KGT_OK) return status;
-    kgt_block_take(&r->sampled, 0, n);
-    if (r->sampled.bounded) r->guessing_rank = rank;
-    return KGT_OK;
 }
 
 /* ---- blocks ---- */
@@ -174,7 +137,7 @@ static kgt_status take_sample(kgt_run *r) {
 static kgt_status rank_waiting(kgt_run *r) {
     if (r->n_rows == 0) return KGT_OK;
     const kgt_status status = r->typed->rank_waiting(r);
-    if (status == KGT_OK) r->call->tally->tiled += r->n_rows * r->block.n;
+    if (status == KGT_OK) r->call->tally->tiled += r->n_rows * r->block->n;
     r->n_rows = 0;
     return status;
 }
@@ -186,7 +149,7 @@ static bool needs_scores(const kgt_run *r, int64_t row) {
     if (!r->queries.bounded[row] ||
         kgt_too_many_targets(r, kgt_span_of(targets, r->call->first_row + row).n))
         return true;
-    return r->block.first == 0 && r->call->best->depth > KGT_FIRST_DEEPEST && !r->guessed[row] &&
+    return r->block->first == 0 && r->call->best->depth > KGT_FIRST_DEEPEST && !r->guessed[row] &&
            kgt_slot_of(r->call->best, r->call->first_row + row) >= 0;
 }
 
@@ -196,7 +159,7 @@ static bool hopeless(const kgt_run *r) {
 
 /* Whether bounds are worth a try; a tile that rests comes nearer to its next one. */
 static bool worth_a_try(kgt_run *r, int64_t tile) {
-    if (!r->block.bounded) return false;
+    if (!r->block->bounded) return false;
     if (r->pause[tile] > 0) {
         r->pause[tile]--;
         return false;
@@ -221,12 +184,12 @@ static void settle_tile(kgt_run *r, int64_t tile) {
     const bool trying = worth_a_try(r, tile);
     int64_t tried = 0;
     kgt_costs total = {0, 0};
-    if (trying && r->block.first == 0 && r->guessing_rank > 0) guess_tile(r, tile);
+    if (trying && r->block->first == 0 && r->guessing_rank > 0) guess_tile(r, tile);
     for (int64_t i = 0; i < n; i++) {
         const bool given_up = tried >= FIRST_TRIES && total.spent > FIRST_EXCESS * total.due;
         bool waits = !trying || given_up || needs_scores(r, first + i);
         if (!waits) {
-            if (tried++ == 0) multiply(r, &r->block, tile);
+            if (tried++ == 0) multiply(r, r->block, tile);
             waits =
                 !kgt_settle_row(r, first + i, r->products + (size_t)i * r->product_stride, &total);
         }
@@ -239,13 +202,14 @@ static void settle_tile(kgt_run *r, int64_t tile) {
 /* Where bounds have failed to the end of a block, the next blocks are ranked from scores without a
  * try, more of them each time. */
 static kgt_status rank_blocks(kgt_run *r) {
-    const int64_t n_entities = r->factors->n_entities, width = r->block.width;
+    const int64_t n_entities = r->factors->n_entities, width = r->codes->width;
     const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
     int64_t rest = FIRST_PAUSE;
     kgt_status status = KGT_OK;
     for (int64_t first = 0; first < n_entities && status == KGT_OK;) {
-        kgt_block_take(&r->block, first, n_entities - first < width ? n_entities - first : width);
-        r->words = kgt_block_padded(&r->block) / 64;
+        if (!r->codes->shared && (status = kgt_codes_take(&r->own, first / width)) != KGT_OK) break;
+        r->block = kgt_codes_block(r->codes, first / width);
+        r->words = kgt_block_padded(r->block) / 64;
         r->total = (kgt_costs){r->total.spent / 2, r->total.due / 2}; /* of long ago: less */
         for (int64_t tile = 0; tile < n_tiles; tile++) settle_tile(r, tile);
         status = rank_waiting(r);
@@ -291,8 +255,8 @@ static kgt_status rank_best_again(kgt_run *r) {
         task.row_list = NULL;
         best.slot = slot;
         kgt_tally tally = {0};
-        const kgt_call again = {&task,    0,     call->target_scores, call->counts, &best,
-                                &scratch, &tally};
+        const kgt_call again = {&task,  0,   call->target_scores, call->counts, &best, &scratch,
+                                &tally, NULL};
         status = kgt_rank_by_tiles(&factors, &again);
         call->tally->tiled += tally.tiled;
     }
@@ -304,14 +268,13 @@ static kgt_status rank_best_again(kgt_run *r) {
 
 /* ---- the call ---- */
 
-bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call) {
+bool kgt_bounds_serve(const kgt_factors *factors, int64_t depth) {
     const kgt_bytes *bytes = kgt_bytes_active();
     const bool l1 = factors->metric == KGT_L1;
     return bytes != NULL && (l1 || bytes->dot.product != NULL) &&
            (factors->dtype == KGT_F32 || factors->dtype == KGT_F64) &&
            factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
-           factors->dim >= SHORTEST && factors->dim <= 1 << 16 && call->best->depth <= DEEPEST &&
-           (call->target_scores != NULL || factors->n_entities == 0);
+           factors->dim >= SHORTEST && factors->dim <= 1 << 16 && depth <= DEEPEST;
 }
 
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
@@ -319,10 +282,9 @@ kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     kgt_status status = run_open(&r, factors, call);
     if (status == KGT_OK) {
         const bool products = factors->metric != KGT_L1;
-        if (products) r.block.bytes->open(r.block.groups);
-        status = take_sample(&r);
-        if (status == KGT_OK) status = rank_blocks(&r);
-        if (products) r.block.bytes->close();
+        if (products) r.codes->bytes->open(r.queries.groups);
+        status = rank_blocks(&r);
+        if (products) r.codes->bytes->close();
     }
     r.n_rows = 0;
     for (int64_t i = 0; status == KGT_OK && i < factors->n_rows; i++) {

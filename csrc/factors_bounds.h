@@ -1,5 +1,5 @@
 /* Entities and queries as vectors of 8 and of 16 bits, with what bounds the error of their
- * products and distances: internal to factors_bounds.c.
+ * products and distances: internal to the factors family.
  *
  * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
  * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
@@ -42,7 +42,9 @@
  * they were.
  *
  * There each entity has an r and an error of its own, and r P + o factor -+ norm error are compared
- * with the thresholds as they are.
+ * with the thresholds as they are. What is made of an entity is for any query, at either level: its
+ * error is put together, base + k |x'|, where it meets one, and what that loses by rounding is less
+ * than what norm is rounded up by.
  *
  * UNDER L1 the score is fl(b - D), D being the chain of d differences and additions, which is
  * within g (|q| + |x|) of the distance, as |.| here is the sum of magnitudes (and what underflows
@@ -87,10 +89,10 @@ typedef struct {
 /* Steps that suit a sample of the vectors; any are right. */
 kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps);
 
-/* A block of the ranked entities, at most `width`, a multiple of 64. */
+/* A block of the ranked entities, at most `width`, a multiple of 64; once taken, it is only read.
+ */
 typedef struct {
     const kgt_bytes *bytes;
-    const kgt_kernel *kernel;
     const kgt_factors *factors;
     const kgt_sums *sums; /* the metric's */
     kgt_pairs *pairs;     /* and the type's */
@@ -98,36 +100,68 @@ typedef struct {
     size_t groups;
     int64_t width, first, n;
     bool bounded; /* false: some entity has no bounds */
-    int8_t *panels, *codes;
+    int8_t *panels;
     int32_t *start;
     /* Entities stand in order of their largest magnitudes, so that those of a word have much the
      * same: places of the block by slot, and slots by place. All that follows is by slot, but for
      * what the 64 of a word share. */
     uint16_t *place_of, *slot_of;
-    float *largest; /* magnitude, by place */
     float *scale, *inverse, *code_norm;
     float *base;   /* |x - x'| + g' |x| */
     float *offset; /* b - X; NULL where that is 0 for all */
     float *shift;  /* the same times inverse */
     int16_t *fine; /* the second level: codes and figures, row after row */
     size_t fine_stride;
-    float fine_relative; /* k of all queries */
-    double *entity_norm, *bias;
-    char *vectors;   /* as the model has them, row after row, `stride` bytes apart */
-    float *in_float; /* the one at hand */
-    const void **pointers;
-    size_t stride;
+    double *entity_norm;   /* X; NULL where that is 0 for all */
     double largest_offset; /* of |o| + X + |b| */
 } kgt_block;
 
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps);
+/* Entities of the blocks of a call, but for the last, and what one takes in memory. */
+int64_t kgt_block_width(const kgt_factors *factors);
+size_t kgt_block_bytes(const kgt_factors *factors, int64_t width);
+kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
+                          int64_t width);
 void kgt_block_close(kgt_block *block);
 /* Entities to multiply with: the last block's, padded to whole words of bits. */
 KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
     return (size_t)(block->n + 63) / 64 * 64;
 }
 /* Takes the ranked entities first .. first + n - 1, n <= width. */
-void kgt_block_take(kgt_block *block, int64_t first, int64_t n);
+kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n);
+
+/* Vectors that are at hand at a time, for their chains side by side: those of a word. */
+#define KGT_AT_HAND 64
+
+/* The vector of an entity of a block as the table has it, or in copy number i of KGT_AT_HAND, of
+ * two vectors each. */
+KGT_INLINE const void *kgt_vector_at(const kgt_block *block, int64_t slot, char *copies, size_t i) {
+    return kgt_entity(kgt_kernel_active(), block->factors, block->first + block->place_of[slot],
+                      copies + i * 2 * kgt_vector_bytes(block->factors));
+}
+
+/* The blocks of a model's entities, and a sample of the entities, from which the best of rows are
+ * guessed. Either every block has a place of its own, and calls share them; or a call takes one
+ * after the other, in the same place. */
+struct kgt_codes {
+    const kgt_bytes *bytes;
+    kgt_factors factors;
+    kgt_steps steps;
+    int64_t width, n_blocks;
+    bool shared;
+    kgt_block *blocks, sampled;
+    kgt_factors sampled_of; /* its entities alone */
+    int32_t *sampled_ids;
+    int64_t guessing_rank; /* of the sample's best the one that is the guess; 0: none */
+};
+
+/* Without taking anything yet. */
+kgt_status kgt_codes_begin(kgt_codes *codes, const kgt_factors *factors, int64_t depth,
+                           bool shared);
+void kgt_codes_end(kgt_codes *codes);
+/* Block number i, which has been taken. */
+KGT_INLINE const kgt_block *kgt_codes_block(const kgt_codes *codes, int64_t i) {
+    return codes->blocks + (codes->shared ? i : 0);
+}
 
 /* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
 typedef struct {
@@ -142,18 +176,19 @@ typedef struct {
     float *judged_norm, *factor;
     float *relative; /* k */
     bool *bounded;
-    int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and the largest k */
+    int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and k */
     size_t fine_stride;
     double *fine_inverse;
-    float *fine_norm, *fine_factor, fine_relative;
+    float *fine_norm, *fine_factor, *fine_relative;
 } kgt_queries;
 
 /* Of the same steps as the blocks. */
 kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps);
 void kgt_queries_close(kgt_queries *queries);
 
-/* Under L1: takes the codes of an entity of the block; of query i, false if it has no bounds. */
-void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector);
+/* Under L1: takes the codes of an entity of the block, with room for its first ones, padded with
+ * zeros; of query i, false if it has no bounds. */
+void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector, int8_t *codes);
 bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
                        const float *query);
 

@@ -108,16 +108,16 @@ static double error_of(kgt_quantised_l1 x, const kgt_factors *factors) {
     return ((double)x.residual + kgt_rounding(factors) * (double)x.norm) * KGT_UP;
 }
 
-void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector) {
+void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector, int8_t *codes) {
     const size_t i = (size_t)slot, dim = (size_t)block->factors->dim;
     kgt_quantised_l1 x, fine;
-    block->bytes->quantise_l1(vector, dim, block->steps.coarse, false, block->codes, &x);
+    block->bytes->quantise_l1(vector, dim, block->steps.coarse, false, codes, &x);
     block->bytes->quantise_l1(vector, dim, block->steps.fine, true,
                               block->fine + i * block->fine_stride, &fine);
-    int8_t *codes = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
+    int8_t *panel = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
                     kgt_l1_place(i % KGT_BYTE_PANEL);
     for (size_t k = 0; k < block->groups; k += 2)
-        memcpy(codes + k * KGT_BYTE_PANEL * 4, block->codes + k * 4, 8);
+        memcpy(panel + k * KGT_BYTE_PANEL * 4, codes + k * 4, 8);
     block->start[i] = 0;
     const float error = (float)error_of(x, block->factors);
     if (error > block->base[i / 64]) block->base[i / 64] = error;

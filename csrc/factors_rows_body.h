@@ -19,20 +19,20 @@ static kgt_status FN(rank_waiting)(kgt_run *r) {
     FN(kgt_tiler) *tiler = &r->tiler.OPS;
     const size_t bytes = kgt_vector_bytes(r->factors);
     if (!r->tiling) {
-        const int64_t width = (r->block.width + KGT_PANEL - 1) / KGT_PANEL * KGT_PANEL;
+        const int64_t width = (r->codes->width + KGT_PANEL - 1) / KGT_PANEL * KGT_PANEL;
         const kgt_status status = FN(kgt_tiler_open)(tiler, &r->tiled, width);
         if (status != KGT_OK) return status;
         r->tiling = true;
     }
-    FN(kgt_tiler_pack)(tiler, r->block.first, r->block.n);
+    FN(kgt_tiler_pack)(tiler, r->block->first, r->block->n);
     for (int64_t start = 0; start < r->n_rows; start += QUERY_TILE) {
         const int64_t left = r->n_rows - start, n = left < QUERY_TILE ? left : QUERY_TILE;
         char *queries = (char *)r->tiled.queries;
         for (int64_t i = 0; i < n; i++)
             memcpy(queries + (size_t)i * bytes, kgt_query(r->factors, r->rows[start + i]), bytes);
-        FN(kgt_tiler_score)(tiler, 0, n, r->block.n);
-        FN(kgt_tiler_rank)(tiler, &r->worker.OPS, r->rows + start, 0, n, r->block.first, r->block.n,
-                           r->call);
+        FN(kgt_tiler_score)(tiler, 0, n, r->block->n);
+        FN(kgt_tiler_rank)(tiler, &r->worker.OPS, r->rows + start, 0, n, r->block->first,
+                           r->block->n, r->call);
     }
     return KGT_OK;
 }

@@ -93,7 +93,7 @@ static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
 static double row_cost(const kgt_run *r, const row_state *state, bool expected) {
     const double left =
         (double)state->open * r->prices.refine + (double)state->close * r->prices.chain;
-    const double judged = (double)(state->n_judged * r->block.n) * r->prices.judge;
+    const double judged = (double)(state->n_judged * r->block->n) * r->prices.judge;
     if (!expected) return left + judged;
     return (left + judged) / (double)state->n_judged * (double)state->n_thresholds;
 }
@@ -101,7 +101,7 @@ static double row_cost(const kgt_run *r, const row_state *state, bool expected) 
 static double tiled_cost(const kgt_run *r, const row_state *state) {
     const int64_t n =
         state->n_thresholds < KGT_FEW_THRESHOLDS ? state->n_thresholds : KGT_FEW_THRESHOLDS;
-    return (double)r->block.n * (r->prices.score + (double)n * r->prices.compare);
+    return (double)r->block->n * (r->prices.score + (double)n * r->prices.compare);
 }
 
 bool kgt_too_many_targets(const kgt_run *r, int64_t n) {
@@ -131,7 +131,7 @@ static void thresholds(const row_state *state, const level *at, double score, fl
  * score higher; those that may score the same stay in places. How many these are. Without `sure`,
  * all that may score as much stay. */
 static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t n, uint64_t *sure) {
-    const kgt_block *block = &r->block;
+    const kgt_block *block = r->block;
     const kgt_queries *queries = &r->queries;
     const int64_t row = state->row;
     float above, below;
@@ -142,23 +142,26 @@ static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t 
     }
     return (int64_t)block->sums->refine(queries->fine + (size_t)row * queries->fine_stride,
                                         block->fine, block->fine_stride, queries->fine_norm[row],
-                                        queries->fine_factor[row], above, below, r->places,
-                                        (size_t)n, sure);
+                                        queries->fine_relative[row], queries->fine_factor[row],
+                                        above, below, r->places, (size_t)n, sure);
 }
 
-/* The very scores of n pairs, into dots: chains of several run side by side. */
-static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n) {
-    const kgt_block *block = &r->block;
+/* The very scores of n <= KGT_AT_HAND pairs: chains of several run side by side. */
+static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n, double *out) {
+    const kgt_block *block = r->block;
+    const kgt_factors *factors = r->factors;
+    const void *queries[KGT_AT_HAND], *entities[KGT_AT_HAND];
     for (int64_t i = 0; i < n; i++) {
-        block->pointers[i] = block->vectors + pairs[i].place * block->stride;
-        r->queries_of[i] = kgt_query(r->factors, pairs[i].row);
+        entities[i] = kgt_vector_at(block, pairs[i].place, r->copies, (size_t)i);
+        queries[i] = kgt_query(factors, pairs[i].row);
     }
-    block->pairs(r->queries_of, block->pointers, (size_t)n, (size_t)r->factors->dim, r->dots);
-    const bool plain = block->offset == NULL && r->factors->metric == KGT_DOT;
+    block->pairs(queries, entities, (size_t)n, (size_t)factors->dim, out);
+    const bool plain = block->offset == NULL && factors->metric == KGT_DOT;
     for (int64_t i = 0; !plain && i < n; i++) {
-        const uint16_t place = pairs[i].place;
-        r->dots[i] = kgt_score(r->factors, r->dots[i], r->queries.chain[pairs[i].row],
-                               block->entity_norm[place], block->bias[place]);
+        const uint16_t slot = pairs[i].place;
+        const double norm = block->entity_norm ? block->entity_norm[slot] : 0;
+        const double bias = kgt_bias(factors, block->first + block->place_of[slot]);
+        out[i] = kgt_score(factors, out[i], r->queries.chain[pairs[i].row], norm, bias);
     }
 }
 
@@ -181,16 +184,17 @@ static void count_pair(const kgt_run *r, const kgt_pair *pair, int32_t id, doubl
 }
 
 void kgt_settle_pairs(kgt_run *r) {
-    for (int64_t start = 0; start < r->n_pairs; start += r->block.width) {
+    for (int64_t start = 0; start < r->n_pairs; start += KGT_AT_HAND) {
         const kgt_pair *pairs = r->pairs + start;
-        const int64_t left = r->n_pairs - start, n = left < r->block.width ? left : r->block.width;
-        exact_scores(r, pairs, n);
+        const int64_t left = r->n_pairs - start, n = left < KGT_AT_HAND ? left : KGT_AT_HAND;
+        double scores[KGT_AT_HAND];
+        exact_scores(r, pairs, n, scores);
         for (int64_t i = 0; i < n; i++) {
-            const int32_t id = id_in(&r->block, pairs[i].place);
+            const int32_t id = id_in(r->block, pairs[i].place);
             if (pairs[i].target < 0)
-                r->typed->keep(r, pairs[i].row, id, r->dots[i]);
+                r->typed->keep(r, pairs[i].row, id, scores[i]);
             else
-                count_pair(r, pairs + i, id, r->dots[i]);
+                count_pair(r, pairs + i, id, scores[i]);
         }
     }
     r->call->tally->close += r->n_pairs;
@@ -211,18 +215,18 @@ static void put_down(kgt_run *r, const row_state *state, int64_t n, int64_t targ
 
 /* The slot of an entity, or -1. */
 static int64_t slot_in(const kgt_run *r, int32_t id) {
-    const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block.first : NULL,
-                         .n = r->block.n,
-                         .first = id_of(&r->block, 0)};
+    const kgt_row row = {.ids = r->factors->ids ? r->factors->ids + r->block->first : NULL,
+                         .n = r->block->n,
+                         .first = id_of(r->block, 0)};
     const int64_t place = kgt_row_place(&row, id);
-    return place < 0 ? -1 : r->block.slot_of[place];
+    return place < 0 ? -1 : r->block->slot_of[place];
 }
 
 /* One target from its bits. False if too much is open. */
 static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t *sure,
                           const uint64_t *reach, int64_t *greater) {
     const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
-    const int64_t n = (int64_t)r->block.bytes->undecided(
+    const int64_t n = (int64_t)r->block->bytes->undecided(
         sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
@@ -232,21 +236,21 @@ static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t
         if (too_much(r, state)) return false;
         put_down(r, state, n_close, target);
     }
-    r->block.bytes->count_bits(sure, r->known, r->removed, r->words, greater);
+    r->block->bytes->count_bits(sure, r->known, r->removed, r->words, greater);
     return true;
 }
 
 /* Puts down those of the entities `reach` that can be among the best. False if there are too many.
  */
 static bool settle_best(kgt_run *r, row_state *state, const uint64_t *reach) {
-    const int64_t n = (int64_t)r->block.bytes->undecided(NULL, reach, r->removed, r->removed,
-                                                         r->words, SIZE_MAX, r->places);
+    const int64_t n = (int64_t)r->block->bytes->undecided(NULL, reach, r->removed, r->removed,
+                                                          r->words, SIZE_MAX, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
     if (n > 0) {
         const int64_t n_close = refine(r, state, state->bound, n, NULL);
         /* The first block raises the bound: what reaches it says nothing of other blocks. */
-        if (r->block.first > 0) state->close += n_close;
+        if (r->block->first > 0) state->close += n_close;
         if (too_much(r, state)) return false;
         put_down(r, state, n_close, -1);
     }
@@ -279,7 +283,7 @@ static double reached_by(const kgt_run *r, const kgt_block *block, const row_sta
         for (int j = 0; j < KGT_FIRST_GROUPS; j++)
             largest[j] = values[i + j] > largest[j] ? values[i + j] : largest[j];
     for (int j = 0; j < KGT_FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
-    r->block.kernel->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
+    kgt_kernel_active()->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
     return (double)kgt_key_score_f32(sorted[depth - 1]);
 }
 
@@ -290,7 +294,7 @@ static double lower_score(const row_state *state, double value) {
 
 /* A score that `depth` candidates of the block surely reach. */
 static double first_bound(const kgt_run *r, const row_state *state, int64_t depth) {
-    const double reached = reached_by(r, &r->block, state, state->bounds.norm, depth);
+    const double reached = reached_by(r, r->block, state, state->bounds.norm, depth);
     if (reached == (double)-INFINITY) return reached;
     return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
 }
@@ -314,8 +318,8 @@ static bool bound_row(kgt_run *r, row_state *state) {
         float above[KGT_JUDGED], below[KGT_JUDGED];
         for (int64_t j = 0; j < m; j++)
             row_thresholds(r, state, targets, start + j, above + j, below + j);
-        r->block.bytes->judge(state->products, r->words * 64, &state->bounds, above, below,
-                              (size_t)m, r->sure, r->reach);
+        r->block->bytes->judge(state->products, r->words * 64, &state->bounds, above, below,
+                               (size_t)m, r->sure, r->reach);
         for (int64_t j = 0; j < m; j++) {
             const int64_t target = start + j;
             state->n_judged = target + 1;
@@ -338,16 +342,16 @@ static void add_cost(kgt_costs *total, double spent, double due) {
 bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs *total) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;
-    row_state state = row_of(r, &r->block, row, products);
+    row_state state = row_of(r, r->block, row, products);
     const int64_t question = task->row_question[state.task_row], n_pairs = r->n_pairs;
     const int64_t n_targets = kgt_span_of(task->targets, state.task_row).n;
     const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
     state.n_thresholds = n_targets + best;
     const double due = tiled_cost(r, &state);
-    double spent = (double)r->block.n * (r->prices.product + (best ? r->prices.best : 0));
+    double spent = (double)r->block->n * (r->prices.product + (best ? r->prices.best : 0));
     const int64_t depth = call->best->depth;
-    mark(&r->block, task->known, question, r->known_at + row, r->known);
-    mark(&r->block, task->removed, question, r->removed_at + row, r->removed);
+    mark(r->block, task->known, question, r->known_at + row, r->known);
+    mark(r->block, task->removed, question, r->removed_at + row, r->removed);
     if (best) {
         state.bound = r->typed->bound(r, row);
         if (state.bound == (double)-INFINITY && depth <= KGT_FIRST_DEEPEST)
@@ -375,7 +379,7 @@ bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs 
 
 bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     const kgt_task *task = r->call->task;
-    kgt_block *sampled = &r->sampled;
+    const kgt_block *sampled = &r->codes->sampled;
     const int64_t task_row = r->call->first_row + row, question = task->row_question[task_row];
     int64_t at = task->removed.offsets[question];
     mark(sampled, task->removed, question, &at, r->removed);

@@ -63,10 +63,10 @@ struct kgt_run {
     const kgt_call *call;
     const kgt_typed *typed;
     kgt_prices prices;
-    kgt_block block, sampled; /* sampled: for guesses */
-    kgt_factors sampled_of;   /* its entities alone */
-    int32_t *sampled_ids;
-    int64_t guessing_rank; /* 0: no guesses */
+    kgt_codes own; /* where the call has none */
+    const kgt_codes *codes;
+    const kgt_block *block; /* the one at hand */
+    int64_t guessing_rank;  /* 0: no guesses */
     kgt_queries queries;
     union {
         kgt_worker_f64 f64;
@@ -87,9 +87,8 @@ struct kgt_run {
     kgt_costs total;                          /* theirs */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
-    double *dots;
     float *values;
-    const void **queries_of;
+    char *copies; /* of vectors of pairs */
     kgt_pair *pairs;
     int64_t n_pairs;
     size_t words;  /* of such bits */

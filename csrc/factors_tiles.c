@@ -41,10 +41,12 @@ kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call) {
 }
 
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
-                            const double *target_scores, const kgt_counts *counts,
-                            const kgt_best *best, const kgt_nans *nans, kgt_tally *tally) {
-    const kgt_call call = {task, first_row, target_scores, counts, best, nans, tally};
-    if (kgt_bounds_serve(factors, &call)) return kgt_rank_bounds(factors, &call);
+                            const double *target_scores, const kgt_codes *codes,
+                            const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,
+                            kgt_tally *tally) {
+    const kgt_call call = {task, first_row, target_scores, counts, best, nans, tally, codes};
+    if (target_scores != NULL && kgt_bounds_serve(factors, best->depth))
+        return kgt_rank_bounds(factors, &call);
     return kgt_rank_by_tiles(factors, &call);
 }
 

@@ -17,6 +17,7 @@ typedef struct {
     const kgt_best *best;
     const kgt_nans *nans;
     kgt_tally *tally;
+    const kgt_codes *codes; /* or NULL */
 } kgt_call;
 
 /* A tile of entities, and scores of a tile of queries with them. */
@@ -57,7 +58,7 @@ KGT_TILER(f64, double)
 kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call);
 
 /* Ranks by bounds from 8-bit products (factors_bounds.c): where kgt_bounds_serve. */
-bool kgt_bounds_serve(const kgt_factors *factors, const kgt_call *call);
+bool kgt_bounds_serve(const kgt_factors *factors, int64_t depth);
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call);
 
 #endif

@@ -56,10 +56,11 @@ typedef struct {
     float norm, relative, factor;
 } kgt_bounds;
 
-/* At the end of an entity's row of 16-bit codes, where v = product * scale + offset * factor, lower
- * = v - norm * error and upper = v + norm * error; offset is 0 where there is none. */
+/* At the end of an entity's row of 16-bit codes, where v = product * scale + offset * factor, error
+ * = base + relative * code_norm, lower = v - norm * error and upper = v + norm * error; offset is 0
+ * where there is none. */
 typedef struct {
-    float scale, error, offset, unused;
+    float scale, base, code_norm, offset;
 } kgt_figures;
 
 /* clang-format off */
@@ -105,8 +106,8 @@ typedef struct {
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
                     const int32_t *start, int32_t *out, size_t stride);
     size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
-                     float factor, float above, float below, uint16_t *places, size_t n,
-                     uint64_t *sure);
+                     float relative, float factor, float above, float below, uint16_t *places,
+                     size_t n, uint64_t *sure);
     kgt_pairs *pairs_f32, *pairs_f64;
 } kgt_sums;
 

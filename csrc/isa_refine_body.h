@@ -46,8 +46,9 @@ KGT_INLINE void FN(fetch_row)(const int16_t *row, size_t stride) {
 }
 
 KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int16_t *table,
-                                  size_t stride, float norm, float factor, float above, float below,
-                                  uint16_t *places, size_t n, uint64_t *sure) {
+                                  size_t stride, float norm, float relative, float factor,
+                                  float above, float below, uint16_t *places, size_t n,
+                                  uint64_t *sure) {
     size_t n_close = 0;
     for (size_t i = 0; i < n && i < AHEAD; i++) FN(fetch_row)(table + places[i] * stride, stride);
     for (size_t i = 0; i < n; i += 4) {
@@ -69,8 +70,9 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
             memcpy(&x, rows[j] + stride - KGT_FINE_FIGURES, sizeof x);
             const int32_t product = l1 ? -products[j] : products[j];
             const float value = FMA1(x.offset, factor, (float)product * x.scale);
-            const bool greater = FMA1(-norm, x.error, value) > above;
-            const bool reaches = FMA1(norm, x.error, value) >= below;
+            const float error = FMA1(relative, x.code_norm, x.base);
+            const bool greater = FMA1(-norm, error, value) > above;
+            const bool reaches = FMA1(norm, error, value) >= below;
             sure[some[j] / 64] |= (uint64_t)greater << some[j] % 64;
             places[n_close] = (uint16_t)some[j];
             n_close += reaches && !greater;
@@ -80,16 +82,17 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
 }
 
 static size_t FN(refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
-                         float factor, float above, float below, uint16_t *places, size_t n,
-                         uint64_t *sure) {
-    return FN(refine_some)(false, query, table, stride, norm, factor, above, below, places, n,
-                           sure);
+                         float relative, float factor, float above, float below, uint16_t *places,
+                         size_t n, uint64_t *sure) {
+    return FN(refine_some)(false, query, table, stride, norm, relative, factor, above, below,
+                           places, n, sure);
 }
 
 static size_t FN(refine_l1)(const int16_t *query, const int16_t *table, size_t stride, float norm,
-                            float factor, float above, float below, uint16_t *places, size_t n,
-                            uint64_t *sure) {
-    return FN(refine_some)(true, query, table, stride, norm, factor, above, below, places, n, sure);
+                            float relative, float factor, float above, float below,
+                            uint16_t *places, size_t n, uint64_t *sure) {
+    return FN(refine_some)(true, query, table, stride, norm, relative, factor, above, below, places,
+                           n, sure);
 }
 
 #undef AHEAD

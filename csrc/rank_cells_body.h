@@ -59,12 +59,12 @@ static void FN(cells_build)(FN(kgt_worker) * worker, int64_t n) {
     if (!levels->sifting) levels->n_cells = 0;
 }
 
-/* Counts a score by its cell, and keeps its place if the cell holds a level; how many are kept. No
- * branch: which do is news each time. */
-KGT_INLINE int64_t FN(sift_one)(uint32_t *cell, int64_t place, int32_t *kept) {
+/* Counts a score by its cell, or notes its place as left if the cell holds a level; how many are
+ * left. No branch: which are is news each time. */
+KGT_INLINE int64_t FN(sift_one)(uint32_t *cell, int64_t place, int32_t *left) {
     const uint32_t count = *cell, held = count >> 31;
     *cell = count + 1 - held;
-    *kept = (int32_t)place;
+    *left = (int32_t)place;
     return held;
 }
 

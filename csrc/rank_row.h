@@ -128,6 +128,7 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
         int32_t *cell_of; /* per level */                                                          \
         int32_t window;   /* a power of two: of as many levels and more, one less, is a cell's */  \
         bool sifting;     /* few scores share their cell with a level */                           \
+        int64_t n_tied;   /* keys of answers in `keys`, where many have ties: rank_ties_body.h */  \
         int64_t greater[KGT_FEW_LEVELS + 1], at_least[KGT_FEW_LEVELS + 1]; /* of few levels */     \
     } kgt_levels_##suffix;
 

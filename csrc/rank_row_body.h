@@ -193,39 +193,7 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
     worker->behind[target] -= at_least - greater;
 }
 
-/* The places in order of names of the n entities from place `start` on. */
-static const int32_t *FN(positions)(FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
-                                    int64_t n) {
-    const int32_t *position = worker->task->position;
-    if (row->ids == NULL) return position + row->first + start;
-    for (int64_t i = 0; i < n; i++) worker->selected[i] = position[row->ids[start + i]];
-    return worker->selected;
-}
-
-/* With names in another order, the ties of a counted row are gone through again. Few rows have any
- * but the answer with itself. */
-static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets) {
-    const int32_t *position = worker->task->position;
-    int64_t n_tied = 0;
-    for (int64_t j = 0; j < targets.n; j++) {
-        const T own = worker->thresholds[j];
-        const int64_t itself = own == own && kgt_row_place(row, targets.ids[j]) >= 0;
-        const int64_t equal = worker->at_least[j] - worker->greater[j];
-        worker->behind[j] = equal == itself ? itself : 0;
-        /* What is free until the counts are settled holds the targets that have ties. */
-        if (equal > itself) worker->filter_greater[n_tied++] = j;
-    }
-    for (int64_t start = 0; n_tied > 0 && start < row->n; start += KGT_BLOCK) {
-        const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
-        const T *x = FN(fetch)(worker, row, start, n, worker->stretch);
-        const int32_t *places = FN(positions)(worker, row, start, n);
-        for (int64_t i = 0; i < n_tied; i++) {
-            const int64_t j = worker->filter_greater[i];
-            worker->behind[j] += worker->kernel->OPS.tied_up_to(x, (size_t)n, worker->thresholds[j],
-                                                                places, position[targets.ids[j]]);
-        }
-    }
-}
+#include "rank_ties_body.h"
 
 #include "rank_cells_body.h"
 
@@ -372,15 +340,16 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     }
     seat.sparse = true;
     seat.by_levels = targets.n > KGT_FEW_TARGETS;
+    seat.levels.n_tied = 0;
     if (seat.by_levels) {
         FN(levels_build)(&seat, targets.n);
         FN(cells_build)(&seat, row->n);
-        worker->levels = seat.levels; /* they are wanted again to settle */
     }
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
     const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
     if (task->position != NULL) FN(find_behind)(&seat, row, targets);
+    worker->levels = seat.levels; /* they are wanted again to settle */
     if (nan) FN(note_nans)(&seat, row, task_row, nans);
 }
 

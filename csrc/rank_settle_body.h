@@ -53,9 +53,11 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
     for (int64_t j = 0; j < targets.n; j++)
         worker->filter_greater[j] = worker->filter_at_least[j] = 0;
     const bool by_levels = targets.n > KGT_FEW_TARGETS;
-    if (n > 0 && by_levels)
+    const bool sorted_ties = worker->levels.n_tied > 0;
+    if (n > 0 && by_levels) {
         FN(levels_filter)(worker, held, n, targets);
-    else if (n > 0)
+        if (sorted_ties) FN(filter_ties)(worker, held, n, targets);
+    } else if (n > 0)
         worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds,
                                   (size_t)targets.n, worker->filter_greater,
                                   worker->filter_at_least, NULL);
@@ -71,7 +73,7 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
         equal[j] += row_equal - others - itself;
         tied_ahead[j] += row_equal - worker->behind[j];
         if (others <= 0) continue;
-        if (by_levels && worker->task->position == NULL)
+        if (by_levels && (worker->task->position == NULL || sorted_ties))
             tied_ahead[j] -= worker->levels.ahead[j];
         else
             tied_ahead[j] -= FN(tied_ahead)(worker, held, n, id, threshold);

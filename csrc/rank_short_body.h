@@ -7,6 +7,12 @@
 /* Sets the bits of those of a filter's entities that the row holds. */
 static void FN(mark_filter)(const kgt_row *row, kgt_span filter, uint64_t *words) {
     const int64_t n_words = (row->n + 63) / 64;
+    if (row->ids == NULL && n_words == 1) {
+        uint64_t word = 0;
+        for (int64_t i = 0; i < filter.n; i++) word |= (uint64_t)1 << (filter.ids[i] - row->first);
+        words[0] = word;
+        return;
+    }
     for (int64_t i = 0; i < n_words; i++) words[i] = 0;
     if (row->ids != NULL && row->n < filter.n) {
         for (int64_t i = 0; i < row->n; i++)
@@ -99,7 +105,8 @@ bool FN(kgt_row_short)(const FN(kgt_worker) * worker, const kgt_row *row, int64_
     const int64_t slot = kgt_slot_of(best, task_row), question = task->row_question[task_row];
     if (row->n < 1 || row->n > (slot < 0 ? KGT_SHORT : SORTED)) return false;
     if (targets.n < 1 || targets.n > KGT_FEW_TARGETS) return false;
-    const T *x = FN(fetch)(worker, row, 0, row->n, worker->stretch);
+    const T *x = FN(in_place)(row) ? (const T *)(const void *)row->data
+                                   : FN(fetch)(worker, row, 0, row->n, worker->stretch);
     const int64_t n_words = (row->n + 63) / 64, target = task->targets.offsets[task_row];
     uint64_t outside[2 * KGT_SHORT_WORDS];
     const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);

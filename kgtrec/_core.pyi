@@ -59,6 +59,23 @@ def target_scores(
     negate: bool = False,
     first_entity: int = 0,
 ) -> None: ...
+
+class Codes:
+    n_parts: int
+    def __init__(
+        self,
+        queries: NDArray[Any],
+        entities: NDArray[Any],
+        bias: NDArray[Any] | None,
+        metric: str,
+        *,
+        first_entity: int,
+        call_rows: int,
+        depth: int,
+        most_bytes: int,
+    ) -> None: ...
+    def take(self, first: int, end: int) -> None: ...
+
 def rank_factors(
     task: Task,
     queries: NDArray[Any],
@@ -70,6 +87,7 @@ def rank_factors(
     first_entity: int = 0,
     ids: NDArray[np.int32] | None = None,
     target_scores: NDArray[np.float64] | None = None,
+    codes: Codes | None = None,
 ) -> tuple[int, int, int, int]: ...
 def factor_target_scores(
     task: Task,

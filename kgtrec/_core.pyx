@@ -343,8 +343,50 @@ cdef class FactorBlock:
                 self.factors.bias = &b64[0]
 
 
+cdef class Codes:
+    """What ranking by bounds makes of the entities of a factorised model, for all calls of `rank_factors`
+    that rank its rows, `call_rows` or more each. `n_parts` is 0 where each call does without.
+
+    Every part is to be taken, once, by any thread, before the first of these calls.
+    """
+
+    cdef c.kgt_codes *codes
+    cdef FactorBlock block
+
+    def __cinit__(self, queries, entities, bias, metric, *, int64_t first_entity, int64_t call_rows,
+                  int64_t depth, int64_t most_bytes):
+        self.block = FactorBlock(queries, entities, bias, metric, first_entity)
+        raise_for(c.kgt_codes_open(&self.block.factors, call_rows, depth, most_bytes, &self.codes))
+
+    def __dealloc__(self):
+        c.kgt_codes_close(self.codes)
+
+    @property
+    def n_parts(self):
+        return 0 if self.codes == NULL else c.kgt_codes_parts(self.codes)
+
+    def take(self, int64_t first, int64_t end):
+        """Take the parts first .. end - 1."""
+        cdef c.kgt_status status = c.KGT_OK
+        require(0 <= first <= end <= self.n_parts, "parts out of range")
+        with nogil:
+            while first < end and status == c.KGT_OK:
+                status = c.kgt_codes_take(self.codes, first)
+                first += 1
+        raise_for(status)
+
+    cdef const c.kgt_codes *of(self, FactorBlock model) except? NULL:
+        require(self.block.factors.entities == model.factors.entities
+                and self.block.factors.bias == model.factors.bias
+                and self.block.factors.n_entities == model.factors.n_entities
+                and self.block.factors.metric == model.factors.metric and model.factors.ids == NULL,
+                "codes: of another model")
+        return self.codes
+
+
 def rank_factors(Task task not None, queries, entities, bias, metric, int64_t first_row, *,
-                 int64_t first_entity=0, ids=None, const double[::1] target_scores=None):
+                 int64_t first_entity=0, ids=None, const double[::1] target_scores=None,
+                 Codes codes=None):
     """Rank a block of query vectors against the entities, a range of them, or ids.
 
     Returns how many scores there were; how many of them were computed in tiles; how many comparisons
@@ -353,14 +395,17 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
     cdef const double *targets = target_scores_of(task, target_scores)
+    cdef const c.kgt_codes *shared = NULL
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
     require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
             "entities: beyond the graph's")
     require(targets != NULL or task.n_targets == 0, "target_scores are needed")
+    if codes is not None:
+        shared = codes.of(block)
     with nogil:
-        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, &task.counts,
-                                    &task.best, &task.nans, &tally)
+        status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, shared,
+                                    &task.counts, &task.best, &task.nans, &tally)
     raise_for(status)
     return tally.pairs, tally.tiled, tally.open, tally.close
 

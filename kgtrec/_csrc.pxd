@@ -97,10 +97,18 @@ cdef extern from "factors.h" nogil:
         int64_t open
         int64_t close
 
+    ctypedef struct kgt_codes:
+        pass
+
+    kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t depth,
+                              int64_t most_bytes, kgt_codes **codes)
+    void kgt_codes_close(kgt_codes *codes)
+    int64_t kgt_codes_parts(const kgt_codes *codes)
+    kgt_status kgt_codes_take(kgt_codes *codes, int64_t part)
     kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
                                 int64_t first_row, const double *target_scores,
-                                const kgt_counts *counts, const kgt_best *best,
-                                const kgt_nans *nans, kgt_tally *tally)
+                                const kgt_codes *codes, const kgt_counts *counts,
+                                const kgt_best *best, const kgt_nans *nans, kgt_tally *tally)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
 
 

@@ -20,6 +20,7 @@ from kgtrec.cli._process import (
     collect_seldom,
     exit_at_once,
     give_up_stdout,
+    keep_freed_memory,
     let_blas_sleep,
     open_closed_streams,
     pyarrow_alone,
@@ -177,6 +178,7 @@ def run() -> None:
     end = LeaveAtExit()
     let_blas_sleep()
     collect_seldom()
+    keep_freed_memory()
     try:
         main()
     except SystemExit as leaving:

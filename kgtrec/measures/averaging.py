@@ -107,10 +107,11 @@ class Cells:
             last = int(np.searchsorted(ends, self._starts[first] + size, side="right"))
             yield slice(first, first := max(first + 1, last))
 
-    def rows_of(self, piece: slice) -> NDArray[np.signedinteger[Any]]:
+    def rows_of(self, piece: slice) -> NDArray[np.intp]:
         """The items of cells next to each other, cell by cell."""
         last = piece.stop - 1
-        return self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
+        rows = self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
+        return rows.astype(np.intp)  # once, and not for every column that is indexed by them
 
     def sums(self, piece: slice, values: NDArray[Any]) -> NDArray[Any]:
         """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
@@ -161,11 +162,11 @@ def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
         last = min(start + _ITEMS, n) - 1
         last = last if order is None else order[last]
         stop = int(np.searchsorted(question, question[last], side="right", sorter=order))
-        at = np.arange(start, stop) if order is None else order[start:stop]
+        at = slice(start, stop) if order is None else order[start:stop]
         first, counts = _first_answers(
             question[at], ranks.macro_greater[at], ranks.macro_tied_ahead[at]
         )
-        rows.append(at[first])
+        rows.append(start + first if order is None else order[start:stop][first])
         level.append(counts)
         start = stop
     return np.concatenate(rows), np.concatenate(level)
@@ -290,7 +291,7 @@ class Weighing:
         if key not in self._sums:
             self._sums[key] = self._per_cell(values, len(self.ties) if at_once else _ITEMS)
         sums = self._sums[key]
-        return Values(np.array([sums.scaled[cells].sum() for cells in groups]), sums.scale)
+        return Values(_per_group(sums.scaled, groups), sums.scale)
 
     def _per_cell(self, values: ValuesOf, n_items: int) -> Values:
         """Weighted sum per cell, of so many items at a time."""
@@ -314,7 +315,7 @@ class Weighing:
             if "weight" not in self._sums:
                 self._sums["weight"] = self._per_cell(_one, _ITEMS)
             per_cell = self._sums["weight"].scaled
-        return np.array([per_cell[cells].sum() for cells in groups])
+        return _per_group(per_cell, groups)
 
     def items(self, group: NDArray[np.intp]) -> tuple[Ranked, Floats | None]:
         """Ties and weights of a group's items."""
@@ -332,6 +333,15 @@ class Weighing:
         if chance_key not in self._chances:
             self._chances[chance_key] = of(self._tallies[key], parameter)
         return self._chances[chance_key]
+
+
+def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
+    """Sum of the cells of each group: of a single one pairwise, of relations one after the other,
+    which have a cell a side."""
+    if len(groups) < 2:
+        return np.array([per_cell[cells].sum() for cells in groups])
+    starts = np.cumsum([0, *map(len, groups[:-1])])
+    return np.add.reduceat(per_cell[np.concatenate(groups)], starts)
 
 
 def _one_over_size(owner: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +82,7 @@ def plain(moments: Moments) -> Floats:
     return moments.mean
 
 
-@dataclass(frozen=True, eq=False)
-class Metric:
+class Metric(NamedTuple):
     """One row of the table.
 
     Attributes

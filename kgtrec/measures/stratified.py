@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,8 +114,7 @@ def values_of(measure: Measure, ties: Ranked) -> Floats:
     return np.asarray(values.scaled / values.scale)
 
 
-@dataclass(frozen=True, eq=False)
-class Strata:
+class Strata(NamedTuple):
     """The instances of a side by relation and triple, and their popularities.
 
     Attributes

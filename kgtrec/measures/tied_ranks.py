@@ -84,13 +84,14 @@ class Ties:
 
     def twice_rank(self, rank_type: str) -> Ints:
         """2 x rank as integers (a realistic rank can end in a half); not for ``expected``."""
-        twice = 2 * self.greater + 2
+        twice = 2 * self.greater
+        twice += 2
         if rank_type == "realistic":
-            return twice + self.equal
-        if rank_type == "pessimistic":
-            return twice + 2 * self.equal
-        if rank_type == "ordinal":
-            return twice + 2 * self.tied_ahead
+            twice += self.equal
+        elif rank_type == "pessimistic":
+            twice += 2 * self.equal
+        elif rank_type == "ordinal":
+            twice += 2 * self.tied_ahead
         return twice
 
     def ranks(self, rank_type: str) -> Values:

@@ -13,6 +13,7 @@ from kgtrec import _core
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
 from kgtrec.ranking.row_plan import Rows
+from kgtrec.scores.mapped_files import mapped_file
 
 if TYPE_CHECKING:
     from kgtrec.ranking.row_plan import QuestionLists
@@ -32,10 +33,11 @@ Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-# Scratch for the best entities of the rows in flight, and rows per call, of a factorised model: a
-# call quantises the entities anew, which many rows share.
+# Of a factorised model: scratch for the best entities of the rows in flight, rows per call, and
+# what its quantised entities may take for each thread, beyond which every call quantises them anew.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
+_CODES_BYTES = 32 << 20
 # Score rows put into id order at a time by a thread: they are ranked while they are in its cache.
 _REORDERED_BYTES = 1 << 19
 _MOST_THREADS = 256  # systems refuse to start any number of them
@@ -58,6 +60,8 @@ class NativeRanking:
         NaN scores among a row's macro candidates, and the first of them.
     target_nan : ndarray of bool, shape (n_targets,)
         The answer's own score is NaN; filled by `kgtrec.ranking.blocks`.
+    written : ndarray of bool, shape (n_rows,)
+        Rows that something was written to, whole or not.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class NativeRanking:
         self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
         self.target_nan = np.zeros(len(plan.targets), dtype=bool)
+        self.written = np.zeros(plan.n_rows, dtype=bool)
         position, candidate_lists = lists.trec_order, lists.candidate_lists
         self._task = _core.Task(
             plan.question,
@@ -101,7 +106,11 @@ class NativeRanking:
         )
 
     def reset(self, start: int, stop: int) -> None:
-        """Forget what an attempt that failed has left in the rows."""
+        """Forget what an attempt that failed has left in the rows, which are to be written to."""
+        untouched = not self.written[start:stop].any()
+        self.written[start:stop] = True
+        if untouched:
+            return
         targets = slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
         self.counts[:, targets] = 0
         self.target_nan[targets] = False
@@ -126,6 +135,7 @@ class NativeRanking:
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
         """What a ranking of some rows has found (see `selected`)."""
         plan, targets = self.plan.selected(rows)
+        self.written[rows] = True
         self.counts[:, targets] = part.counts
         self.target_nan[targets] = part.target_nan
         self.nan_count[rows] = part.nan_count
@@ -191,6 +201,8 @@ class NativeRanking:
     ) -> None:
         """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
         own_scores = np.empty(len(self.plan.targets)) if target_scores is None else target_scores
+        parts = self._factor_parts(factors.dtype.itemsize)
+        codes = self._codes(factors, first_entity, parts)
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
@@ -204,11 +216,12 @@ class NativeRanking:
                 first_entity=first_entity,
                 ids=self._candidates(start),
                 target_scores=own_scores,
+                codes=codes,
             )
             self._tallies.append(tally)
             advance(stop - start)
 
-        share_rows(rank_part, self._factor_parts(factors.dtype.itemsize), self.threads)
+        share_rows(rank_part, parts, self.threads)
         _last_shares[:] = [self.shares]
 
     @property
@@ -226,6 +239,27 @@ class NativeRanking:
         _core.factor_target_scores(
             self._task, factors.queries, *factors.table, 0, out, first_entity=first_entity
         )
+
+    def _codes(
+        self, factors: Factors, first_entity: int, parts: list[tuple[int, int]]
+    ) -> _core.Codes | None:
+        """The entities as ranking by bounds takes them, made once for all parts, by all threads.
+
+        None: one part, restricted candidates, or a mapped table, of which nothing is to be kept.
+        """
+        one_part = len(parts) < 2
+        if one_part or self._candidate_lists is not None or mapped_file(factors.entities):
+            return None
+        codes = _core.Codes(
+            factors.queries,
+            *factors.table,
+            first_entity=first_entity,
+            call_rows=min(stop - start for start, stop in parts),
+            depth=self.best_ids.shape[1],
+            most_bytes=_CODES_BYTES * self.threads,
+        )
+        share_rows(codes.take, _even_parts(0, codes.n_parts, self.threads), self.threads)
+        return codes
 
     def _candidates(self, row: int) -> npt.NDArray[np.int32] | None:
         """The restricted candidates that a row, and with it its part, has."""

@@ -195,7 +195,7 @@ def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
     try:
         # Opened here: pyarrow takes no path that is not UTF-8.
         with open(path, "rb") as file:
-            parquet = pq.ParquetFile(file, page_checksum_verification=True)
+            parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
             table = parquet.read()
         table.validate(full=True)  # what the file says of itself may lead out of its columns
         return table, parquet.metadata
@@ -234,20 +234,22 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
 def _numbers(column: Any) -> npt.NDArray[Any]:
     """A column of numbers or truth values without nulls.
 
-    From its bytes: pyarrow's own `to_numpy` imports pandas, where it is installed.
+    From its bytes, and not a copy of them where they lie together: pyarrow's own `to_numpy` imports
+    pandas, where it is installed.
     """
     import pyarrow as pa
 
-    parts = [np.zeros(0, np.dtype(str(column.type)))]
+    dtype = np.dtype(str(column.type))
+    parts = []
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         data = np.frombuffer(chunk.buffers()[1] or b"", np.uint8)
         stop = chunk.offset + len(chunk)
         if pa.types.is_boolean(chunk.type):
             values = np.unpackbits(data, count=stop, bitorder="little").view(bool)
         else:
-            values = data[: stop * parts[0].itemsize].view(parts[0].dtype)
+            values = data[: stop * dtype.itemsize].view(dtype)
         parts.append(values[chunk.offset :])
-    return np.concatenate(parts)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
 
 
 def _side_codes(column: Any) -> npt.NDArray[np.int64]:

@@ -339,12 +339,12 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     lengths = _joined([part.lengths for part in parts])
     documents = _joined([part.documents for part in parts])
     scores = _joined([part.scores for part in parts])
-    question = np.array(slot[slot >= 0])
+    question, sizes = np.array(slot[slot >= 0]), lengths.astype(np.int64)
+    if (question[1:] > question[:-1]).all():
+        return np.append(0, np.cumsum(sizes)), documents, scores
     order = np.argsort(question, kind="stable")
-    starts = np.cumsum(lengths) - lengths
-    offsets = np.append(0, np.cumsum(lengths[order])).astype(np.int64)
-    if (order[1:] > order[:-1]).all():
-        return offsets, documents, scores
+    starts = np.cumsum(sizes) - sizes
+    offsets = np.append(0, np.cumsum(sizes[order]))
     at = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
     return offsets, documents[at], scores[at]
 

@@ -80,6 +80,7 @@ class RankedRows:
         part, plan = self.part, state.plan
         own, targets = plan.selected(self.row_ids)
         taken = np.repeat(chosen, np.diff(own.target_offsets))
+        state.written[self.row_ids[chosen]] = True
         state.counts[:, targets[taken]] = part.counts[:, taken]
         state.target_nan[targets[taken]] = part.answer_nan[taken]
         state.nan_count[self.row_ids[chosen]] = self.nan_counts[chosen]

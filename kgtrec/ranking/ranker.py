@@ -21,7 +21,7 @@ from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
 from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
 from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
 from kgtrec.ranking.ranked_rows import RankedRows
-from kgtrec.ranking.row_claims import RowClaims, checked_rows, is_run
+from kgtrec.ranking.row_claims import RowClaims, as_index, checked_rows, is_run
 from kgtrec.ranking.row_plan import QuestionLists, plan_rows
 from kgtrec.ranking.tolerance import checked_tolerance
 from kgtrec.scores.arrays import as_array
@@ -295,7 +295,7 @@ class Ranker:
                 ids, block = ids[new], block[np.flatnonzero(new).tolist()]
             if len(ids):
                 self._rank(ids, block, self._open(dtype))
-                self._claims.scored[ids] = True
+                self._claims.scored[as_index(ids)] = True
         finally:
             if claim in self._claims.at_work:  # no call here: nothing can interrupt it
                 del self._claims.at_work[claim]

@@ -17,7 +17,8 @@ from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relation_distribution import checked_counts
-from kgtrec.measures import Measure, Metric, parse_all
+from kgtrec.measures import Measure, parse_all
+from kgtrec.measures.metric import plain
 
 if TYPE_CHECKING:
     from kgtrec.results.result import Result
@@ -120,7 +121,7 @@ def reweighted(
         The sets share no relation.
     """
     spec = Measure.parse(measure)
-    if spec.averaging != "micro" or spec.is_trec or spec.row[0].finish is not Metric.finish:
+    if spec.averaging != "micro" or spec.is_trec or spec.row[0].finish is not plain:
         raise UsageError(
             f"{spec} is not a mean over instances, so it has no relation ratios; take a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"

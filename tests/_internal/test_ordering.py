@@ -42,5 +42,5 @@ def test_keys_are_found_where_they_stand(n_ordered: int, most: int, n_keys: int)
     place = {key: number for number, key in enumerate(ordered.tolist())}
     expected = [place.get(key, -1) for key in keys.tolist()]
     assert contains(ordered, keys).tolist() == [at >= 0 for at in expected]
-    for room in (0, len(keys)):  # by search, and where the keys lie close enough by a table
-        assert finder(ordered, room)(keys).tolist() == expected
+    for n_expected in (0, len(keys)):  # by search, and where the keys lie close enough by a table
+        assert finder(ordered, n_expected)(keys).tolist() == expected

@@ -25,6 +25,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
+import dask
 import dask.array as da
 from dask_workers import worker_processes
 from distributed import Client, LocalCluster
@@ -225,6 +226,15 @@ def test_workers_that_end_late_do_not_hide_what_happened(
     with pytest.raises(KeyboardInterrupt), local_client(tmp_path, 1):
         raise KeyboardInterrupt
     assert closed == ["closed"]
+
+
+def test_workers_and_their_scheduler_are_hardly_watched(tmp_path: Path) -> None:
+    with local_client(tmp_path, 1) as client:
+        for ask in (client.run, client.run_on_scheduler):
+            profile = ask(dask.config.get, "distributed.worker.profile.enabled")
+            tick = ask(dask.config.get, "distributed.admin.tick.interval")
+            assert "False" in str(profile), profile
+            assert "500ms" in str(tick), tick
 
 
 NEVER_ENDS = """

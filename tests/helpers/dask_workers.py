@@ -36,6 +36,7 @@ def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]
         try:
             yield cluster
         finally:
-            # That Dask did not end a worker in time is not what a test is about.
-            with suppress(*TimedOut):
+            # That Dask did not end a worker in time is not what a test is about; nor that it heard
+            # of the end of one that it had forgotten already, which it tells here (KeyError).
+            with suppress(*TimedOut, KeyError):
                 cluster.close(timeout=30)

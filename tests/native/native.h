@@ -13,6 +13,9 @@ void expect(bool holds, const char *what, const char *format, ...);
 extern const char *spoilt;
 bool spoils(const char *what);
 
+/* Fewer checks of the kinds that take long. */
+extern bool brief;
+
 /* The same sequence in every run. */
 uint64_t random_bits(void);
 size_t random_below(size_t n);

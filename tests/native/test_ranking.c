@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "factors_bounds.h"
 #include "kgtrec.h"
 #include "native.h"
 
@@ -311,16 +312,39 @@ static void *random_table(int64_t n_rows, int64_t dim, kgt_dtype dtype) {
     return table;
 }
 
+/* The codes of a model for two calls of half its rows, taken from the last part to the first; NULL
+ * if the path has none. */
+static kgt_codes *codes_of(const kgt_factors *factors, int64_t depth) {
+    kgt_codes *codes;
+    kgt_status status = kgt_codes_open(factors, factors->n_rows / 2, depth, 1 << 24, &codes);
+    for (int64_t i = codes ? kgt_codes_parts(codes) : 0; i-- > 0;)
+        status |= kgt_codes_take(codes, i);
+    expect(status == KGT_OK, "kgt_codes_open", "status %d", (int)status);
+    if (codes == NULL || !spoils("codes") || codes->n_blocks < 2) return codes;
+    const kgt_block first = codes->blocks[0];
+    codes->blocks[0] = codes->blocks[1];
+    codes->blocks[1] = first;
+    return codes;
+}
+
 static void rank_factors(const kgt_factors *factors, const assignment *made, int64_t depth,
-                         const outputs *out) {
+                         const outputs *out, bool shared) {
     const kgt_counts counts = counts_of(out);
     const kgt_best best = best_of(out, made, depth);
     const kgt_nans nans = nans_of(out);
     double *target_scores = out->data[JOB_SCORES];
     kgt_tally tally = {0, 0, 0, 0};
     kgt_status status = kgt_factor_target_scores(factors, &made->task, 0, target_scores);
-    status |=
-        kgt_rank_factors(factors, &made->task, 0, target_scores, &counts, &best, &nans, &tally);
+    kgt_codes *codes = shared ? codes_of(factors, depth) : NULL;
+    kgt_factors half = *factors;
+    half.n_rows = codes ? factors->n_rows / 2 : factors->n_rows;
+    for (int64_t row = 0; row < factors->n_rows; row += half.n_rows) {
+        half.queries = (const char *)factors->queries + (size_t)row * kgt_vector_bytes(factors);
+        if (row + 2 * half.n_rows > factors->n_rows) half.n_rows = factors->n_rows - row;
+        status |= kgt_rank_factors(&half, &made->task, row, target_scores, codes, &counts, &best,
+                                   &nans, &tally);
+    }
+    kgt_codes_close(codes);
     status |= kgt_factor_scores(factors, out->data[FACTOR_SCORES]);
     expect(status == KGT_OK, "kgt_rank_factors", "status %d", (int)status);
 }
@@ -363,10 +387,10 @@ static void check_model(const char *path, int64_t n_rows, int64_t n_entities, in
     outputs_open(&due, made.n_targets, (size_t)n_rows, (size_t)depth,
                  (size_t)(n_rows * n_entities));
     kgt_path_force("scalar");
-    rank_factors(&factors, &made, depth, &due);
+    rank_factors(&factors, &made, depth, &due, false);
     kgt_path_force(path);
     if (spoils("factors")) ((char *)entities)[0] ^= 1; /* the last bit of one number */
-    rank_factors(&factors, &made, depth, &got);
+    rank_factors(&factors, &made, depth, &got, random_below(2) || n_entities > 2048);
     expect_same_outputs(&got, &due, "kgt_rank_factors", details);
     expect_targets_in_scores(&factors, &made, &got, details);
     outputs_close(&got);
@@ -380,9 +404,14 @@ static void check_model(const char *path, int64_t n_rows, int64_t n_entities, in
 void check_factors(const char *path) {
     static const int64_t rows[] = {1, 9, 67, 130}, entities[] = {1, 47, 49, 1600},
                          dims[] = {1, 7, 32};
-    for (size_t i = 0; i < 4; i++)
-        for (size_t j = 0; j < 4; j++)
-            for (int variant = 0; variant < 6; variant++)
-                check_model(path, rows[i], entities[j], dims[random_below(3)],
-                            (kgt_metric)(variant % 3), variant < 3 ? KGT_F32 : KGT_F64);
+    for (int variant = 0; variant < 6; variant++) {
+        const kgt_metric metric = (kgt_metric)(variant % 3);
+        const kgt_dtype dtype = variant < 3 ? KGT_F32 : KGT_F64;
+        for (size_t i = 0; i < 4; i++)
+            for (size_t j = 0; j < 4; j++)
+                check_model(path, rows[i], entities[j], dims[random_below(3)], metric, dtype);
+        /* In several blocks, each metric and both types. */
+        if (variant == 0 || (variant % 2 == 0 && !brief))
+            check_model(path, 130, 4200, 32, metric, dtype);
+    }
 }

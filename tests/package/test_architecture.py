@@ -308,6 +308,7 @@ OWN = {
     "factors_rows.c": {"factors_settle.h", "factors_rows_body.h"},
     "factors_bounds.c": {"factors_settle.h"},
     "factors_block.c": {"factors_bounds.h"},
+    "factors_codes.c": {"factors_settle.h"},
     "factors_l1.c": {"factors_bounds.h"},
     "label_lines.c": {"label.h", "trec_fields.h"},
     "label_order.c": {"label.h", "trec_fields.h"},

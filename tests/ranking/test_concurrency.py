@@ -19,6 +19,7 @@ from kgtrec._internal.threads import share_rows
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking import ranker as ranker_module
 from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.ranked_rows import RankedRows
 
 N = 37  # entities
 CALLBACKS = ("_remove", "gc_callback")
@@ -245,6 +246,53 @@ def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeyp
     with pytest.raises(UsageError, match="were never scored"):
         ranker.finish()
     ranker.update(batch, scores)
+    assert content(ranker.finish()) == due
+
+
+def test_rows_of_overlapping_batches_that_failed_can_be_given_again(questions, scores, due) -> None:
+    spoilt = scores.copy()
+    spoilt[[5, -1]] = np.nan
+    ranker = kgtrec.Ranker(questions, 7, threads=1)
+    for rows in (slice(0, 20), slice(10, len(scores))):
+        with pytest.raises(InputError, match="NaN"):
+            ranker.update(np.arange(len(scores))[rows], spoilt[rows])
+    for rows in (slice(20, len(scores)), slice(0, 20)):
+        ranker.update(np.arange(len(scores))[rows], scores[rows])
+    assert content(ranker.finish()) == due
+
+
+def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
+    put = RankedRows.put
+
+    def interrupted(*args) -> None:
+        put(*args)
+        raise KeyboardInterrupt
+
+    rows = np.arange(len(scores))
+    other, ranker = kgtrec.Ranker(questions, 7), kgtrec.Ranker(questions, 7)
+    other.update(rows, scores)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RankedRows, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ranker.merge(other)
+    ranker.update(rows, scores)
+    assert content(ranker.finish()) == due
+
+
+def test_rows_out_of_order_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
+    take_over = NativeRanking.take_over
+
+    def interrupted(*args) -> None:
+        take_over(*args)
+        raise KeyboardInterrupt
+
+    rows = np.arange(len(scores))
+    ranker = kgtrec.Ranker(questions, 7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NativeRanking, "take_over", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ranker.update(rows[::-1], scores[::-1])
+    ranker.update(rows, scores)
     assert content(ranker.finish()) == due
 
 

@@ -96,12 +96,26 @@ def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
     return view
 
 
-def check(scores: np.ndarray, questions: kgtrec.Questions, depth: int, offsets=OFFSETS) -> None:
-    """Counts and run of every alignment are those of brute force."""
-    due = brute_force(scores, questions)
+Expected = tuple[dict[str, np.ndarray], list[list[int]]]
+
+
+def expected_of(scores: np.ndarray, questions: kgtrec.Questions, depth: int) -> Expected:
+    """Counts of every instance and the best of every question, by brute force."""
     documents = [
         best(scores[q], questions.removed[q], depth) for q in range(len(questions)) if depth
     ]
+    return brute_force(scores, questions), documents
+
+
+def check(
+    scores: np.ndarray,
+    questions: kgtrec.Questions,
+    depth: int,
+    offsets=OFFSETS,
+    expected: Expected | None = None,
+) -> None:
+    """Counts and run of every alignment are those of brute force."""
+    due, documents = expected or expected_of(scores, questions, depth)
     for offset in offsets:
         ranks, run = kgtrec.rank(shifted(scores, offset), questions, run_depth=depth, threads=1)
         for name, column in due.items():
@@ -111,13 +125,19 @@ def check(scores: np.ndarray, questions: kgtrec.Questions, depth: int, offsets=O
             assert [part.tolist() for part in got] == documents, offset
 
 
+@functools.cache
+def tied_case(length: int) -> tuple[np.ndarray, Expected]:
+    """Scores that every type holds exactly, and what is expected of all of them with the best 7."""
+    questions = questions_of(length)
+    scores = np.random.default_rng(length).integers(0, 5, (len(questions), length))
+    return scores, expected_of(scores, questions, depth=7)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_row_lengths_and_alignments(length, dtype, path):
-    questions = questions_of(length)
-    rng = np.random.default_rng(length)
-    scores = rng.integers(0, 5, (len(questions), length)).astype(dtype)
-    check(scores, questions, depth=7)
+    scores, expected = tied_case(length)
+    check(scores.astype(dtype), questions_of(length), depth=7, expected=expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -225,14 +245,17 @@ def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Q
 @pytest.mark.parametrize(("length", "n_answers"), [(90, 60), (700, 17), (2500, 300), (5000, 1100)])
 def test_many_answers_a_row(length, n_answers, dtype, labels_in_order, path):
     """More than are compared one by one: with few ties, with many, all tied, both zeros, close
-    together but for a few, as far apart as can be, and subnormal."""
+    together but for a few, as far apart as can be, and subnormal; in columns, too, of which long
+    rows are ranked in ranges."""
     questions = many_answers(length, n_answers, labels_in_order)
     for scores, due in scores_and_counts(length, n_answers, dtype, labels_in_order):
-        ranks, _ = kgtrec.rank(scores, questions, threads=1)
-        for question, columns in enumerate(due):
-            rows = ranks.question == question
-            for name, column in columns.items():
-                assert np.array_equal(getattr(ranks, name)[rows], column), (question, name)
+        for order in "CF":
+            ranks, _ = kgtrec.rank(np.asarray(scores, order=order), questions, threads=1)
+            for question, columns in enumerate(due):
+                rows = ranks.question == question
+                for name, column in columns.items():
+                    ours = getattr(ranks, name)[rows]
+                    assert np.array_equal(ours, column), (question, name, order)
 
 
 @pytest.mark.parametrize("decimals", [None, 1, -2])  # apart, tied, all tied

@@ -257,8 +257,6 @@ def write_result(
     qrels: str | None,
 ) -> list[str]:
     """Write ranks, run and qrels as far as asked for; the names of the files."""
-    from kgtrec.trec.files.write import write_qrels
-
     written = [output]
     result.ranks.save(output)
     if run:
@@ -266,6 +264,8 @@ def write_result(
         result.run.cut(run_depth).write(run, tag)
         written.append(run)
     if qrels:
+        from kgtrec.trec.files.write import write_qrels
+
         write_qrels(questions, qrels)
         written.append(qrels)
     return written

@@ -10,6 +10,7 @@ from kgtrec._internal.atomic_file import check_writable
 from kgtrec.cli._options import on_command_line
 from kgtrec.cli._output import echo_or_write, of_files
 from kgtrec.cli._output_files import keep_inputs
+from kgtrec.cli._process import keep_blas_single
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
     LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
     significantly worse; measures that are not means, such as AMRI, are not tested.
     """
+    keep_blas_single()
     from kgtrec.measures import parse_all
 
     measures = parse_all(keys) if keys else None

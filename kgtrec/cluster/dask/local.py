@@ -22,6 +22,13 @@ __all__ = ["COME_BACK", "local_client"]
 # for `patience` to say.
 COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
+# Dask looks a hundred times a second at what its workers' threads do, and fifty times at how late
+# its event loops are, which takes a tenth of each core and is shown on pages that nobody opens.
+_UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+}
+
 # Seconds that workers are given to end: when one is lost while it starts, Dask waits for that start
 # without end.
 _CLOSE = 30.0
@@ -48,7 +55,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
 
     stack = ExitStack()
     try:
-        stack.enter_context(dask.config.set(COME_BACK))
+        stack.enter_context(dask.config.set(COME_BACK | _UNWATCHED))
         with _undisturbed():
             # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
             cluster = LocalCluster(

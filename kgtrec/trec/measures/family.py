@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["EITHER", "FALLING", "FIXED", "OF_SETS", "PLACES", "Family", "function_of"]
 
@@ -20,8 +19,7 @@ PLACES, FALLING, EITHER = "R plays no part", "R never raises it", "R acts either
 _COUNT = "a count or a text, not a measure of quality"
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """A measure: all that names, help, values, ties and bounds need to know of it.
 
     Attributes

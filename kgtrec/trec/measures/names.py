@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.definitions import FORMATS, NICKNAMES, TABLE, Family, nickname
@@ -31,8 +31,7 @@ class WrongFormat(UsageError):
     exit_code = 4
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One line of output a query: a family and its parameters.
 
     Attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgtrec.trec.measures.family import Family
 
@@ -19,8 +19,7 @@ class WrongParameters(ValueError):
     """Says how the parameters must look."""
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(NamedTuple):
     """What stands behind a measure's name.
 
     Attributes

@@ -205,8 +205,11 @@ class PlacedView(View):
 
     def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
         """All relevant documents."""
-        ones = np.ones(int(self.num_rel.sum()))
-        return places(ones > 0, np.concatenate(([0], np.cumsum(self.num_rel)))), ones
+        position = np.arange(int(self.num_rel.sum()))
+        query = np.repeat(np.arange(len(self.num_rel)), self.num_rel)
+        start = np.cumsum(self.num_rel) - self.num_rel
+        best = Places(position, query, position - start[query], self.num_rel, start)
+        return best, np.ones(len(position))
 
 
 def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:

@@ -1,0 +1,116 @@
+/* The blocks of a model's entities, kept for several calls or taken by one, and the sample from
+ * which these guess where the best of a row begin. */
+#include "factors_settle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Bounds are guessed from a sample of one entity in so many or fewer, if the guess is among so many
+ * of the sample's best. */
+#define SAMPLED 8
+#define MOST_GUESSING 16
+
+/* The places of entities spread over all, one of each stretch, and their ids. */
+static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
+    uint64_t bits = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = factors->n_entities * i / n;
+        const int64_t length = factors->n_entities * (i + 1) / n - first;
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        const int64_t place = first + (int64_t)((bits >> 33) % (uint64_t)length);
+        ids[i] = factors->ids ? factors->ids[place] : (int32_t)(factors->first_entity + place);
+    }
+}
+
+/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
+ * hundred. */
+static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
+    const double mean = (double)depth * (double)n_sampled / (double)n_entities;
+    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
+}
+
+/* Chooses the sample, if the best of rows can be guessed from one. */
+static kgt_status choose_sample(kgt_codes *codes, int64_t depth) {
+    const int64_t n_entities = codes->factors.n_entities;
+    int64_t n = codes->width;
+    while (n > KGT_FIRST_GROUPS && n * SAMPLED > n_entities) n -= KGT_FIRST_GROUPS;
+    const int64_t rank = guessing_rank(depth, n, n_entities);
+    if (depth == 0 || n * SAMPLED > n_entities || rank > MOST_GUESSING || codes->steps.poor)
+        return KGT_OK;
+    codes->sampled_ids = kgt_allocate((size_t)n, sizeof *codes->sampled_ids);
+    if (codes->sampled_ids == NULL) return KGT_NO_MEMORY;
+    sample(&codes->factors, n, codes->sampled_ids);
+    codes->sampled_of = codes->factors;
+    codes->sampled_of.ids = codes->sampled_ids;
+    codes->sampled_of.n_entities = n;
+    codes->guessing_rank = rank;
+    return KGT_OK;
+}
+
+kgt_status kgt_codes_begin(kgt_codes *codes, const kgt_factors *factors, int64_t depth,
+                           bool shared) {
+    const int64_t width = kgt_block_width(factors);
+    *codes = (kgt_codes){.bytes = kgt_bytes_active(),
+                         .factors = *factors,
+                         .width = width,
+                         .n_blocks = (factors->n_entities + width - 1) / width,
+                         .shared = shared};
+    codes->blocks = calloc(shared ? (size_t)codes->n_blocks : 1, sizeof *codes->blocks);
+    if (codes->blocks == NULL ||
+        (factors->metric == KGT_L1 && kgt_steps_choose(factors, &codes->steps) != KGT_OK))
+        return KGT_NO_MEMORY;
+    return choose_sample(codes, depth);
+}
+
+void kgt_codes_end(kgt_codes *codes) {
+    for (int64_t i = 0; codes->blocks != NULL && i < (codes->shared ? codes->n_blocks : 1); i++)
+        kgt_block_close(codes->blocks + i);
+    kgt_block_close(&codes->sampled);
+    free(codes->blocks);
+    free(codes->sampled_ids);
+}
+
+/* Takes entities of a model into a block, which is opened with room for so many, once. */
+static kgt_status take(kgt_block *block, const kgt_factors *factors, kgt_steps steps, int64_t first,
+                       int64_t n) {
+    if (block->panels == NULL &&
+        kgt_block_open(block, factors, steps, (n + 63) / 64 * 64) != KGT_OK)
+        return KGT_NO_MEMORY;
+    return kgt_block_take(block, first, n);
+}
+
+kgt_status kgt_codes_take(kgt_codes *codes, int64_t part) {
+    if (part == codes->n_blocks)
+        return take(&codes->sampled, &codes->sampled_of, codes->steps, 0,
+                    codes->sampled_of.n_entities);
+    kgt_block *block = codes->blocks + (codes->shared ? part : 0);
+    const int64_t first = part * codes->width, left = codes->factors.n_entities - first;
+    return take(block, &codes->factors, codes->steps, first,
+                left < codes->width ? left : codes->width);
+}
+
+int64_t kgt_codes_parts(const kgt_codes *codes) {
+    return codes->n_blocks + (codes->guessing_rank > 0);
+}
+
+kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t depth,
+                          int64_t most_bytes, kgt_codes **codes) {
+    *codes = NULL;
+    kgt_factors of_call = *factors;
+    of_call.n_rows = call_rows;
+    if (!kgt_bounds_serve(&of_call, depth)) return KGT_OK;
+    const int64_t width = kgt_block_width(factors), n_blocks = factors->n_entities / width + 1;
+    if ((int64_t)kgt_block_bytes(factors, width) > most_bytes / n_blocks) return KGT_OK;
+    kgt_codes *opened = malloc(sizeof *opened);
+    if (opened == NULL || kgt_codes_begin(opened, factors, depth, true) != KGT_OK) {
+        kgt_codes_close(opened);
+        return KGT_NO_MEMORY;
+    }
+    *codes = opened;
+    return KGT_OK;
+}
+
+void kgt_codes_close(kgt_codes *codes) {
+    if (codes != NULL) kgt_codes_end(codes);
+    free(codes);
+}
