@@ -35,9 +35,9 @@ from distributed import Client, Nanny
 import kgtrec.cluster
 from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
-from kgtrec.cluster.dask import transfer
+from kgtrec.cluster.dask import shipment, transfer
 from kgtrec.cluster.dask.local import local_client
-from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
+from kgtrec.cluster.dask.workers import ClusterError, PiecesGone, SchedulerLost
 from kgtrec.cluster.plan import Plan
 
 KILLS = int(os.environ.get("KGTREC_TEST_KILLS", "4"))
@@ -177,19 +177,34 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
     ship, sent = transfer.ship, []
 
     def ship_and_lose(client: Client, inputs: object) -> object:
-        shipment = ship(client, inputs)
-        sent.append(shipment)
+        shipped = ship(client, inputs)
+        sent.append(shipped)
         if len(sent) == 1:
             for pid in pids(client):
                 os.kill(pid, signal.SIGKILL)
             client.wait_for_workers(1, timeout=60)
-        return shipment
+        return shipped
 
     monkeypatch.setattr(transfer, "ship", ship_and_lose)
     with two_workers(tmp_path) as client:
         got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(sent) > 1
+
+
+def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
+    """All tasks of a host ask in turn: one minute went by before all of them had waited."""
+
+    class Forgetful:
+        def who_has(self, futures: list[object]) -> dict[object, tuple[str, ...]]:
+            return {future: () for future in futures}
+
+    class Lost:
+        def result(self, timeout: float) -> bytes:
+            raise AssertionError(f"waited {timeout} s for what is nowhere")
+
+    with pytest.raises(PiecesGone, match="on no worker any more"):
+        shipment._received(Forgetful(), Lost())
 
 
 def test_a_worker_process_that_starts_slowly_comes_back(

@@ -31,7 +31,7 @@ __all__ = ["Shipment", "bytes_held", "bytes_sent", "located", "recall", "ship"]
 
 _PIECE = 32 << 20
 _COPIES = 2  # of each piece: a worker may be lost
-_GLANCE = 3.0  # seconds without a piece, after which it is asked who has it
+_GLANCE = 3.0  # seconds to wait for a piece, after which it is asked again who has it
 
 _lock = Lock()
 
@@ -189,14 +189,12 @@ def _fetch(shipment: Shipment, folder: Path) -> None:
 
 
 def _received(client: Client, piece: Future) -> bytes:
-    """The bytes of a piece. Nobody tells of a piece whose workers were all lost before this one
-    asked for it, and its result would be waited for without end."""
-    while True:
-        try:
+    """The bytes of a piece. Nobody tells of a piece whose workers were all lost, and its result
+    would be waited for without end; it is asked first, as all tasks of a host wait in turn."""
+    while any(client.who_has([piece]).values()):
+        with suppress(*TimedOut):
             return piece.result(timeout=_GLANCE)
-        except TimedOut:
-            if not any(client.who_has([piece]).values()):
-                raise PiecesGone("files that were sent are on no worker any more") from None
+    raise PiecesGone("files that were sent are on no worker any more")
 
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:
