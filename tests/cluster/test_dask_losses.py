@@ -197,7 +197,7 @@ def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
 
     class Forgetful:
         def who_has(self, futures: list[object]) -> dict[object, tuple[str, ...]]:
-            return {future: () for future in futures}
+            return dict.fromkeys(futures, ())
 
     class Lost:
         def result(self, timeout: float) -> bytes:
