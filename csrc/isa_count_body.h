@@ -26,7 +26,7 @@ KGT_INLINE bool FN(count_width)(const X *x, size_t n, const T *t, const int widt
     const size_t whole = KGT_GROUP * LANES, pairs = n / (2 * whole);
     const size_t step = apart ? whole : 2 * whole, leap = apart ? pairs * whole : whole;
     const size_t ahead = apart       ? KGT_AHEAD_APART / sizeof(X)
-                         : whole_row ? KGT_AHEAD_ALONE
+                         : whole_row ? kgt_ahead_alone()
                                      : KGT_AHEAD;
     for (size_t pair = 0; pair < pairs; pair++) {
         KGT_UNROLL

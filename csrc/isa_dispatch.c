@@ -35,7 +35,7 @@ static const path all_paths[] = {
 };
 enum { N_PATHS = sizeof all_paths / sizeof all_paths[0] };
 
-atomic_bool kgt_one_stream;
+atomic_uint kgt_stream_ahead;
 
 /* NULL until first use. A race only repeats the same choice. */
 static _Atomic(const path *) active_path;
@@ -49,9 +49,18 @@ static const path *available_path(int index) {
     return NULL;
 }
 
+#if KGT_X86
+/* A Zen up to the fourth fetches a stream by itself and is told of what comes next only; a Zen 5
+ * leaves much of it to the program. */
+static unsigned stream_ahead(void) {
+    if (!kgt_cpu_is_amd()) return 0;
+    return kgt_cpu_family() < 0x1a ? 256 : 8192;
+}
+#endif
+
 static void activate(const path *chosen) {
 #if KGT_X86
-    atomic_store_explicit(&kgt_one_stream, kgt_cpu_is_amd(), memory_order_relaxed);
+    atomic_store_explicit(&kgt_stream_ahead, stream_ahead(), memory_order_relaxed);
 #endif
     atomic_store_explicit(&active_path, chosen, memory_order_release);
 }

@@ -12,19 +12,18 @@
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
 /* How far ahead of the comparison memory is fetched, in bytes: of blocks that are compared several
- * times, of a long row's halves that are compared together (there divided by a score's size), and
- * of a long row that is one stream, which the processor fetches further ahead by itself.
+ * times, and of a long row's halves that are compared together (there divided by a score's size).
  */
 #define KGT_AHEAD 3072
 #define KGT_AHEAD_APART 4096
-#define KGT_AHEAD_ALONE 256
-/* Whether a core gets more from memory in one stream than in two: set with the path, by the
- * processor's maker. Nothing but speed depends on it. */
-extern atomic_bool kgt_one_stream;
+/* The same of a long row that is one stream, where a core gets more from memory in one stream than
+ * in two; 0 where it does not. Set with the path, by the processor; only speed depends on it. */
+extern atomic_uint kgt_stream_ahead;
 
-KGT_INLINE bool kgt_reads_one_stream(void) {
-    return atomic_load_explicit(&kgt_one_stream, memory_order_relaxed);
+KGT_INLINE size_t kgt_ahead_alone(void) {
+    return atomic_load_explicit(&kgt_stream_ahead, memory_order_relaxed);
 }
+KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
 
 /* Writers of packed survivors may store a whole vector past the last one. */
 #define KGT_SLACK 64

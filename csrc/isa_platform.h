@@ -129,6 +129,13 @@ KGT_INLINE bool kgt_cpu_is_amd(void) {
            d == signature_AMD_edx;
 }
 
+KGT_INLINE unsigned kgt_cpu_family(void) {
+    unsigned a = 0, b, c, d;
+    __get_cpuid(1, &a, &b, &c, &d);
+    const unsigned family = a >> 8 & 15;
+    return family == 15 ? family + (a >> 20 & 255) : family;
+}
+
 KGT_INLINE bool kgt_cpu_has_avxvnni(void) {
     unsigned a = 0, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;

@@ -91,7 +91,7 @@ static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size
     for (size_t j = 0; j < m; j++) t[j] = FN(threshold)(x, n);
     for (int i = 0; i < 4; i++) count[i] = exact(m, sizeof(int64_t));
     for (int with = 0; with < 4; with++) {
-        atomic_store(&kgt_one_stream, with < 2);
+        atomic_store(&kgt_stream_ahead, with < 2 ? 256 : 0);
         for (int i = 0; i < 4; i++) /* counts are added to */
             for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j;
         const bool nan =

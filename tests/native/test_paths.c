@@ -138,7 +138,7 @@ static void check_count_16(count_16 count, const uint16_t *x, const float *wide,
     for (size_t m = 0; m <= 9; m++) {
         int64_t greater[9] = {0}, at_least[9] = {0}, due[9] = {0}, due_at_least[9] = {0};
         for (size_t j = 0; j < m; j++) t[j] = threshold_f32(wide, n);
-        atomic_store(&kgt_one_stream, m / 2 % 2 == 0);
+        atomic_store(&kgt_stream_ahead, m / 2 % 2 == 0 ? 256 : 0);
         const bool nan = count(x, n, t, m, greater, at_least, m % 2 ? maxima : NULL);
         const bool due_nan = kgt_kernel_scalar.f32.count(wide, n, t, m, due, due_at_least, NULL);
         expect(nan == due_nan, what, "n %zu, m %zu: NaN seen: %d, should be %d", n, m, nan,
