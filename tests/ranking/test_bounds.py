@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from kernel_paths import BOUNDED
 
 import kgtrec
 from kgtrec import _core
@@ -18,18 +19,10 @@ N, ROWS, DIM = 1300, 150, 101
 COUNTS = [
     f"{prefix}{name}" for prefix in ("", "macro_") for name in ("greater", "equal", "tied_ahead")
 ]
-BYTES = ["amx", "avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8"]
-L1_ALONE = ["avx512sad", "neonsad"]
 # Products that are dear beside scores: bounds pay where vectors tell answers apart, no sooner.
 DEAR = [("avx2madd", "dot"), ("avx2madd", "l2")]
-PATHS = [
-    (path, metric)
-    for path in BYTES + L1_ALONE
-    for metric in ("dot", "l2", "l1")
-    if path in _core.available_paths() and (path in BYTES or metric == "l1")
-]
 # One of the metrics whose sums are products.
-SUMS = [(path, metric) for path, metric in PATHS if metric != "l2"]
+SUMS = [(path, metric) for path, metric in BOUNDED if metric != "l2"]
 DTYPES = [np.float32, np.float64]
 Array = npt.NDArray[Any]
 
@@ -166,7 +159,7 @@ def by_scores(questions):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(("path", "metric"), PATHS)
+@pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, metric, dtype):
     for depth, factors, expected in by_scores(kind, metric, dtype):
         assert_same(ranked(path, factors, questions, depth), expected)
@@ -270,7 +263,7 @@ def test_labels_in_another_order(path, metric, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("path", "metric"), PATHS)
+@pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_wrong_guesses_are_made_good(path, metric, dtype):
     """The first bound of the best is a guess, wrong for one row in some hundreds."""
     rng, n_rows, n, dim = np.random.default_rng(16), 3000, 640, 32
@@ -285,7 +278,7 @@ def test_wrong_guesses_are_made_good(path, metric, dtype):
 
 
 @pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
-@pytest.mark.parametrize("path", ["scalar", *sorted({path for path, _ in PATHS})])
+@pytest.mark.parametrize("path", ["scalar", *sorted({path for path, _ in BOUNDED})])
 def test_float64_against_integers(path, metric):
     """Scores that are exact in float64, while vectors, let alone scores, are not in float32."""
     rng = np.random.default_rng(18)

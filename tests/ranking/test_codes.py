@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from kernel_paths import BOUNDED
 
 import kgtrec
 from kgtrec import _core
@@ -17,13 +18,6 @@ from kgtrec.ranking.kernel import last_shares
 
 N, ROWS, DIM = 4300, 350, 40  # three blocks; 350 rows give seven threads enough each
 COUNTS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
-BYTES = ["amx", "avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8"]
-PATHS = [
-    (path, metric)
-    for path in [*BYTES, "avx512sad", "neonsad"]
-    for metric in ("dot", "l2", "l1")
-    if path in _core.available_paths() and (path in BYTES or metric == "l1")
-]
 MODELS = ["float32", "float64", "float16", "bias", "no number"]
 Array = npt.NDArray[Any]
 
@@ -94,7 +88,7 @@ def assert_expected(results: Any, name: str, metric: str, depth: int) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("path", "metric"), PATHS)
+@pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_shared_and_not(path, metric, name, made, monkeypatch):
     for depth in (0, 20):
         for threads in (2, 7):
@@ -113,14 +107,14 @@ def test_shared_and_not(path, metric, name, made, monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [1, 8, 20])
-@pytest.mark.parametrize(("path", "metric"), PATHS[:1] + PATHS[-1:])
+@pytest.mark.parametrize(("path", "metric"), BOUNDED[:1] + BOUNDED[-1:])
 def test_calls_of_few_rows(path, metric, threads, made):
     results = ranked(path, model("float32", metric), 20, threads)
     assert [codes.n_parts for codes in made] == {1: [], 8: [0], 20: [0]}[threads]
     assert_expected(results, "float32", metric, 20)
 
 
-@pytest.mark.parametrize(("path", "metric"), PATHS[:1])
+@pytest.mark.parametrize(("path", "metric"), BOUNDED[:1])
 def test_mapped_tables_are_streamed(path, metric, made, tmp_path):
     table = model("float32", metric)
     np.save(tmp_path / "entities.npy", table.entities)
@@ -131,7 +125,7 @@ def test_mapped_tables_are_streamed(path, metric, made, tmp_path):
     assert_expected(results, "float32", metric, 20)
 
 
-@pytest.mark.parametrize(("path", "metric"), PATHS)
+@pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_codes_of_another_path_are_left_alone(path, metric, monkeypatch):
     """The path may be another from one call to the next."""
     make = _core.Codes
@@ -155,7 +149,7 @@ def once_none(even_parts: Any) -> Any:
 
 def test_codes_of_another_model_are_refused(monkeypatch):
     factors, other = model("float32", "dot"), model("bias", "dot")
-    _core.force_path(PATHS[0][0])
+    _core.force_path(BOUNDED[0][0])
     make = _core.Codes
 
     def wrong(queries: Array, *table: Any, **settings: Any) -> _core.Codes:
@@ -167,7 +161,7 @@ def test_codes_of_another_model_are_refused(monkeypatch):
 
 
 def test_parts_that_there_are():
-    _core.force_path(PATHS[0][0])
+    _core.force_path(BOUNDED[0][0])
     factors = model("float32", "dot")
     codes = _core.Codes(
         factors.queries, *factors.table, first_entity=0, call_rows=48, depth=0, most_bytes=1 << 30

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from kernel_paths import PATHS
 
 import kgtrec
 from kgtrec import _core
@@ -20,7 +21,6 @@ LENGTHS = [
 ]
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
 WIDE = DTYPES[:2]  # in which factors are computed
-PATHS = list(_core.available_paths())
 OFFSETS = (0, 1, 2, 3)
 
 

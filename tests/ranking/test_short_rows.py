@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from kernel_paths import PATHS
 
 import kgtrec
 from kgtrec import _core
@@ -20,7 +21,7 @@ LENGTHS = (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257)
 ROWS = 12
 
 
-@pytest.fixture(params=_core.available_paths())
+@pytest.fixture(params=PATHS)
 def path(request) -> Iterator[str]:
     """One kernel path after the other, forced."""
     _core.force_path(request.param)

@@ -1,0 +1,30 @@
+"""Paths of the kernel that tests force: all that this machine runs.
+
+With ``KGTREC_TEST_PATHS=few`` the best and the portable one: under sanitizers all of them are gone
+through by the native tests, and here it is what calls them that is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kgtrec import _core
+
+__all__ = ["BOUNDED", "PATHS"]
+
+PATHS = list(_core.available_paths())
+# Those that multiply bytes, and those that have sums of their differences alone.
+BYTES = ("amx", "avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8")
+L1_ALONE = ("avx512sad", "neonsad")
+
+if os.environ.get("KGTREC_TEST_PATHS") == "few":
+    few = {PATHS[0], "scalar", "scalar8"} - ({"scalar8"} if PATHS[0] in BYTES else set())
+    PATHS = [path for path in PATHS if path in few]
+
+# Each with the metrics of the factorised models that it ranks by bounds.
+BOUNDED = [
+    (path, metric)
+    for path in BYTES + L1_ALONE
+    for metric in ("dot", "l2", "l1")
+    if path in PATHS and (path in BYTES or metric == "l1")
+]
