@@ -116,7 +116,7 @@ typedef struct {
     bool (*available)(void);
     uint8_t query_zero, entity_zero;
     bool in_pieces;
-    double dearer; /* bounds of products than with AVX-512 VNNI, in steps of a score's chain */
+    double dearer; /* bounds of products than on a Zen 4, in steps of a score's chain */
     void (*open)(size_t groups);
     void (*close)(void);
     kgt_sums dot, l1;

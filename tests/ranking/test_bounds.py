@@ -20,7 +20,7 @@ COUNTS = [
     f"{prefix}{name}" for prefix in ("", "macro_") for name in ("greater", "equal", "tied_ahead")
 ]
 # Products that are dear beside scores: bounds pay where vectors tell answers apart, no sooner.
-DEAR = [("avx2madd", "dot"), ("avx2madd", "l2")]
+DEAR = [("avx512vnni", "dot"), ("avx2madd", "dot"), ("avx2madd", "l2")]
 # One of the metrics whose sums are products.
 SUMS = [(path, metric) for path, metric in BOUNDED if metric != "l2"]
 DTYPES = [np.float32, np.float64]
