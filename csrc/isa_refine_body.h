@@ -65,17 +65,22 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
             FN(four_distances)(query, rows, stride, products);
         else
             FN(four_products)(query, rows, stride, products);
-        for (size_t j = 0; j < 4 && i + j < n; j++) {
-            kgt_figures x;
-            memcpy(&x, rows[j] + stride - KGT_FINE_FIGURES, sizeof x);
+        kgt_figures x[4];
+        float lower[4], upper[4];
+        for (size_t j = 0; j < 4; j++)
+            memcpy(x + j, rows[j] + stride - KGT_FINE_FIGURES, sizeof *x);
+        for (size_t j = 0; j < 4; j++) {
             const int32_t product = l1 ? -products[j] : products[j];
-            const float value = FMA1(x.offset, factor, (float)product * x.scale);
-            const float error = FMA1(relative, x.code_norm, x.base);
-            const bool greater = FMA1(-norm, error, value) > above;
-            const bool reaches = FMA1(norm, error, value) >= below;
-            sure[some[j] / 64] |= (uint64_t)greater << some[j] % 64;
+            const float value = FMA1(x[j].offset, factor, (float)product * x[j].scale);
+            const float error = FMA1(relative, x[j].code_norm, x[j].base);
+            lower[j] = FMA1(-norm, error, value);
+            upper[j] = FMA1(norm, error, value);
+        }
+        for (size_t j = 0; j < 4 && i + j < n; j++) {
+            const uint64_t greater = lower[j] > above, reaches = upper[j] >= below;
+            sure[some[j] / 64] |= greater << some[j] % 64;
             places[n_close] = (uint16_t)some[j];
-            n_close += reaches && !greater;
+            n_close += reaches & ~greater;
         }
     }
     return n_close;
