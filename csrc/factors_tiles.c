@@ -27,13 +27,6 @@ static int64_t entities_per_tile(int64_t dim, size_t size) {
 #define FN(op) op##_f64
 #include "factors_tiles_body.h"
 
-kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
-                                    int64_t first_row, double *out) {
-    if (factors->dtype == KGT_F32) return factor_target_scores_f32(factors, task, first_row, out);
-    if (factors->dtype == KGT_F64) return factor_target_scores_f64(factors, task, first_row, out);
-    return KGT_BAD_DTYPE;
-}
-
 kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call) {
     if (factors->dtype == KGT_F32) return kgt_rank_by_tiles_f32(factors, call);
     if (factors->dtype == KGT_F64) return kgt_rank_by_tiles_f64(factors, call);

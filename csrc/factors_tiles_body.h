@@ -91,32 +91,6 @@ void FN(kgt_tiler_score)(FN(kgt_tiler) * tiler, int64_t first_query, int64_t n_q
     }
 }
 
-static kgt_status FN(factor_target_scores)(const kgt_factors *factors, const kgt_task *task,
-                                           int64_t first_row, double *out) {
-    const kgt_kernel *kernel = kgt_kernel_active();
-    const size_t dim = (size_t)factors->dim;
-    T *copy = kgt_allocate(2 * dim, sizeof(T));
-    if (copy == NULL) return KGT_NO_MEMORY;
-    for (int64_t i = 0; i < factors->n_rows; i++) {
-        const kgt_span targets = kgt_span_of(task->targets, first_row + i);
-        const int64_t start = task->targets.offsets[first_row + i];
-        const T *query = FN(vectors)(factors->queries, i, factors->dim);
-        const T query_norm = FN(query_norm)(factors, kernel, i);
-        for (int64_t j = 0; j < targets.n; j++) {
-            const int64_t entity = targets.ids[j] - factors->first_entity;
-            if (factors->ids == NULL && (entity < 0 || entity >= factors->n_entities)) continue;
-            const T *x = FN(entity)(kernel, factors, entity, copy);
-            const T sum = factors->metric == KGT_L1 ? kernel->OPS.pair_l1(query, x, dim)
-                                                    : kernel->OPS.pair(query, x, dim);
-            const T norm = factors->metric == KGT_L2 ? kernel->OPS.pair(x, x, dim) : 0;
-            out[start + j] = (double)FN(score)(factors->metric, sum, query_norm, norm,
-                                               FN(bias)(factors, entity));
-        }
-    }
-    free(copy);
-    return KGT_OK;
-}
-
 void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const int64_t *rows,
                         int64_t first_query, int64_t n_queries, int64_t first_entity,
                         int64_t n_entities, const kgt_call *call) {

@@ -40,17 +40,25 @@ KGT_INLINE const void *kgt_query(const kgt_factors *factors, int64_t i) {
     return (const char *)factors->queries + (size_t)i * kgt_vector_bytes(factors);
 }
 
-/* Of ranked entity number `place`; `copy` has room for two vectors. */
-KGT_INLINE const void *kgt_entity(const kgt_kernel *kernel, const kgt_factors *factors,
-                                  int64_t place, void *copy) {
-    const int64_t row = kgt_table_row(factors, place);
+/* Of a row of the entity table; `copy` has room for two vectors. */
+KGT_INLINE const void *kgt_table_vector(const kgt_kernel *kernel, const kgt_factors *factors,
+                                        int64_t row, void *copy) {
     if (kgt_in_double(factors)) return entity_f64(kernel, factors, row, copy);
     return entity_f32(kernel, factors, row, copy);
 }
 
-KGT_INLINE double kgt_bias(const kgt_factors *factors, int64_t place) {
-    const int64_t row = kgt_table_row(factors, place);
+KGT_INLINE double kgt_table_bias(const kgt_factors *factors, int64_t row) {
     return kgt_in_double(factors) ? bias_f64(factors, row) : (double)bias_f32(factors, row);
+}
+
+/* The same of ranked entity number `place`. */
+KGT_INLINE const void *kgt_entity(const kgt_kernel *kernel, const kgt_factors *factors,
+                                  int64_t place, void *copy) {
+    return kgt_table_vector(kernel, factors, kgt_table_row(factors, place), copy);
+}
+
+KGT_INLINE double kgt_bias(const kgt_factors *factors, int64_t place) {
+    return kgt_table_bias(factors, kgt_table_row(factors, place));
 }
 
 /* The chain q.q of KGT_L2, else 0. */

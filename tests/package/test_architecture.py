@@ -301,6 +301,7 @@ OWN = {
     "rank_rows.c": {"rank_row.h", "rank_rows_body.h", "rank_columns_body.h"},
     "factors_vectors.h": {"factors.h", "isa_kernel.h", "factors_vectors_body.h"},
     "factors_tiles.h": {"factors_vectors.h", "rank_row.h"},
+    "factors_targets.c": {"factors_vectors.h", "isa_bytes.h", "rank_row.h"},
     "factors_tiles.c": {"factors_tiles.h", "factors_tiles_body.h"},
     "factors_bounds.h": {"factors_tiles.h", "isa_bytes.h"},
     "factors_settle.h": {"factors_bounds.h"},
