@@ -5,18 +5,32 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* The metric's. */
+static const kgt_sums *sums_of(const kgt_factors *factors) {
+    const kgt_bytes *bytes = kgt_bytes_active();
+    return factors->metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
+}
+
 /* Biases beyond this leave no room for bounds in float. */
 #define LARGEST_BIAS 0x1p40
 
-/* Vectors of this many bytes stay in the second-level cache with the block's codes. */
+/* Vectors of this many bytes stay in the second-level cache with the block's codes; where products
+ * of all the block are put down, these do with those of so many words. */
 #define BLOCK_BYTES (2 << 20)
+#define MOST_WORDS_OF_ALL 32
 
 int64_t kgt_block_width(const kgt_factors *factors) {
-    int64_t width = BLOCK_BYTES / (int64_t)kgt_vector_bytes(factors) / 64 * 64;
-    const int64_t needed = (factors->n_entities + 63) / 64 * 64;
-    if (width > KGT_MOST_WORDS * 64) width = KGT_MOST_WORDS * 64;
-    if (width < 64) width = 64;
-    return width < needed ? width : needed;
+    const bool all = sums_of(factors)->reaching == NULL;
+    const int64_t most_words = all ? MOST_WORDS_OF_ALL : KGT_MOST_WORDS;
+    const int64_t words = (factors->n_entities + 63) / 64;
+    int64_t most = BLOCK_BYTES / (int64_t)kgt_vector_bytes(factors) / 64;
+    if (most > most_words) most = most_words;
+    if (most < 1) most = 1;
+    if (words <= most || all) return (words < most ? words : most) * 64;
+    /* Wide blocks have much the same width: a first one with nearly all entities leaves too much
+     * open, as it has no best to compare with but the guess. */
+    const int64_t n_blocks = (words + most - 1) / most;
+    return (words + n_blocks - 1) / n_blocks * 64;
 }
 
 /* Groups of four codes of a vector. */
@@ -44,12 +58,11 @@ size_t kgt_block_bytes(const kgt_factors *factors, int64_t width) {
 
 kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
                           int64_t width) {
-    const kgt_bytes *bytes = kgt_bytes_active();
-    const kgt_sums *sums = factors->metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
+    const kgt_sums *sums = sums_of(factors);
     const size_t n = (size_t)width, words = n / 64, groups = groups_of(factors);
     const size_t fine_stride = kgt_fine_stride((size_t)factors->dim);
     const bool distances = factors->metric == KGT_L2;
-    *block = (kgt_block){.bytes = bytes,
+    *block = (kgt_block){.bytes = kgt_bytes_active(),
                          .factors = factors,
                          .sums = sums,
                          .pairs = kgt_in_double(factors) ? sums->pairs_f64 : sums->pairs_f32,

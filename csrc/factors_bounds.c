@@ -117,6 +117,28 @@ static void multiply(kgt_run *r, const kgt_block *block, int64_t tile) {
                          n / KGT_BYTE_PANEL, block->start, r->products, r->product_stride);
 }
 
+/* Those of the tile at hand with the block, of the words that reach the rows' lowest thresholds, if
+ * the path finds these. */
+static void multiply_tile(kgt_run *r, int64_t tile, const float *below) {
+    const kgt_block *block = r->block;
+    uint64_t words[KGT_BYTE_QUERIES];
+    if (block->sums->reaching == NULL) {
+        multiply(r, block, tile);
+        memset(words, 0xff, sizeof words);
+    } else {
+        kgt_bounds bounds[KGT_BYTE_QUERIES];
+        const size_t first = (size_t)tile * KGT_BYTE_QUERIES;
+        for (int i = 0; i < KGT_BYTE_QUERIES; i++) bounds[i] = r->tile[i].bounds;
+        block->sums->reaching(r->queries.codes + first * block->groups * 4, block->panels,
+                              block->groups, r->words, block->start, bounds, below, r->products,
+                              r->product_stride, words);
+    }
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        r->tile[i].products = r->products + i * r->product_stride;
+        r->tile[i].words = words[i] & ~(uint64_t)0 >> (64 - r->words);
+    }
+}
+
 /* ---- guesses ---- */
 
 /* A bound for the best of each row of a tile, from the sample. It is a guess: where fewer than
@@ -178,20 +200,38 @@ static void learn(kgt_run *r, int64_t tile, kgt_costs total) {
     if (r->next_pause[tile] < LONGEST_PAUSE) r->next_pause[tile] *= 2;
 }
 
+/* Opens the rows of a tile and multiplies them with the block; which are tried, a bit for each. */
+static uint32_t open_tile(kgt_run *r, int64_t tile, int64_t n) {
+    const int64_t first = tile * KGT_BYTE_QUERIES;
+    const kgt_block *block = r->block;
+    const kgt_bounds none = {block->inverse, block->base, block->code_norm, block->shift, 0, 0, 0};
+    float below[KGT_BYTE_QUERIES];
+    uint32_t tried = 0;
+    for (int64_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        below[i] = INFINITY; /* which nothing reaches */
+        r->tile[i].bounds = none;
+        if (i >= n || needs_scores(r, first + i)) continue;
+        below[i] = kgt_open_row(r, first + i, r->tile + i);
+        tried |= (uint32_t)1 << i;
+    }
+    if (tried) multiply_tile(r, tile, below);
+    return tried;
+}
+
 static void settle_tile(kgt_run *r, int64_t tile) {
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
     const int64_t n = left < KGT_BYTE_QUERIES ? left : KGT_BYTE_QUERIES;
     const bool trying = worth_a_try(r, tile);
-    int64_t tried = 0;
+    int64_t n_tried = 0;
     kgt_costs total = {0, 0};
     if (trying && r->block->first == 0 && r->guessing_rank > 0) guess_tile(r, tile);
+    const uint32_t tried = trying ? open_tile(r, tile, n) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const bool given_up = tried >= FIRST_TRIES && total.spent > FIRST_EXCESS * total.due;
-        bool waits = !trying || given_up || needs_scores(r, first + i);
+        const bool given_up = n_tried >= FIRST_TRIES && total.spent > FIRST_EXCESS * total.due;
+        bool waits = given_up || !(tried >> i & 1);
         if (!waits) {
-            if (tried++ == 0) multiply(r, r->block, tile);
-            waits =
-                !kgt_settle_row(r, first + i, r->products + (size_t)i * r->product_stride, &total);
+            n_tried++;
+            waits = !kgt_settle_row(r, r->tile + i, &total);
         }
         if (waits) r->rows[r->n_rows++] = first + i;
     }

@@ -28,6 +28,9 @@ static int32_t id_in(const kgt_block *block, int64_t slot) {
 
 static bool bit(const uint64_t *bits, int64_t place) { return bits[place / 64] >> place % 64 & 1; }
 
+/* Restricted entities that are passed over at once, on the way to one of a filter. */
+#define STRIDE 32
+
 /* The bits of those entities of a filter that the block holds, and of what pads it. `at` moves on
  * to the first that is behind the block. */
 static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64_t *at,
@@ -43,6 +46,7 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
         if (own == NULL) {
             place = ids[next] - first;
         } else {
+            while (place + STRIDE < n && own[place + STRIDE] < ids[next]) place += STRIDE;
             while (own[place] < ids[next]) place++;
             if (own[place] != ids[next]) continue;
         }
@@ -55,28 +59,12 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
 /* In that unit, above what an offset that is rounded to float can lose where it underflows. */
 #define LEAST_SLACK 0x1p-80
 
-/* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
-typedef struct {
-    double inverse, slack;
-} level;
-
-/* The row at hand: its query's figures, and what decides in this block. */
-typedef struct {
-    int64_t row, task_row;
-    const int32_t *products;
-    kgt_bounds bounds;
-    level coarse, fine;
-    double chain; /* Q */
-    double bound; /* of its best */
-    int64_t open, close, n_thresholds, n_judged;
-} row_state;
-
-static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
-                        const int32_t *products) {
+static kgt_row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
+                            const int32_t *products) {
     const kgt_queries *queries = &r->queries;
     const double absolute = 0x1p-20 * (1 + 0x1p-20) * (block->largest_offset + queries->chain[row]);
     const double inverse = queries->inverse[row], fine_inverse = queries->fine_inverse[row];
-    return (row_state){
+    return (kgt_row_state){
         .row = row,
         .task_row = r->call->first_row + row,
         .products = products,
@@ -90,7 +78,7 @@ static row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
 
 /* What a row has cost by bounds beside the product, or, if `expected`, will have cost if the
  * thresholds to come leave as much open as those before. */
-static double row_cost(const kgt_run *r, const row_state *state, bool expected) {
+static double row_cost(const kgt_run *r, const kgt_row_state *state, bool expected) {
     const double left =
         (double)state->open * r->prices.refine + (double)state->close * r->prices.chain;
     const double judged = (double)(state->n_judged * r->block->n) * r->prices.judge;
@@ -98,7 +86,7 @@ static double row_cost(const kgt_run *r, const row_state *state, bool expected) 
     return (left + judged) / (double)state->n_judged * (double)state->n_thresholds;
 }
 
-static double tiled_cost(const kgt_run *r, const row_state *state) {
+static double tiled_cost(const kgt_run *r, const kgt_row_state *state) {
     const int64_t n =
         state->n_thresholds < KGT_FEW_THRESHOLDS ? state->n_thresholds : KGT_FEW_THRESHOLDS;
     return (double)r->block->n * (r->prices.score + (double)n * r->prices.compare);
@@ -108,13 +96,13 @@ bool kgt_too_many_targets(const kgt_run *r, int64_t n) {
     return (double)n * r->prices.judge > r->prices.score + KGT_FEW_THRESHOLDS * r->prices.compare;
 }
 
-static bool too_much(const kgt_run *r, const row_state *state) {
+static bool too_much(const kgt_run *r, const kgt_row_state *state) {
     return row_cost(r, state, true) > tiled_cost(r, state);
 }
 
 /* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
  * a threshold that is NaN. */
-static void thresholds(const row_state *state, const level *at, double score, float *above,
+static void thresholds(const kgt_row_state *state, const kgt_level *at, double score, float *above,
                        float *below) {
     const double value = (score + state->chain) * at->inverse, most = 3e38;
     const double margin = at->slack + fabs(value) * 0x1p-22;
@@ -130,7 +118,8 @@ static void thresholds(const row_state *state, const level *at, double score, fl
 /* The second level for n places that the first leaves open: sets the bits in `sure` of those that
  * score higher; those that may score the same stay in places. How many these are. Without `sure`,
  * all that may score as much stay. */
-static int64_t refine(kgt_run *r, const row_state *state, double score, int64_t n, uint64_t *sure) {
+static int64_t refine(kgt_run *r, const kgt_row_state *state, double score, int64_t n,
+                      uint64_t *sure) {
     const kgt_block *block = r->block;
     const kgt_queries *queries = &r->queries;
     const int64_t row = state->row;
@@ -202,7 +191,7 @@ void kgt_settle_pairs(kgt_run *r) {
 }
 
 /* Puts n places down as pairs. */
-static void put_down(kgt_run *r, const row_state *state, int64_t n, int64_t target) {
+static void put_down(kgt_run *r, const kgt_row_state *state, int64_t n, int64_t target) {
     for (int64_t i = 0; i < n; i++) {
         const uint16_t place = r->places[i];
         r->pairs[r->n_pairs++] = (kgt_pair){.target = target,
@@ -223,11 +212,12 @@ static int64_t slot_in(const kgt_run *r, int32_t id) {
 }
 
 /* One target from its bits. False if too much is open. */
-static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t *sure,
+static bool settle_target(kgt_run *r, kgt_row_state *state, int64_t target, uint64_t *sure,
                           const uint64_t *reach, int64_t *greater) {
     const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
-    const int64_t n = (int64_t)r->block->bytes->undecided(
-        sure, reach, r->known, r->removed, r->words, own < 0 ? SIZE_MAX : (size_t)own, r->places);
+    const int64_t n =
+        (int64_t)r->block->bytes->undecided(sure, reach, r->known, r->removed, state->words,
+                                            own < 0 ? SIZE_MAX : (size_t)own, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
     if (n > 0) {
@@ -236,15 +226,15 @@ static bool settle_target(kgt_run *r, row_state *state, int64_t target, uint64_t
         if (too_much(r, state)) return false;
         put_down(r, state, n_close, target);
     }
-    r->block->bytes->count_bits(sure, r->known, r->removed, r->words, greater);
+    r->block->bytes->count_bits(sure, r->known, r->removed, state->words, greater);
     return true;
 }
 
 /* Puts down those of the entities `reach` that can be among the best. False if there are too many.
  */
-static bool settle_best(kgt_run *r, row_state *state, const uint64_t *reach) {
+static bool settle_best(kgt_run *r, kgt_row_state *state, const uint64_t *reach) {
     const int64_t n = (int64_t)r->block->bytes->undecided(NULL, reach, r->removed, r->removed,
-                                                          r->words, SIZE_MAX, r->places);
+                                                          state->words, SIZE_MAX, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
     if (n > 0) {
@@ -259,7 +249,7 @@ static bool settle_best(kgt_run *r, row_state *state, const uint64_t *reach) {
 
 /* The value that `depth` of the block's entities reach by their lower bounds, or a lower one; those
  * of r->removed apart. -INFINITY if there are too few. `norm` takes the place of the query's. */
-static double reached_by(const kgt_run *r, const kgt_block *block, const row_state *state,
+static double reached_by(const kgt_run *r, const kgt_block *block, const kgt_row_state *state,
                          float norm, int64_t depth) {
     const int64_t n = (int64_t)kgt_block_padded(block);
     const kgt_bounds *bounds = &state->bounds;
@@ -287,20 +277,20 @@ static double reached_by(const kgt_run *r, const kgt_block *block, const row_sta
     return (double)kgt_key_score_f32(sorted[depth - 1]);
 }
 
-static double lower_score(const row_state *state, double value) {
+static double lower_score(const kgt_row_state *state, double value) {
     const double score = value / state->coarse.inverse - state->chain;
     return (double)nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
 }
 
 /* A score that `depth` candidates of the block surely reach. */
-static double first_bound(const kgt_run *r, const row_state *state, int64_t depth) {
+static double first_bound(const kgt_run *r, const kgt_row_state *state, int64_t depth) {
     const double reached = reached_by(r, r->block, state, state->bounds.norm, depth);
     if (reached == (double)-INFINITY) return reached;
     return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
 }
 
 /* Thresholds of a row's target number `target`, or, after the last, of its best. */
-static void row_thresholds(const kgt_run *r, const row_state *state, kgt_span targets,
+static void row_thresholds(const kgt_run *r, const kgt_row_state *state, kgt_span targets,
                            int64_t target, float *above, float *below) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
     const double score = target < targets.n ? r->call->target_scores[first + target] : state->bound;
@@ -309,7 +299,7 @@ static void row_thresholds(const kgt_run *r, const row_state *state, kgt_span ta
 
 /* From bounds: what the block adds to the row's counts, to gains, and the pairs that they leave.
  * False if that is too much. */
-static bool bound_row(kgt_run *r, row_state *state) {
+static bool bound_row(kgt_run *r, kgt_row_state *state) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
     const kgt_span targets = kgt_span_of(r->call->task->targets, state->task_row);
     const int64_t n = state->n_thresholds;
@@ -318,8 +308,8 @@ static bool bound_row(kgt_run *r, row_state *state) {
         float above[KGT_JUDGED], below[KGT_JUDGED];
         for (int64_t j = 0; j < m; j++)
             row_thresholds(r, state, targets, start + j, above + j, below + j);
-        r->block->bytes->judge(state->products, r->words * 64, &state->bounds, above, below,
-                               (size_t)m, r->sure, r->reach);
+        r->block->bytes->judge(state->products, state->words, r->words, &state->bounds, above,
+                               below, (size_t)m, r->sure, r->reach);
         for (int64_t j = 0; j < m; j++) {
             const int64_t target = start + j;
             state->n_judged = target + 1;
@@ -339,28 +329,40 @@ static void add_cost(kgt_costs *total, double spent, double due) {
     total->due += due;
 }
 
-bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs *total) {
+float kgt_open_row(kgt_run *r, int64_t row, kgt_row_state *state) {
+    *state = row_of(r, r->block, row, NULL);
+    const kgt_csr targets = r->call->task->targets;
+    const int64_t first = targets.offsets[state->task_row];
+    double lowest = INFINITY;
+    float above, below;
+    state->n_targets = targets.offsets[state->task_row + 1] - first;
+    for (int64_t i = first; i < first + state->n_targets; i++)
+        if (r->call->target_scores[i] < lowest) lowest = r->call->target_scores[i];
+    state->best = kgt_slot_of(r->call->best, state->task_row) >= 0;
+    if (state->best) {
+        state->bound = r->typed->bound(r, row);
+        lowest = state->bound < lowest ? state->bound : lowest;
+    }
+    state->n_thresholds = state->n_targets + state->best;
+    thresholds(state, &state->coarse, lowest, &above, &below);
+    return below;
+}
+
+bool kgt_settle_row(kgt_run *r, kgt_row_state *state, kgt_costs *total) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;
-    row_state state = row_of(r, r->block, row, products);
-    const int64_t question = task->row_question[state.task_row], n_pairs = r->n_pairs;
-    const int64_t n_targets = kgt_span_of(task->targets, state.task_row).n;
-    const bool best = kgt_slot_of(call->best, state.task_row) >= 0;
-    state.n_thresholds = n_targets + best;
-    const double due = tiled_cost(r, &state);
-    double spent = (double)r->block->n * (r->prices.product + (best ? r->prices.best : 0));
-    const int64_t depth = call->best->depth;
+    const int64_t question = task->row_question[state->task_row], n_pairs = r->n_pairs;
+    const int64_t row = state->row, depth = call->best->depth;
+    const double due = tiled_cost(r, state);
+    double spent = (double)r->block->n * (r->prices.product + (state->best ? r->prices.best : 0));
     mark(r->block, task->known, question, r->known_at + row, r->known);
     mark(r->block, task->removed, question, r->removed_at + row, r->removed);
-    if (best) {
-        state.bound = r->typed->bound(r, row);
-        if (state.bound == (double)-INFINITY && depth <= KGT_FIRST_DEEPEST)
-            r->typed->set_bound(r, row, state.bound = first_bound(r, &state, depth));
-    }
-    const bool settled = !(best && state.bound == (double)-INFINITY) && bound_row(r, &state);
-    spent += row_cost(r, &state, false) + (settled ? 0 : due);
+    if (state->best && state->bound == (double)-INFINITY && depth <= KGT_FIRST_DEEPEST)
+        r->typed->set_bound(r, row, state->bound = first_bound(r, state, depth));
+    const bool settled = !(state->best && state->bound == (double)-INFINITY) && bound_row(r, state);
+    spent += row_cost(r, state, false) + (settled ? 0 : due);
     add_cost(total, spent, due);
-    if (state.n_thresholds <= KGT_FEW_THRESHOLDS) {
+    if (state->n_thresholds <= KGT_FEW_THRESHOLDS) {
         r->n_few++;
         add_cost(&r->total, spent, due);
     }
@@ -368,12 +370,12 @@ bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs 
         r->n_pairs = n_pairs;
         return false;
     }
-    const int64_t first = task->targets.offsets[state.task_row];
-    for (int64_t j = 0; j < n_targets; j++) {
+    const int64_t first = task->targets.offsets[state->task_row];
+    for (int64_t j = 0; j < state->n_targets; j++) {
         call->counts->greater[first + j] += r->gains[2 * j];
         call->counts->macro_greater[first + j] += r->gains[2 * j + 1];
     }
-    call->tally->open += state.open;
+    call->tally->open += state->open;
     return true;
 }
 
@@ -383,7 +385,7 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     const int64_t task_row = r->call->first_row + row, question = task->row_question[task_row];
     int64_t at = task->removed.offsets[question];
     mark(sampled, task->removed, question, &at, r->removed);
-    const row_state state = row_of(r, sampled, row, products);
+    const kgt_row_state state = row_of(r, sampled, row, products);
     /* A guess need not be sure: errors are well below their bounds. */
     const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
     if (value == (double)-INFINITY) return false;

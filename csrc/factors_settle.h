@@ -33,6 +33,24 @@ typedef struct {
     double spent, due;
 } kgt_costs;
 
+/* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
+typedef struct {
+    double inverse, slack;
+} kgt_level;
+
+/* A row in a block: its query's figures, and what decides there. */
+typedef struct {
+    int64_t row, task_row;
+    const int32_t *products; /* with the entities of `words` */
+    uint64_t words;
+    kgt_bounds bounds;
+    kgt_level coarse, fine;
+    double chain; /* Q */
+    double bound; /* of its best, if it has any */
+    bool best;
+    int64_t n_targets, open, close, n_thresholds, n_judged;
+} kgt_row_state;
+
 typedef struct kgt_run kgt_run;
 
 /* What depends on the type of the scores: the ways from tiles of them to rows, and the best of rows
@@ -83,6 +101,7 @@ struct kgt_run {
     int64_t *gains; /* what a block adds to the counts of a row: two for each target */
     int32_t *products;
     size_t product_stride;
+    kgt_row_state tile[KGT_BYTE_QUERIES];     /* the rows at hand */
     int32_t *pause, *next_pause, n_few;       /* rows of few thresholds */
     kgt_costs total;                          /* theirs */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
@@ -100,9 +119,12 @@ kgt_prices kgt_prices_of(const kgt_factors *factors);
 bool kgt_too_many_targets(const kgt_run *r, int64_t n);
 /* A guess of the bound of a row's best, from its products with the sample. False: there is none. */
 bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products);
+/* A row in the block at hand, without products; the lowest value that it is compared with, as
+ * `below` of kgt_bytes. */
+float kgt_open_row(kgt_run *r, int64_t row, kgt_row_state *state);
 /* Counts a row's targets and puts down its pairs in the block, and adds up the costs; false, and
  * nothing has been counted or put down, if bounds leave too much open. */
-bool kgt_settle_row(kgt_run *r, int64_t row, const int32_t *products, kgt_costs *total);
+bool kgt_settle_row(kgt_run *r, kgt_row_state *state, kgt_costs *total);
 /* Settles the pairs that the bounds of a tile of queries have left. */
 void kgt_settle_pairs(kgt_run *r);
 

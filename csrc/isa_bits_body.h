@@ -2,9 +2,10 @@
  * The including file defines FN(op). */
 
 static void FN(count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
-                           size_t n_words, int64_t *out) {
+                           uint64_t words, int64_t *out) {
     int64_t micro = 0, macro = 0;
-    for (size_t i = 0; i < n_words; i++) {
+    for (; words != 0; words &= words - 1) {
+        const size_t i = (size_t)__builtin_ctzll(words);
         micro += __builtin_popcountll(bits[i] & ~known[i]);
         macro += __builtin_popcountll(bits[i] & ~removed[i]);
     }
@@ -15,15 +16,17 @@ static void FN(count_bits)(const uint64_t *bits, const uint64_t *known, const ui
 #define TOP_BIT ((uint64_t)1 << 63)
 
 static size_t FN(undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
-                            const uint64_t *removed, size_t n_words, size_t except, uint16_t *out) {
+                            const uint64_t *removed, uint64_t words, size_t except, uint16_t *out) {
     uint64_t open[KGT_MOST_WORDS], holding = 0;
     size_t n = 0;
-    for (size_t i = 0; i < n_words; i++)
-        open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));
-    if (except < n_words * 64) open[except / 64] &= ~((uint64_t)1 << except % 64);
     /* Which words hold any, and how many, is not foreseen: hence first a bit for each of these
      * words, and then four places a word, which is nearly always enough. */
-    for (size_t i = 0; i < n_words; i++) holding |= (uint64_t)(open[i] != 0) << i;
+    for (; words != 0; words &= words - 1) {
+        const size_t i = (size_t)__builtin_ctzll(words);
+        open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));
+        if (except / 64 == i) open[i] &= ~((uint64_t)1 << except % 64);
+        holding |= (uint64_t)(open[i] != 0) << i;
+    }
     for (; holding != 0; holding &= holding - 1) {
         const size_t at = (size_t)__builtin_ctzll(holding);
         uint64_t word = open[at];

@@ -17,8 +17,8 @@
 #define KGT_BYTE_QUERIES 32
 /* Thresholds that are compared at once. */
 #define KGT_JUDGED 4
-/* Words of a bit for each entity of a block, at most: up to 64. */
-#define KGT_MOST_WORDS 32
+/* Words of a bit for each entity of a block, at most: as many as a word has bits. */
+#define KGT_MOST_WORDS 64
 /* Codes of 16 bits come in rows of whole times as many. The last of an entity's row are the places
  * of its figures, where a query has zeros: what a comparison needs lies together. */
 #define KGT_FINE_LANES 32
@@ -73,6 +73,10 @@ typedef struct {
  *               groups, KGT_BYTE_PANEL, 4), entity_zero (0 or 128) added to each byte modulo 256.
  *               start: -query_zero * the sum of an entity's codes. The accumulator is int32, modulo
  *               2^32; sums fit it, as groups <= 2^14. Where there is `range`, codes respect it.
+ * reaching      NULL, or product and a first comparison: for query i, words[i] is a bit for each word of 64
+ *               entities that has one whose upper may reach below[i] (in the others judge sets no bit for this
+ *               threshold or a higher one), and the products of these words stand in out, one word after the
+ *               other. It has room for all; the bounds are of the same block.
  * largest       The largest magnitude of dim values, 1 <= dim <= 2^16. NaN if a value is not finite or
  *               the largest is neither 0 nor within 2^-32 .. 2^32.
  * range         NULL, or what the largest code has to stand for at least, so that products are without
@@ -83,18 +87,20 @@ typedef struct {
  *               largest magnitude or range.
  * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to
  *               2^40; no magnitude exceeds 2^32.
- * judge         For n products (a multiple of 64) and m <= KGT_JUDGED thresholds: if bit j of sure[t] is
- *               set, lower > above[t], if that of reach[t] is not, upper < below[t]; each takes n / 64 words.
+ * judge         For the products of `words`, a bit for each, and m <= KGT_JUDGED thresholds: if bit j of sure[t]
+ *               is set, lower > above[t], if that of reach[t] is not, upper < below[t]. Both take n_words <=
+ *               KGT_MOST_WORDS, the block's, for each threshold; those that `words` leaves out stay as they are.
  *               What is compared is v with thresholds of the word that are rounded outwards.
  * refine        The second level. For n places: lower and upper as judge has them, with an entity's
  *               figures, from products of the query with rows of the table (kgt_fine_stride codes
  *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
  *               upper >= below stay in places; how many these are.
  * pairs         out[i] = the chain of pair for the vectors a[i] and b[i], of kgt_ops_f32 or kgt_ops_f64.
- * count_bits    How many bits are in `bits` and not in `known`, to out[0], nor in `removed`, to out[1].
- * undecided     The numbers of the bits in reach that are neither in sure nor in both known and removed,
- *               nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there are.
- *               sure may be NULL; n_words <= KGT_MOST_WORDS. */
+ * count_bits    Of these words: how many bits are in `bits` and not in `known`, to out[0], nor in `removed`,
+ *               to out[1].
+ * undecided     Of these words: the numbers of the bits in reach that are neither in sure nor in both known
+ *               and removed, nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there
+ *               are. sure may be NULL. */
 /* clang-format on */
 
 /* The sums over dimensions: for dot products as above; for distances in L1 product has minus the
@@ -105,6 +111,9 @@ typedef void kgt_pairs(const void *const *a, const void *const *b, size_t n, siz
 typedef struct {
     void (*product)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_panels,
                     const int32_t *start, int32_t *out, size_t stride);
+    void (*reaching)(const uint8_t *queries, const int8_t *panels, size_t groups, size_t n_words,
+                     const int32_t *start, const kgt_bounds *bounds, const float *below,
+                     int32_t *out, size_t stride, uint64_t *words);
     size_t (*refine)(const int16_t *query, const int16_t *table, size_t stride, float norm,
                      float relative, float factor, float above, float below, uint16_t *places,
                      size_t n, uint64_t *sure);
@@ -127,12 +136,13 @@ typedef struct {
                           int16_t *codes, kgt_quantised *out);
     void (*quantise_l1)(const float *x, size_t dim, float step, bool fine, void *codes,
                         kgt_quantised_l1 *out);
-    void (*judge)(const int32_t *products, size_t n, const kgt_bounds *bounds, const float *above,
-                  const float *below, size_t m, uint64_t *sure, uint64_t *reach);
+    void (*judge)(const int32_t *products, uint64_t words, size_t n_words, const kgt_bounds *bounds,
+                  const float *above, const float *below, size_t m, uint64_t *sure,
+                  uint64_t *reach);
     void (*count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
-                       size_t n_words, int64_t *out);
+                       uint64_t words, int64_t *out);
     size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,
-                        const uint64_t *removed, size_t n_words, size_t except, uint16_t *out);
+                        const uint64_t *removed, uint64_t words, size_t except, uint16_t *out);
 } kgt_bytes;
 
 /* Groups of a padded vector, at least one. Where it is multiplied in pieces of at most 16, which is

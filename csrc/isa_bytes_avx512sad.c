@@ -23,9 +23,10 @@ static bool available(void) {
 const kgt_bytes kgt_bytes_avx512sad = {
     .name = "avx512sad",
     .available = available,
-    .dot = {NULL, refine_bytes_avx512sad, pairs_f32_bytes_avx512sad, pairs_f64_bytes_avx512sad},
-    .l1 = {product_l1_bytes_avx512sad, refine_l1_bytes_avx512sad, pairs_l1_f32_bytes_avx512sad,
-           pairs_l1_f64_bytes_avx512sad},
+    .dot = {NULL, NULL, refine_bytes_avx512sad, pairs_f32_bytes_avx512sad,
+            pairs_f64_bytes_avx512sad},
+    .l1 = {product_l1_bytes_avx512sad, NULL, refine_l1_bytes_avx512sad,
+           pairs_l1_f32_bytes_avx512sad, pairs_l1_f64_bytes_avx512sad},
     .largest = largest_bytes_avx512sad,
     .quantise = quantise_bytes_avx512sad,
     .quantise_fine = quantise_fine_bytes_avx512sad,

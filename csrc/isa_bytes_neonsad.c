@@ -13,8 +13,8 @@ static bool available(void) { return true; }
 const kgt_bytes kgt_bytes_neonsad = {
     .name = "neonsad",
     .available = available,
-    .dot = {NULL, refine_bytes_neonsad, pairs_f32_bytes_neonsad, pairs_f64_bytes_neonsad},
-    .l1 = {product_l1_bytes_neonsad, refine_l1_bytes_neonsad, pairs_l1_f32_bytes_neonsad,
+    .dot = {NULL, NULL, refine_bytes_neonsad, pairs_f32_bytes_neonsad, pairs_f64_bytes_neonsad},
+    .l1 = {product_l1_bytes_neonsad, NULL, refine_l1_bytes_neonsad, pairs_l1_f32_bytes_neonsad,
            pairs_l1_f64_bytes_neonsad},
     .largest = largest_bytes_neonsad,
     .quantise = quantise_bytes_neonsad,

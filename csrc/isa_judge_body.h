@@ -24,18 +24,19 @@ static void FN(word_thresholds)(const kgt_bounds *bounds, size_t n_words, float 
     }
 }
 
-KGT_INLINE void FN(judge_some)(const int32_t *products, size_t n, const kgt_bounds *bounds,
-                               const float *above, const float *below, const size_t m,
-                               const bool shifted, uint64_t *sure, uint64_t *reach) {
+KGT_INLINE void FN(judge_some)(const int32_t *products, uint64_t words, size_t n_words,
+                               const kgt_bounds *bounds, const float *above, const float *below,
+                               const size_t m, const bool shifted, uint64_t *sure,
+                               uint64_t *reach) {
     float high[KGT_JUDGED][KGT_MOST_WORDS], low[KGT_JUDGED][KGT_MOST_WORDS];
     const VEC factor = SET1(bounds->factor);
-    const size_t n_words = n / 64;
     for (size_t t = 0; t < m; t++)
         FN(word_thresholds)(bounds, n_words, above[t], below[t], high[t], low[t]);
-    for (size_t i = 0; i < n_words; i++) {
+    for (; words != 0; words &= words - 1, products += 64) {
+        const size_t i = (size_t)__builtin_ctzll(words);
         uint64_t sure_word[KGT_JUDGED] = {0}, reach_word[KGT_JUDGED] = {0};
         for (size_t j = 0; j < 64; j += LANES) {
-            VEC value = LOAD_INT(products + i * 64 + j);
+            VEC value = LOAD_INT(products + j);
             if (shifted) value = FMA(LOAD(bounds->shift + i * 64 + j), factor, value);
             KGT_UNROLL
             for (size_t t = 0; t < m; t++) {
@@ -50,10 +51,11 @@ KGT_INLINE void FN(judge_some)(const int32_t *products, size_t n, const kgt_boun
     }
 }
 
-static void FN(judge)(const int32_t *products, size_t n, const kgt_bounds *bounds,
-                      const float *above, const float *below, size_t m, uint64_t *sure,
-                      uint64_t *reach) {
-#define WITH(m) FN(judge_some)(products, n, bounds, above, below, m, shifted, sure, reach)
+static void FN(judge)(const int32_t *products, uint64_t words, size_t n_words,
+                      const kgt_bounds *bounds, const float *above, const float *below, size_t m,
+                      uint64_t *sure, uint64_t *reach) {
+#define WITH(m) \
+    FN(judge_some)(products, words, n_words, bounds, above, below, m, shifted, sure, reach)
 #define EACH(m)                         \
     case m:                             \
         if (bounds->shift != NULL) {    \

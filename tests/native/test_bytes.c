@@ -91,48 +91,140 @@ static void fill_codes(const kgt_bytes *bytes, int8_t *codes, size_t n, size_t d
     free(x);
 }
 
-static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
-    const size_t groups = kgt_byte_groups(bytes, dim), n = n_panels * KGT_BYTE_PANEL,
-                 stride = n + 16, length = groups * 4;
-    int8_t *queries = exact(KGT_BYTE_QUERIES, length), *entities = exact(n, length);
-    uint8_t *taken = exact(KGT_BYTE_QUERIES, length);
-    int8_t *panels = kgt_allocate(n, length);
-    int32_t *start = exact(n, sizeof *start);
-    int32_t *out = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *out);
-    fill_codes(bytes, queries, KGT_BYTE_QUERIES, dim, length, true);
-    fill_codes(bytes, entities, n, dim, length, false);
+/* Queries and entities as product takes them, in memory of exact size where they are read. */
+typedef struct {
+    size_t groups, length, n;
+    int8_t *queries, *entities, *panels;
+    uint8_t *taken; /* the queries */
+    int32_t *start;
+} operands;
+
+static operands operands_of(const kgt_bytes *bytes, size_t dim, size_t n) {
+    const size_t groups = kgt_byte_groups(bytes, dim), length = groups * 4;
+    const operands x = {groups,
+                        length,
+                        n,
+                        exact(KGT_BYTE_QUERIES, length),
+                        exact(n, length),
+                        kgt_allocate(n, length),
+                        exact(KGT_BYTE_QUERIES, length),
+                        exact(n, sizeof(int32_t))};
+    fill_codes(bytes, x.queries, KGT_BYTE_QUERIES, dim, length, true);
+    fill_codes(bytes, x.entities, n, dim, length, false);
     for (size_t i = 0; i < KGT_BYTE_QUERIES * length; i++)
-        taken[i] = (uint8_t)(queries[i] + bytes->query_zero);
+        x.taken[i] = (uint8_t)(x.queries[i] + bytes->query_zero);
     for (size_t j = 0; j < n; j++) {
         int32_t sum = 0;
         for (size_t k = 0; k < length; k++) {
-            const int8_t code = entities[j * length + k];
+            const int8_t code = x.entities[j * length + k];
             const uint8_t byte = (uint8_t)(code + bytes->entity_zero);
-            memcpy(panels + j / 16 * groups * 64 + k / 4 * 64 + j % 16 * 4 + k % 4, &byte, 1);
+            memcpy(x.panels + j / 16 * groups * 64 + k / 4 * 64 + j % 16 * 4 + k % 4, &byte, 1);
             sum += code;
         }
-        start[j] = -(int32_t)bytes->query_zero * sum;
+        x.start[j] = -(int32_t)bytes->query_zero * sum;
     }
+    return x;
+}
+
+static void free_operands(operands x) {
+    free(x.queries);
+    free(x.entities);
+    free(x.panels);
+    free(x.taken);
+    free(x.start);
+}
+
+static int32_t product_of(const operands *x, size_t query, size_t entity) {
+    int32_t sum = 0;
+    for (size_t k = 0; k < x->length; k++)
+        sum += x->queries[query * x->length + k] * x->entities[entity * x->length + k];
+    return sum;
+}
+
+static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
+    const operands x = operands_of(bytes, dim, n_panels * KGT_BYTE_PANEL);
+    const size_t stride = x.n + 16;
+    int32_t *out = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *out);
     memset(out, 0, KGT_BYTE_QUERIES * stride * sizeof *out);
-    bytes->open(groups);
-    bytes->dot.product(taken, panels, groups, n_panels, start, out, stride);
+    bytes->open(x.groups);
+    bytes->dot.product(x.taken, x.panels, x.groups, n_panels, x.start, out, stride);
     bytes->close();
     if (spoils("product")) out[stride - 17] ^= 1;
     for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
         for (size_t j = 0; j < stride; j++) {
-            int32_t due = 0;
-            for (size_t k = 0; j < n && k < length; k++)
-                due += queries[i * length + k] * entities[j * length + k];
+            const int32_t due = j < x.n ? product_of(&x, i, j) : 0;
             expect(out[i * stride + j] == due, "product",
                    "dim %zu, %zu panels: query %zu, entity %zu is %d, should be %d", dim, n_panels,
                    i, j, out[i * stride + j], due);
         }
-    free(queries);
-    free(entities);
-    free(taken);
-    free(panels);
-    free(start);
+    free_operands(x);
     free(out);
+}
+
+/* The largest v of a word. */
+static double largest_of(const operands *x, const kgt_bounds *bounds, size_t query, size_t word) {
+    double largest = -INFINITY;
+    for (size_t j = word * 64; j < word * 64 + 64; j++) {
+        float value = (float)product_of(x, query, j);
+        if (bounds->shift != NULL) value = fmaf(bounds->shift[j], bounds->factor, value);
+        if ((double)value > largest) largest = (double)value;
+    }
+    return largest;
+}
+
+/* Which words reach, by an oracle in double that allows for roundings, and what is put down. */
+static void check_reaching(const kgt_bytes *bytes, size_t dim, size_t n_words, bool shifted) {
+    const operands x = operands_of(bytes, dim, n_words * 64);
+    const size_t stride = x.n + 16;
+    int32_t *out = exact((KGT_BYTE_QUERIES - 1) * stride + x.n, sizeof *out);
+    float *figures = exact(3 * n_words, sizeof *figures), *shift = exact(x.n, sizeof *shift);
+    kgt_bounds bounds[KGT_BYTE_QUERIES];
+    float below[KGT_BYTE_QUERIES];
+    uint64_t words[KGT_BYTE_QUERIES];
+    for (size_t i = 0; i < n_words; i++) {
+        figures[i] = 1 / (0.01f + fabsf(real()));
+        figures[n_words + i] = fabsf(real()) * (float)dim * 300;
+        figures[2 * n_words + i] = fabsf(real()) * 1000;
+    }
+    for (size_t j = 0; j < x.n; j++) shift[j] = real() * 1e4f;
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        const float spread = i % 5 == 4 ? INFINITY : (float)dim * 1e3f;
+        bounds[i] = (kgt_bounds){figures,
+                                 figures + n_words,
+                                 figures + 2 * n_words,
+                                 shifted ? shift : NULL,
+                                 fabsf(real()),
+                                 0.01f,
+                                 0.5f};
+        below[i] = i % 7 == 6 ? -INFINITY : real() * spread;
+    }
+    bytes->dot.reaching(x.taken, x.panels, x.groups, n_words, x.start, bounds, below, out, stride,
+                        words);
+    if (spoils("reaching")) words[1] ^= 1;
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        const int32_t *at = out + i * stride;
+        expect(n_words == 64 || words[i] >> n_words == 0, "reaching", "words beyond %zu", n_words);
+        for (size_t word = 0; word < n_words; word++) {
+            const double margin =
+                (double)bounds[i].norm *
+                ((double)figures[n_words + word] + 0.01 * (double)figures[2 * n_words + word]);
+            const double low = ((double)below[i] - margin) * (double)figures[word];
+            const double largest = largest_of(&x, bounds + i, i, word);
+            const double wide = 0x1p-16 * (fabs(largest) + margin * (double)figures[word]) + 1e-6;
+            const bool reaches = words[i] >> word & 1;
+            expect(reaches ? largest >= low - wide : largest < low, "reaching",
+                   "dim %zu, %zu words: query %zu, word %zu", dim, n_words, i, word);
+            for (size_t j = 0; reaches && j < 64; j++)
+                expect(at[j] == product_of(&x, i, word * 64 + j), "reaching",
+                       "dim %zu, %zu words: query %zu, word %zu, place %zu", dim, n_words, i, word,
+                       j);
+            if (reaches) at += 64;
+        }
+    }
+    free_operands(x);
+    free(out);
+    free(figures);
+    free(shift);
 }
 
 static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
@@ -167,81 +259,95 @@ static void check_product_l1(const kgt_bytes *bytes, size_t dim, size_t n_panels
     free(out);
 }
 
-static void check_judge(const kgt_bytes *bytes, size_t n, size_t m, bool shifted) {
-    int32_t *products = exact(n, sizeof *products);
-    float *words = exact(3 * n / 64, sizeof *words), *shift = exact(n, sizeof *shift);
+/* Products of some of the words, one after the other. */
+static void check_judge(const kgt_bytes *bytes, size_t n_words, size_t m, bool shifted) {
+    const size_t n = n_words * 64;
+    const uint64_t words = (random_below(3) ? random_bits() : ~(uint64_t)0) >> (64 - n_words);
+    const size_t n_products = (size_t)__builtin_popcountll(words) * 64;
+    int32_t *products = exact(n_products, sizeof *products), *next = products;
+    float *figures = exact(3 * n_words, sizeof *figures), *shift = exact(n, sizeof *shift);
     float above[KGT_JUDGED], below[KGT_JUDGED];
-    uint64_t *sure = exact(m * n / 64, 8), *reach = exact(m * n / 64, 8);
-    for (size_t i = 0; i < n; i++) {
-        products[i] = (int32_t)random_below(2000000) - 1000000;
-        shift[i] = real() * 1e5f;
-    }
-    for (size_t i = 0; i < n / 64; i++) {
-        words[i] = 1 / (0.01f + fabsf(real()));
-        words[n / 64 + i] = fabsf(real()) * 1e4f;
-        words[2 * n / 64 + i] = fabsf(real()) * 1e6f;
+    uint64_t *sure = exact(m * n_words, 8), *reach = exact(m * n_words, 8);
+    for (size_t i = 0; i < n_products; i++) products[i] = (int32_t)random_below(2000000) - 1000000;
+    for (size_t i = 0; i < n; i++) shift[i] = real() * 1e5f;
+    for (size_t i = 0; i < n_words; i++) {
+        figures[i] = 1 / (0.01f + fabsf(real()));
+        figures[n_words + i] = fabsf(real()) * 1e4f;
+        figures[2 * n_words + i] = fabsf(real()) * 1e6f;
     }
     const kgt_bounds bounds = {
-        words, words + n / 64, words + 2 * n / 64, shifted ? shift : NULL, 3.0f, 0.01f, 0.5f};
+        figures, figures + n_words, figures + 2 * n_words, shifted ? shift : NULL, 3.0f, 0.01f,
+        0.5f};
     for (size_t t = 0; t < m; t++) {
         above[t] = real() * (t == 3 ? INFINITY : 1e6f);
         below[t] = t % 3 == 2 ? INFINITY : above[t];
     }
-    bytes->judge(products, n, &bounds, above, below, m, sure, reach);
-    if (spoils("judge")) sure[0] ^= 1;
-    for (size_t t = 0; t < m; t++)
-        for (size_t i = 0; i < n; i++) {
-            float value = (float)products[i];
-            if (shifted) value = fmaf(shift[i], bounds.factor, value);
-            const size_t word = i / 64, at = t * n / 64 + word;
-            const double error = (double)bounds.base[word] + 0.01 * (double)bounds.code_norm[word];
-            const double scale = 1 / (double)bounds.inverse[word], margin = 3 * error;
-            const double lower = (double)value * scale - margin, upper = lower + 2 * margin;
-            const double wide = 0x1p-16 * (fabs(lower) + fabs(upper) + margin);
+    bytes->judge(products, words, n_words, &bounds, above, below, m, sure, reach);
+    if (spoils("judge") && words != 0) sure[__builtin_ctzll(words)] ^= 1;
+    for (size_t i = 0; i < n; i++) {
+        const size_t word = i / 64;
+        if (!(words >> word & 1)) continue;
+        float value = (float)*next++;
+        if (shifted) value = fmaf(shift[i], bounds.factor, value);
+        const double error = (double)bounds.base[word] + 0.01 * (double)bounds.code_norm[word];
+        const double scale = 1 / (double)bounds.inverse[word], margin = 3 * error;
+        const double lower = (double)value * scale - margin, upper = lower + 2 * margin;
+        const double wide = 0x1p-16 * (fabs(lower) + fabs(upper) + margin);
+        for (size_t t = 0; t < m; t++) {
+            const size_t at = t * n_words + word;
             const bool s = sure[at] >> i % 64 & 1, r = reach[at] >> i % 64 & 1;
             expect((!s || lower > (double)above[t]) && (s || !(lower - wide > (double)above[t])) &&
                        (r || upper < (double)below[t]) &&
                        (!r || !(upper + wide < (double)below[t])),
-                   "judge", "n %zu, threshold %zu of %zu, place %zu", n, t, m, i);
+                   "judge", "%zu words, threshold %zu of %zu, place %zu", n_words, t, m, i);
         }
+    }
     free(products);
-    free(words);
+    free(figures);
     free(shift);
     free(sure);
     free(reach);
 }
 
+/* Bits of some of n_words words; those of the others are not read. */
 static void check_bits(const kgt_bytes *bytes, size_t n_words) {
-    uint64_t *bits = exact(n_words, 8), *but = exact(n_words, 8);
+    const uint64_t words = (random_below(3) ? random_bits() : ~(uint64_t)0) >> (64 - n_words);
+    uint64_t *reach = exact(n_words, 8), *sure = exact(n_words, 8);
+    uint64_t *known = exact(n_words, 8), *removed = exact(n_words, 8);
     uint16_t *places = exact(n_words * 64 + KGT_SLACK, sizeof *places);
     for (size_t i = 0; i < n_words; i++) {
-        bits[i] = random_bits() & random_bits() & random_bits();
-        if (random_below(3) == 0) bits[i] = 0;
-        if (random_below(9) == 0) bits[i] = ~(uint64_t)0;
-        but[i] = random_bits();
+        reach[i] = random_bits() & random_bits() & random_bits();
+        if (random_below(3) == 0) reach[i] = 0;
+        if (random_below(9) == 0) reach[i] = ~(uint64_t)0;
+        sure[i] = random_bits();
+        known[i] = random_bits();
+        removed[i] = random_bits();
     }
     int64_t due[2] = {0}, counted[2];
     size_t n = 0;
-    const uint64_t *reach = bits, *known = but, *removed = but + n_words / 2;
-    const size_t words = (n_words + 1) / 2, except = random_below(words * 64);
+    const size_t except = random_below(3) ? random_below(n_words * 64) : SIZE_MAX;
+    const bool with_sure = n_words % 3;
     const size_t n_open =
-        bytes->undecided(n_words % 3 ? but : NULL, reach, known, removed, words, except, places);
-    for (size_t i = 0; i < words * 64; i++) {
+        bytes->undecided(with_sure ? sure : NULL, reach, known, removed, words, except, places);
+    for (size_t i = 0; i < n_words * 64; i++) {
         const size_t at = i / 64;
         const uint64_t bit = (uint64_t)1 << i % 64;
-        due[0] += (bits[at] & ~known[at] & bit) != 0;
-        due[1] += (bits[at] & ~removed[at] & bit) != 0;
+        if (!(words >> at & 1)) continue;
+        due[0] += (reach[at] & ~known[at] & bit) != 0;
+        due[1] += (reach[at] & ~removed[at] & bit) != 0;
         if (i == except || !(reach[at] & bit)) continue;
-        if ((n_words % 3 && (but[at] & bit)) || (known[at] & removed[at] & bit)) continue;
-        expect(n < n_open && places[n] == i, "undecided", "%zu words: place %zu", words, n);
+        if ((with_sure && (sure[at] & bit)) || (known[at] & removed[at] & bit)) continue;
+        expect(n < n_open && places[n] == i, "undecided", "%zu words: place %zu", n_words, n);
         n++;
     }
-    expect(n == n_open, "undecided", "%zu words: %zu, should be %zu", words, n_open, n);
-    bytes->count_bits(bits, known, removed, words, counted);
+    expect(n == n_open, "undecided", "%zu words: %zu, should be %zu", n_words, n_open, n);
+    bytes->count_bits(reach, known, removed, words, counted);
     expect(counted[0] == due[0] && counted[1] == due[1], "count_bits", "%zu words: %lld, %lld",
-           words, (long long)counted[0], (long long)counted[1]);
-    free(bits);
-    free(but);
+           n_words, (long long)counted[0], (long long)counted[1]);
+    free(reach);
+    free(sure);
+    free(known);
+    free(removed);
     free(places);
 }
 
@@ -585,6 +691,10 @@ static void check_dot(const kgt_bytes *bytes, size_t dim) {
     for (int what = 0; what < 2 * N_KINDS; what++)
         check_range(bytes, dim, (kind)(what / 2), what % 2);
     check_product(bytes, dim, 3 * KGT_BYTE_PANELS);
+    if (bytes->dot.reaching != NULL) {
+        check_reaching(bytes, dim, 1 + dim % 3, false);
+        check_reaching(bytes, dim, 1 + dim % 5, true);
+    }
     for (int what = 0; what < 2 * N_KINDS; what++)
         check_bounds(dim, what < N_KINDS ? (kind)what : REALS, (kind)(what % N_KINDS),
                      what % 2 ? KGT_L2 : KGT_DOT);
@@ -630,8 +740,10 @@ void check_bytes(void) {
         for (int what = 0; what < N_KINDS; what++) check_quantise(bytes, dim, (kind)what);
     }
     if (bytes->dot.product != NULL) check_product(bytes, 1032, KGT_BYTE_PANELS);
+    if (bytes->dot.reaching != NULL) check_reaching(bytes, 9, KGT_MOST_WORDS, false);
     check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* more than 16 bits of a sum */
-    for (size_t n = 64; n <= 512; n += 64)
-        for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, n, m, m % 2 == n / 64 % 2);
-    for (size_t words = 1; words <= 2 * KGT_MOST_WORDS; words++) check_bits(bytes, words);
+    for (size_t words = 1; words <= 8; words++)
+        for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, words, m, m % 2 == words % 2);
+    for (size_t words = 1; words <= KGT_MOST_WORDS; words++)
+        for (int again = 0; again < 3; again++) check_bits(bytes, words);
 }

@@ -58,6 +58,7 @@ WRONGS = {
     "lines": "kgt_trec_write_run",
     "labels": "kgt_label_order",
     "product": "product",
+    "reaching": "reaching",
     "pairs": "pairs",
     "pairs_f64": "pairs_f64",
     "refine": "refine",
