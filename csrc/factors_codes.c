@@ -1,4 +1,4 @@
-/* The blocks of a model's entities, kept for several calls or taken by one, and the sample from
+/* The blocks of a model's entities, shared by several calls or taken by one, and the sample from
  * which these guess where the best of a row begin. */
 #include "factors_settle.h"
 

@@ -349,7 +349,7 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
     const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
     if (task->position != NULL) FN(find_behind)(&seat, row, targets);
-    worker->levels = seat.levels; /* they are wanted again to settle */
+    worker->levels = seat.levels; /* for kgt_row_settle */
     if (nan) FN(note_nans)(&seat, row, task_row, nans);
 }
 

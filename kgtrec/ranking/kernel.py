@@ -245,7 +245,7 @@ class NativeRanking:
     ) -> _core.Codes | None:
         """The entities as ranking by bounds takes them, made once for all parts, by all threads.
 
-        None: one part, restricted candidates, or a mapped table, of which nothing is to be kept.
+        None: one part, restricted candidates, or a mapped table, which is read a block at a time.
         """
         one_part = len(parts) < 2
         if one_part or self._candidate_lists is not None or mapped_file(factors.entities):

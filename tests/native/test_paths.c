@@ -29,8 +29,8 @@ static const char *const WRONGS[] = {
     "codes",      "reaching",
 };
 
-/* Failures that are told. */
-#define TOLD 20
+/* Failures that are printed. */
+#define MOST_PRINTED 20
 
 const char *spoilt = "";
 bool brief;
@@ -46,14 +46,14 @@ static void fail(void) {
 
 void expect(bool holds, const char *what, const char *format, ...) {
     n_checks++;
-    if (holds || n_failures++ >= TOLD) return;
+    if (holds || n_failures++ >= MOST_PRINTED) return;
     va_list arguments;
     va_start(arguments, format);
     printf("%s: %s: ", path_under_test, what);
     vprintf(format, arguments);
     printf("\n");
     va_end(arguments);
-    if (n_failures == TOLD && *spoilt) fail();
+    if (n_failures == MOST_PRINTED && *spoilt) fail();
 }
 
 /* xorshift64* */

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -261,37 +261,35 @@ def test_rows_of_overlapping_batches_that_failed_can_be_given_again(questions, s
     assert content(ranker.finish()) == due
 
 
-def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
-    put = RankedRows.put
+@contextmanager
+def ctrl_c_behind(owner: type, name: str) -> Iterator[None]:
+    """Ctrl-C is pressed as soon as this method has done its work."""
+    method = getattr(owner, name)
 
     def interrupted(*args) -> None:
-        put(*args)
+        method(*args)
         raise KeyboardInterrupt
 
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(owner, name, interrupted)
+        yield
+
+
+def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
     rows = np.arange(len(scores))
     other, ranker = kgtrec.Ranker(questions, 7), kgtrec.Ranker(questions, 7)
     other.update(rows, scores)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RankedRows, "put", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            ranker.merge(other)
+    with ctrl_c_behind(RankedRows, "put"):
+        ranker.merge(other)
     ranker.update(rows, scores)
     assert content(ranker.finish()) == due
 
 
 def test_rows_out_of_order_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
-    take_over = NativeRanking.take_over
-
-    def interrupted(*args) -> None:
-        take_over(*args)
-        raise KeyboardInterrupt
-
     rows = np.arange(len(scores))
     ranker = kgtrec.Ranker(questions, 7)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NativeRanking, "take_over", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            ranker.update(rows[::-1], scores[::-1])
+    with ctrl_c_behind(NativeRanking, "take_over"):
+        ranker.update(rows[::-1], scores[::-1])
     ranker.update(rows, scores)
     assert content(ranker.finish()) == due
 
