@@ -270,9 +270,10 @@ def ctrl_c_behind(owner: type, name: str) -> Iterator[None]:
         method(*args)
         raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, name, interrupted)
-        yield
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
