@@ -243,6 +243,29 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
 #include "isa_order_body.h"
 #undef FN
 
+static void mark_avx512(const int32_t *ids, size_t n, int32_t first, size_t n_words,
+                        uint64_t *words) {
+    const __m512i one = _mm512_set1_epi64(1), low_bits = _mm512_set1_epi64(63);
+    __m512i marks[KGT_SHORT_WORDS]; /* lane by lane, so that no id waits for the one before */
+    KGT_UNROLL
+    for (int word = 0; word < KGT_SHORT_WORDS; word++) marks[word] = _mm512_setzero_si512();
+    for (size_t i = 0; i < n; i += 8) {
+        const __mmask8 mask = n - i < 8 ? (__mmask8)((1u << (n - i)) - 1u) : 0xFF;
+        const __m256i id = _mm256_maskz_loadu_epi32(mask, ids + i);
+        const __m512i place = _mm512_cvtepi32_epi64(_mm256_sub_epi32(id, _mm256_set1_epi32(first)));
+        const __m512i bit = _mm512_sllv_epi64(one, _mm512_and_si512(place, low_bits));
+        const __m512i own = _mm512_srli_epi64(place, 6);
+        KGT_UNROLL
+        for (int word = 0; word < KGT_SHORT_WORDS; word++) {
+            const __mmask8 here = _mm512_mask_cmpeq_epi64_mask(mask, own, _mm512_set1_epi64(word));
+            marks[word] = _mm512_mask_or_epi64(marks[word], here, marks[word], bit);
+        }
+    }
+    KGT_UNROLL
+    for (size_t word = 0; word < KGT_SHORT_WORDS; word++)
+        if (word < n_words) words[word] = (uint64_t)_mm512_reduce_or_epi64(marks[word]);
+}
+
 static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
@@ -304,5 +327,6 @@ const kgt_kernel kgt_kernel_avx512 = {
     .transpose_f16 = transpose_f16_avx512,
     .transpose_bf16 = transpose_bf16_avx512,
     .sort_keys = sort_keys_avx512,
+    .mark = mark_avx512,
 };
 #endif

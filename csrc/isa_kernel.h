@@ -98,7 +98,8 @@ typedef struct {
  * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
  * count_bf16 are count over such scores where they are, widened in registers; transpose_f16 and
  * transpose_bf16 likewise. sort_keys, n distinct keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to
- * spare.
+ * spare. mark, the bits of n ids in n_words <= KGT_SHORT_WORDS words, the others clear: that of `first`
+ * is the lowest of the first word; NULL where the ISA has no shift of each lane by its own number.
  */
 /* clang-format on */
 typedef struct {
@@ -164,6 +165,7 @@ typedef struct {
     void (*transpose_bf16)(const uint16_t *x, ptrdiff_t stride, size_t rows, size_t n, float *out,
                            size_t out_stride);
     void (*sort_keys)(const uint64_t *keys, size_t n, uint64_t *out);
+    void (*mark)(const int32_t *ids, size_t n, int32_t first, size_t n_words, uint64_t *words);
 } kgt_kernel;
 
 extern const kgt_kernel kgt_kernel_scalar;

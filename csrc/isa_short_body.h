@@ -7,7 +7,7 @@
 static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint64_t *outside,
                             int64_t *out) {
     const size_t n_words = (n + 63) / 64;
-    int64_t count[6] = {0};
+    for (int i = 0; i < 6; i++) out[i] = 0;
 #ifdef ABOVE
     const VEC threshold = SET1(t);
     NANS nans = NANS_NONE;
@@ -20,9 +20,8 @@ static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint6
 #ifdef ABOVE
         for (size_t i = start; i < end; i += LANES) {
             const bool whole = end - i >= LANES;
-            const VEC values = whole ? LOAD(x + i) : LOAD_TAIL(x + i, end - i, (T)NAN);
-            const VEC seen = whole ? values : LOAD_TAIL(x + i, end - i, (T)0);
-            nans = NANS_MEET(nans, seen, seen);
+            const VEC values = whole ? LOAD(x + i) : LOAD_TAIL(x + i, end - i, (T)0);
+            nans = NANS_MEET(nans, values, values);
             greater |= (uint64_t)ABOVE(values, threshold) << (i - start);
             equal |= (uint64_t)EQUALS(values, threshold) << (i - start);
         }
@@ -36,14 +35,14 @@ static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint6
         const uint64_t behind = after <= start       ? ~(uint64_t)0
                                 : after < start + 64 ? ~(uint64_t)0 << (after - start)
                                                      : 0;
+        const uint64_t held = ~(uint64_t)0 >> (64 - (end - start)); /* the rest is padding */
         for (size_t filter = 0; filter < 2; filter++) {
-            const uint64_t inside = ~outside[filter * n_words + word];
-            count[3 * filter] += __builtin_popcountll(greater & inside);
-            count[3 * filter + 1] += __builtin_popcountll(equal & inside);
-            count[3 * filter + 2] += __builtin_popcountll(equal & inside & behind);
+            const uint64_t inside = held & ~outside[filter * n_words + word];
+            out[3 * filter] += __builtin_popcountll(greater & inside);
+            out[3 * filter + 1] += __builtin_popcountll(equal & inside);
+            out[3 * filter + 2] += __builtin_popcountll(equal & inside & behind);
         }
     }
-    for (int i = 0; i < 6; i++) out[i] = count[i];
 #ifdef ABOVE
     return NANS_ANY(nans);
 #else

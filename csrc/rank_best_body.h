@@ -102,7 +102,7 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         /* No number between, or none at all; at first they may all be the same. */
         if (!(step[3] >= low && step[3] < INFINITY) || (bounded && step[3] == low)) break;
         ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
-        ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
+        if (n_removed > 0) ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
         int j = 3;
         while (j >= 0 && at_least[j] - removed[j] < depth) j--;
         if (j < 3) high = step[j + 1];

@@ -174,9 +174,9 @@ KGT_LEVELS(f64, double)
                                  int64_t task_row, int64_t offset, const kgt_counts *counts);      \
     /* All of it at once, for a row of few entities; false, and nothing done, where the row is not \
      * so short, has none or many answers, or holds a NaN. target_scores as for the pass. */       \
-    bool kgt_row_short_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,             \
-                                int64_t task_row, const double *target_scores,                     \
-                                const kgt_counts *counts, const kgt_best *best);                   \
+    bool kgt_row_short_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
+                                const double *target_scores, const kgt_counts *counts,             \
+                                const kgt_best *best);                                             \
     void kgt_row_best_##suffix(const kgt_worker_##suffix *worker, kgt_top_##suffix *top,           \
                                int64_t task_row, const kgt_best *best);
 

@@ -29,7 +29,9 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
     worker->greater = kgt_allocate(3 * in_flight + 2 * n_targets, sizeof(int64_t));
     worker->tops = kgt_allocate((size_t)n_tops, sizeof *worker->tops);
     const size_t capacity = (size_t)kgt_top_capacity(depth);
-    worker->keys = kgt_allocate(((size_t)n_tops + 1) * capacity + KGT_SLACK, sizeof *worker->keys);
+    const size_t of_tops = ((size_t)n_tops + 1) * capacity, of_short = 2 * KGT_SHORT;
+    worker->keys =
+        kgt_allocate((of_tops > of_short ? of_tops : of_short) + KGT_SLACK, sizeof *worker->keys);
     const bool has_levels = FN(levels_open)(&worker->levels, targets, known);
     if (!worker->stretch || !worker->selected || !worker->greater || !worker->tops ||
         !worker->keys || !has_levels) {

@@ -4,13 +4,22 @@
 /* Up to so many entities, the best of them come by sorting all. */
 #define SORTED 64
 
+static bool FN(marks_at_once)(const FN(kgt_worker) * worker, const kgt_row *row) {
+    return row->ids == NULL && worker->kernel->mark != NULL;
+}
+
 /* Sets the bits of those of a filter's entities that the row holds. */
-static void FN(mark_filter)(const kgt_row *row, kgt_span filter, uint64_t *words) {
+static void FN(mark_filter)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
+                            uint64_t *words) {
     const int64_t n_words = (row->n + 63) / 64;
     if (row->ids == NULL && n_words == 1) {
         uint64_t word = 0;
         for (int64_t i = 0; i < filter.n; i++) word |= (uint64_t)1 << (filter.ids[i] - row->first);
         words[0] = word;
+        return;
+    }
+    if (FN(marks_at_once)(worker, row)) {
+        worker->kernel->mark(filter.ids, (size_t)filter.n, row->first, (size_t)n_words, words);
         return;
     }
     for (int64_t i = 0; i < n_words; i++) words[i] = 0;
@@ -72,50 +81,85 @@ static bool FN(short_target)(const FN(kgt_worker) * worker, const kgt_row *row, 
     return true;
 }
 
-/* The best of the row: the keys of all but the removed, sorted. */
-static void FN(short_best)(const FN(kgt_worker) * worker, const kgt_row *row, const T *x,
-                           uint64_t removed, int64_t slot, const kgt_best *best) {
-    FN(kgt_top) *top = worker->tops;
-    const int32_t *position = worker->task->position;
-    const int64_t n = row->n;
-    FN(kgt_key) *keys = top->keys;
-    int64_t used = n;
-    if (row->ids == NULL && position == NULL) {
-        const uint32_t first = (uint32_t)row->first;
-        for (int64_t i = 0; i < n; i++) keys[i] = FN(kgt_make_key)(x[i], first + (uint32_t)i);
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            const int64_t id = kgt_row_id(row, i);
-            keys[i] = FN(kgt_make_key)(x[i], (uint32_t)(position ? position[id] : id));
-        }
+/* The places of a row that may be among its best, to worker->selected; their number. In a copy the
+ * removed are NaN, which no bound lets in: so none of them is counted or looked at. */
+static int64_t FN(short_select)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
+                                kgt_span removed, int64_t depth) {
+    const FN(kgt_ops) *ops = &worker->kernel->OPS;
+    const size_t n = (size_t)row->n;
+    T *open = worker->survivors;
+    memcpy(open, x, n * sizeof(T));
+    for (int64_t i = 0; i < removed.n; i++) {
+        const int64_t place = kgt_row_place(row, removed.ids[i]);
+        if (place >= 0) open[place] = NAN;
     }
-    for (; removed != 0; removed &= removed - 1, used--)
-        keys[__builtin_ctzll(removed)] = 0; /* below every other */
-    top->used = n;
-    FN(kgt_top_sort)(top, worker->kernel);
-    top->used = used < top->used ? used : top->used;
-    FN(write_best)(worker, top, slot, best);
+    ops->count(open, n, NULL, 0, NULL, NULL, worker->maxima);
+    const T bound = FN(find_bound)(worker, worker->maxima, KGT_MAXIMA(n), 0, depth);
+    return (int64_t)ops->select(open, n, worker->maxima, bound, worker->selected);
 }
 
-bool FN(kgt_row_short)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
+/* Keys of those scores of a row that stand at n places; places NULL: of its first n. */
+static void FN(short_keys)(const FN(kgt_worker) * worker, const kgt_row *row, const T *x,
+                           const int32_t *places, int64_t n, FN(kgt_key) * keys) {
+    const int32_t *position = worker->task->position;
+    if (places == NULL && row->ids == NULL && position == NULL) { /* vector code */
+        const uint32_t first = (uint32_t)row->first;
+        for (int64_t i = 0; i < n; i++) keys[i] = FN(kgt_make_key)(x[i], first + (uint32_t)i);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t place = places ? places[i] : i, id = kgt_row_id(row, place);
+        keys[i] = FN(kgt_make_key)(x[place], (uint32_t)(position ? position[id] : id));
+    }
+}
+
+/* The best of the row, sorted: of very few entities all are, the removed behind the others. */
+static void FN(short_best)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
+                           kgt_span removed, const uint64_t *outside, int64_t slot,
+                           const kgt_best *best) {
+    FN(kgt_key) *keys = worker->keys + KGT_SHORT; /* no row in flight has any there */
+    FN(kgt_top) top = {.keys = keys, .spare = worker->keys, .depth = best->depth, .used = row->n};
+    int64_t used = row->n;
+    if (row->n > SORTED) {
+        used = top.used = FN(short_select)(worker, row, x, removed, best->depth);
+        FN(short_keys)(worker, row, x, worker->selected, used, keys);
+    } else {
+        FN(short_keys)(worker, row, x, NULL, used, keys);
+        for (uint64_t left = outside[0]; left != 0; left &= left - 1, used--)
+            keys[__builtin_ctzll(left)] = 0; /* below every other */
+    }
+    FN(kgt_top_sort)(&top, worker->kernel);
+    top.used = used < top.used ? used : top.used;
+    FN(write_best)(worker, &top, slot, best);
+}
+
+/* Rows to come are fetched while this one is ranked. */
+static void FN(fetch_ahead)(const kgt_row *row) {
+    for (int64_t at = 0; at < row->n * row->stride; at += 64)
+        KGT_PREFETCH(row->data + KGT_AHEAD + at);
+}
+
+bool FN(kgt_row_short)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                        const double *target_scores, const kgt_counts *counts,
                        const kgt_best *best) {
     const kgt_task *task = worker->task;
     const kgt_span targets = kgt_span_of(task->targets, task_row);
     const int64_t slot = kgt_slot_of(best, task_row), question = task->row_question[task_row];
-    if (row->n < 1 || row->n > (slot < 0 ? KGT_SHORT : SORTED)) return false;
+    if (row->n < 1 || row->n > KGT_SHORT) return false;
     if (targets.n < 1 || targets.n > KGT_FEW_TARGETS) return false;
     const T *x = FN(in_place)(row) ? (const T *)(const void *)row->data
                                    : FN(fetch)(worker, row, 0, row->n, worker->stretch);
+    if (FN(in_place)(row)) FN(fetch_ahead)(row);
     const int64_t n_words = (row->n + 63) / 64, target = task->targets.offsets[task_row];
     uint64_t outside[2 * KGT_SHORT_WORDS];
     const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
     const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
-    FN(mark_filter)(row, removed, outside + n_words);
-    if (n_words > 1 && targets.n == 1 && kgt_same_but(known, removed, targets.ids[0]))
+    FN(mark_filter)(worker, row, removed, outside + n_words);
+    const bool comparing = n_words > 1 && targets.n == 1 && !FN(marks_at_once)(worker, row);
+    if (comparing && kgt_same_but(known, removed, targets.ids[0]))
         FN(mark_one_more)(row, targets.ids[0], known.n > removed.n, outside);
     else
-        FN(mark_filter)(row, known, outside);
+        FN(mark_filter)(worker, row, known, outside);
     for (int64_t j = 0; j < targets.n; j++) {
         const double *own = target_scores ? target_scores + j : NULL;
         int64_t count[6];
@@ -127,7 +171,7 @@ bool FN(kgt_row_short)(const FN(kgt_worker) * worker, const kgt_row *row, int64_
         counts->macro_equal[target + j] += count[4];
         counts->macro_tied_ahead[target + j] += count[5];
     }
-    if (slot >= 0) FN(short_best)(worker, row, x, outside[n_words], slot, best);
+    if (slot >= 0) FN(short_best)(worker, row, x, removed, outside + n_words, slot, best);
     return true;
 }
 

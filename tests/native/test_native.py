@@ -42,6 +42,7 @@ WRONGS = {
     "pair_l1": "pair_l1_f32",
     "widen_f16": "widen_f16",
     "sort_keys": "sort_keys",
+    "mark": "mark",
     "transpose": "transpose_f32",
     "locate": "locate_f32",
     "histogram": "locate_f32",

@@ -26,7 +26,7 @@ static const char *const WRONGS[] = {
     "locate",     "histogram",    "tied_up_to",    "labels",        "product_l1",     "refine_l1",
     "pairs_l1",   "quantise_l1",  "bound l1",      "fine bound l1", "query bound l1", "count_short",
     "pairs_f64",  "pairs_l1_f64", "rounding",      "judge",         "cells",          "cells_nan",
-    "codes",      "reaching",
+    "codes",      "reaching",     "mark",
 };
 
 /* Failures that are printed. */
@@ -222,9 +222,42 @@ static void wrong_sort_keys(const uint64_t *keys, size_t n, uint64_t *out) {
     }
 }
 
+/* Some ids of a row of n entities, bit by bit. */
+static void check_mark(const kgt_kernel *kernel, size_t n) {
+    if (kernel->mark == NULL || n > KGT_SHORT) return;
+    const size_t n_words = (n + 63) / 64, one_in = 1 + random_below(6);
+    const int32_t first = (int32_t)random_below(1000);
+    uint64_t *out = exact(n_words, sizeof *out), due[KGT_SHORT_WORDS] = {0};
+    int32_t chosen[KGT_SHORT];
+    size_t n_ids = 0;
+    for (size_t place = 0; place < n; place++) {
+        if (random_below(one_in) > 0) continue;
+        due[place / 64] |= (uint64_t)1 << place % 64;
+        chosen[n_ids++] = first + (int32_t)place;
+    }
+    int32_t *ids = exact(n_ids, sizeof *ids);
+    if (n_ids > 0) memcpy(ids, chosen, n_ids * sizeof *ids);
+    kernel->mark(ids, n_ids, first, n_words, out);
+    for (size_t i = 0; i < n_words; i++)
+        expect(out[i] == due[i], "mark", "n %zu: word %zu of %zu ids is %llx, should be %llx", n, i,
+               n_ids, (unsigned long long)out[i], (unsigned long long)due[i]);
+    free(ids);
+    free(out);
+}
+
+/* The last bit of a word is lost. */
+static void wrong_mark(const int32_t *ids, size_t n, int32_t first, size_t n_words,
+                       uint64_t *words) {
+    for (size_t i = 0; i < n_words; i++) words[i] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t place = (size_t)(ids[i] - first);
+        if (place % 64 < 63) words[place / 64] |= (uint64_t)1 << place % 64;
+    }
+}
+
 static void check_primitives(const kgt_kernel *kernel) {
-    static const size_t longer[] = {127,  128,  129,  255,  257,  1023, 1025, 2047,
-                                    2048, 2049, 4095, 4096, 4097, 4099, 8211};
+    static const size_t longer[] = {127,  128,  129,  191,  192,  255,  256,  257,  1023,
+                                    1025, 2047, 2048, 2049, 4095, 4096, 4097, 4099, 8211};
     static const size_t dims[] = {0, 1, 2, 3, 7, 8, 9, 17, 64, 100};
     for (size_t i = 0; i < 80 + sizeof longer / sizeof longer[0]; i += brief ? 3 : 1) {
         const size_t n = i < 80 ? i : longer[i - 80];
@@ -234,6 +267,7 @@ static void check_primitives(const kgt_kernel *kernel) {
             check_widen(kernel, n, shift, (uint16_t)random_bits());
             check_16(kernel, n, shift);
             if (n <= 257) check_sort_keys(kernel, n, shift == 1);
+            check_mark(kernel, n);
         }
     }
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
@@ -270,6 +304,7 @@ static bool check_path(const char *name) {
     if (spoils("widen_f16")) kernel.widen_f16 = wrong_widen_f16;
     honest_count_f16 = kernel.count_f16;
     if (spoils("sort_keys")) kernel.sort_keys = wrong_sort_keys;
+    if (spoils("mark")) kernel.mark = wrong_mark;
     if (spoils("count_f16")) kernel.count_f16 = wrong_count_f16;
     check_bytes();
     check_primitives(&kernel);

@@ -14,7 +14,7 @@ import kgtrec
 from kgtrec import _core
 from kgtrec._internal.csr import Csr
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.row_plan import QuestionLists, Rows
+from kgtrec.ranking.row_plan import QuestionLists, Rows, plan_rows
 
 COUNTS = ("greater", "equal", "tied_ahead")
 LENGTHS = (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257)
@@ -89,6 +89,49 @@ def test_short_rows(path: str, n: int, in_order: bool) -> None:
         questions = questions_of(rng, n, in_order=in_order, most_answers=most_answers)
         scores = rng.integers(-3, 4, (ROWS, n)).astype(np.float32)
         check(questions, scores, depth)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [64, 65, 100, 256])
+def test_the_best_of_distinct_scores(path: str, n: int, dtype: str) -> None:
+    """Where no scores tie, a bound leaves about as many as are listed."""
+    rng = np.random.default_rng(n)
+    for depth in (1, 3, 6, 20, 70, n):
+        questions = questions_of(rng, n, in_order=bool(depth % 2), most_answers=2)
+        scores = rng.standard_normal((ROWS, n)).astype(dtype)
+        scores[6:] = np.exp(5 * scores[6:])  # few are far above the others: bounds fall between
+        scores[0] = np.sort(scores[0])
+        scores[1, : n // 2] = -np.inf
+        check(questions, scores, depth)
+
+
+@pytest.mark.parametrize("n", [40, 150])
+def test_ranges_of_entities(path: str, n: int) -> None:
+    """Short rows whose first entity is not entity 0."""
+    rng = np.random.default_rng(n)
+    questions = questions_of(rng, 2 * n + 9, in_order=True, most_answers=3)
+    scores = rng.integers(-9, 9, (ROWS, 2 * n + 9)).astype(np.float32)
+    whole, run = kgtrec.rank(scores, questions, 20, 1, progress=False)
+    state = {depth: part_of(questions, scores, n, depth) for depth in (0, 20)}
+
+    for part in state.values():
+        columns = [getattr(whole, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
+        assert np.array_equal(part.counts, np.stack(columns))
+    for question in range(ROWS):
+        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        inside = kept[(kept >= 9) & (kept < 9 + n)].tolist()
+        length = state[20].best_length[question]
+        assert state[20].best_ids[question, :length].tolist()[: len(inside)] == inside
+
+
+def part_of(questions: kgtrec.Questions, scores: Any, n: int, depth: int) -> NativeRanking:
+    """All entities in three ranges; the best of the second."""
+    state = NativeRanking(QuestionLists.of(questions), plan_rows(questions, "questions"), depth,
+                          "float32", 1)  # fmt: skip
+    answers = state.own_scores(scores, 0, negate=False)
+    for start, stop in ((9 + n, 2 * n + 9), (0, 9), (9, 9 + n)):
+        state.rank_rows(scores[:, start:stop].copy(), 0, first_entity=start, target_scores=answers)
+    return state
 
 
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
