@@ -290,6 +290,11 @@ class GraphData:
         counts.flags.writeable = False  # shared by all who ask
         return counts
 
+    @cached_property
+    def relation_names(self) -> tuple[str, ...]:
+        """Labels of all relations as strings, which take a while to make where there are many."""
+        return tuple(self.relations)
+
     def relation_counts(self, split: str) -> npt.NDArray[np.int64]:
         """Triples of one split with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)

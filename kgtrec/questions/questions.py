@@ -188,6 +188,11 @@ class QuestionData:
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     @cached_property
+    def relation_counts(self) -> Int64:
+        """Evaluated triples with each relation: int64, shape (n_relations,)."""
+        return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
+
+    @cached_property
     def candidates(self) -> Int64:
         """Micro candidates of each instance, its answer included: int64, shape (n_instances,)."""
         others = self._sizes_without(self.known)[self.instance_question]

@@ -43,11 +43,10 @@ class Popularities(NamedTuple):
 def popularities(questions: Questions) -> Popularities:
     """Those of the graph and the split of some questions."""
     graph = questions.graph
-    relations = np.bincount(questions.triples[:, 1], minlength=graph.n_relations)
     if questions.kind == "entity":
-        return Popularities(graph.entity_counts(), relations)
+        return Popularities(graph.entity_counts(), questions.relation_counts)
     counts = [graph.relation_counts(split) for split in graph.splits]
-    return Popularities(np.sum(counts, axis=0), relations)
+    return Popularities(np.sum(counts, axis=0), questions.relation_counts)
 
 
 def instance_columns(
@@ -64,9 +63,10 @@ def instance_columns(
         Whether the answer's score is NaN, micro and macro.
     popular : Popularities
     """
-    question, answer = questions.instance_question, questions.answers.ids.astype(np.int64)
+    question = questions.instance_question.astype(np.int64)  # take() needs such
+    answer = questions.answers.ids.astype(np.int64)
     given = {
-        name: ids[question]
+        name: ids.take(question)
         for name, (_, ids) in zip(
             GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
         )
@@ -83,15 +83,15 @@ def instance_columns(
     columns |= {
         "triple": questions.instance_triple,
         "question": question,
-        "side": questions.side[question],
+        "side": questions.side.take(question),
         "relation": answer,
         **given,
         "answer": answer,
-        "answer_popularity": popular.candidates[answer],
+        "answer_popularity": popular.candidates.take(answer),
     }
-    columns["relation_popularity"] = popular.relations[columns["relation"]]
+    columns["relation_popularity"] = popular.relations.take(columns["relation"])
     if questions.context is not None:
-        columns["context"] = questions.context[question]
+        columns["context"] = questions.context.take(question)
     if questions.full_candidates is not None:
         columns["full_candidates"] = questions.full_candidates
     return columns

@@ -503,5 +503,6 @@ def assemble_ranks(
     """
     columns = instance_columns(questions, counts, unscored, popularities(questions))
     manifest = ranks_manifest(questions, scores)
-    labels = questions.graph.relations, questions.graph.entities
-    return Ranks({**columns, **(further or {})}, manifest, list(labels[0]), labels[1])
+    graph = questions.graph
+    labels = list(graph.relation_names), graph.entities
+    return Ranks({**columns, **(further or {})}, manifest, *labels)
