@@ -54,8 +54,11 @@ class NativeRanking:
     ----------
     counts : ndarray of int64, shape (6, n_targets)
         Greater, equal, tied ahead, among micro and then among macro candidates.
+    depth : int
+        As many best entities as are listed of a question with so many candidates.
     best_ids, best_scores, best_length : ndarray
-        Best entities of every question: (Q, depth) int32 and float, and how many there are.
+        Best entities of every question: (Q, width) int32 and float, and how many there are. No
+        question has more candidates than `width`, or it is `depth`.
     nan_count, nan_entity : ndarray of int64 and int32, shape (n_rows,)
         NaN scores among a row's macro candidates, and the first of them.
     target_nan : ndarray of bool, shape (n_targets,)
@@ -70,11 +73,12 @@ class NativeRanking:
         self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
         self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int, int]] = []
-        depth = min(depth, lists.n_labels)
+        self.depth = min(depth, lists.n_labels)
+        width = min(depth, lists.most_candidates) if depth else 0
         score_type = np.float64 if dtype == "float64" else np.float32
         self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
-        self.best_ids = np.zeros((len(lists), depth), dtype=np.int32)
-        self.best_scores = np.zeros((len(lists), depth), dtype=score_type)
+        self.best_ids = np.zeros((len(lists), width), dtype=np.int32)
+        self.best_scores = np.zeros((len(lists), width), dtype=score_type)
         self.best_length = np.zeros(len(lists), dtype=np.int32)
         self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
@@ -122,8 +126,8 @@ class NativeRanking:
         every = np.arange(len(rows))
         own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
         lists = self.lists.selected(plan.question)
-        depth = self.best_ids.shape[1]
-        return NativeRanking(lists, own, depth, self.dtype, self.threads), plan.question
+        part = NativeRanking(lists, own, self.depth, self.dtype, self.threads)
+        return part, plan.question
 
     def without_best(self, start: int, stop: int) -> NativeRanking:
         """The same rows once more as a ranking apart, which keeps no best entities."""
@@ -141,8 +145,9 @@ class NativeRanking:
         self.nan_count[rows] = part.nan_count
         listed = plan.slot >= 0
         slots = plan.slot[listed]
-        self.best_ids[slots] = part.best_ids[listed]
-        self.best_scores[slots] = part.best_scores[listed]
+        width = part.best_ids.shape[1]
+        self.best_ids[slots, :width] = part.best_ids[listed]
+        self.best_scores[slots, :width] = part.best_scores[listed]
         self.best_length[slots] = part.best_length[listed]
 
     def rank_rows(

@@ -131,10 +131,13 @@ def take_partial(
     shift: int = 0,
     rows: Int64 | None = None,
     tolerance: Tolerance | None = None,
+    *,
+    apart: bool = False,
 ) -> PartialRanks:
     """What a native ranking has found, in all rows or in some.
 
     ``shift`` leads from its numbers of entities to ids; ``tolerance`` is what it was ranked with.
+    Arrays may be the ranking's own; ``apart``: none is.
     """
     plan: Rows = state.plan
     counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
@@ -142,21 +145,29 @@ def take_partial(
         plan, targets = plan.selected(rows)
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
-    slots: Any = plan.slot[plan.slot >= 0]
-    if len(slots) == len(state.best_length) and (np.diff(slots) == 1).all():
+    elif apart:
+        counts, answer_nan = counts.copy(), answer_nan.copy()
+    slots: Any = _listed(plan.slot)
+    every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
+    if every:
         slots = slice(None)  # no copy of what may be large
-    lengths = state.best_length[slots]
-    used = np.arange(state.best_ids.shape[1]) < lengths[:, None]
-    documents = state.best_ids[slots][used]
+    lengths = state.best_length[slots].copy()
+    best = [state.best_ids[slots], state.best_scores[slots]]
+    width = state.best_ids.shape[1]
+    if (lengths == width).all():
+        documents, scores = (each.flatten() if apart and every else each.ravel() for each in best)
+    else:
+        used = np.arange(width) < lengths[:, None]
+        documents, scores = (each[used] for each in best)
     if shift:
-        documents += np.int32(shift)
+        documents = documents + np.int32(shift)
     return PartialRanks(
         task,
         counts,
         answer_nan,
         lengths,
         documents,
-        state.best_scores[slots][used],
+        scores,
         int(nan_count.sum()),
         state.dtype,
         active_path(),
@@ -165,6 +176,11 @@ def take_partial(
         questions_hash,
         tolerance,
     )
+
+
+def _listed(slot: Int64) -> Int64:
+    """The slots of rows that give a question's run."""
+    return slot[slot >= 0] if (slot < 0).any() else slot
 
 
 def merge(parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None) -> PartialRanks:
@@ -290,8 +306,8 @@ def assemble(
     if entity_ranges is not None:
         tolerance = {key: described.pop(key) for key in ("tie_tolerance",) if key in described}
         described |= {"entity_ranges": entity_ranges} | tolerance
-    counts = np.concatenate([part.counts for part in ordered], axis=1)
-    unscored = np.concatenate([part.answer_nan for part in ordered])
+    counts = _joined([part.counts for part in ordered], axis=1)
+    unscored = _joined([part.answer_nan for part in ordered])
     ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)
     offsets, documents, scores = _by_question(ordered, plan.slot)
     run = Run(
@@ -330,8 +346,8 @@ def describe_parts(
     return described
 
 
-def _joined(columns: list[Array]) -> Array:
-    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+def _joined(columns: list[Array], axis: int = 0) -> Array:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns, axis=axis)
 
 
 def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int32, Array]:
@@ -339,14 +355,19 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     lengths = _joined([part.lengths for part in parts])
     documents = _joined([part.documents for part in parts])
     scores = _joined([part.scores for part in parts])
-    question, sizes = np.array(slot[slot >= 0]), lengths.astype(np.int64)
+    question, starts = _listed(slot), _offsets(lengths)
     if (question[1:] > question[:-1]).all():
-        return np.append(0, np.cumsum(sizes)), documents, scores
+        return starts, documents, scores
     order = np.argsort(question, kind="stable")
-    starts = np.cumsum(sizes) - sizes
-    offsets = np.append(0, np.cumsum(sizes[order]))
+    offsets = _offsets(lengths[order])
     at = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
     return offsets, documents[at], scores[at]
+
+
+def _offsets(lengths: Int32) -> Int64:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:

@@ -143,8 +143,11 @@ def rank(
         place = getattr(scores, "place", "") or source
         raise InputError(f"{place}: {error}") from None
     if not isinstance(questions, Mapping):
-        return first.finish()
-    return {name: each.finish() for name, each in zip(named_questions, rankers, strict=True)}
+        return first.finished(apart=False)
+    return {
+        name: each.finished(apart=False)
+        for name, each in zip(named_questions, rankers, strict=True)
+    }
 
 
 def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Questions]:
@@ -223,16 +226,16 @@ def _rank_blocks(rankers: list[Ranker], source: Source, progress: bool | None) -
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
             for at, piece in host_blocks(block) if stop > start else ():
                 for each in rankers:
-                    _update(each, start + at, start + at + len(piece), piece, source)
+                    _update(each, start + at, piece, source)
             bar.update(stop - start)
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
 
 
-def _update(ranker: Ranker, start: int, stop: int, block: Array, source: Source) -> None:
+def _update(ranker: Ranker, start: int, block: Array, source: Source) -> None:
     try:
-        ranker.update(ranker.batch(start, stop), block)
+        ranker.update(range(start, start + len(block)), block)
     except InputError:
         source.check()  # half-written scores may be refused for what the whole ones are not
         raise

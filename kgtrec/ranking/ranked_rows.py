@@ -69,10 +69,10 @@ class RankedRows:
     ) -> RankedRows:
         """Some rows of a native ranking; ``declared``: `rows` and `higher_is_better`."""
         task = Task(0, len(row_ids), 0, n_entities)
-        depth = state.best_ids.shape[1]
         part = take_partial(
-            state, task, depth, nan, questions_hash, rows=row_ids, tolerance=tolerance
-        )
+            state, task, state.depth, nan, questions_hash, rows=row_ids, tolerance=tolerance,
+            apart=True,
+        )  # fmt: skip
         return cls(part, row_ids, state.nan_count[row_ids], **declared)
 
     def put(self, state: NativeRanking, chosen: npt.NDArray[np.bool_]) -> None:
@@ -92,8 +92,9 @@ class RankedRows:
         state.best_scores[place] = part.scores[mask]
         state.best_length[slots] = lengths
 
-    def check(self, other: RankedRows, plan: RowPlan) -> None:
-        """UsageError if these are not rows of a ranking that is like ``other``."""
+    def check(self, other: RankedRows, plan: RowPlan, width: int) -> None:
+        """UsageError if these are not rows of a ranking that is like ``other``, with places for
+        ``width`` of the best of a question."""
         mine, its = self.part, other.part
         if mine.questions_hash != its.questions_hash:
             raise UsageError(
@@ -121,7 +122,7 @@ class RankedRows:
             or mine.answer_nan.shape != own.targets.shape
             or len(mine.lengths) != int((own.slot >= 0).sum())
             or len(self.nan_counts) != len(self.row_ids)
-            or not 0 <= mine.lengths.min(initial=0) <= mine.lengths.max(initial=0) <= mine.depth
+            or not 0 <= mine.lengths.min(initial=0) <= mine.lengths.max(initial=0) <= width
             or len(mine.documents) != int(mine.lengths.sum(dtype=np.int64))
         ):
             raise UsageError("these rows do not fit the ranking that they name; rank them again")

@@ -443,7 +443,8 @@ class Ranker:
                 f"merge takes a Ranker, what its partial() gave, or a path; got {type(other)}"
             )
         claim, state = object(), self._open(ranked.part.dtype)
-        ranked.check(self._taken(state, np.arange(0)), self._plan)
+        width = state.best_ids.shape[1]
+        ranked.check(self._taken(state, np.arange(0)), self._plan, width)
         try:
             new = self._claims.take(claim, ranked.row_ids)
             ranked.put(state, new)
@@ -461,13 +462,17 @@ class Ranker:
         UsageError
             Some rows were never scored, or another thread is ranking some: the message says which.
         """
+        return self.finished(apart=True)
+
+    def finished(self, *, apart: bool) -> tuple[Ranks, Run]:
+        """As `finish`; not ``apart``: with arrays of this ranker's own, which is not used again."""
         self._claims.close()
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
         questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_labels)
         part = take_partial(
             state, everything, self.run_depth, self.nan, questions.fingerprint,
-            tolerance=self.tolerance,
+            tolerance=self.tolerance, apart=apart,
         )  # fmt: skip
         part = replace(part, path=join_paths([part.path, *self._paths]))
         return assemble(

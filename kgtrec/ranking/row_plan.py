@@ -79,6 +79,15 @@ class QuestionLists:
             else candidate_lists.selected(questions),
         )
 
+    @property
+    def most_candidates(self) -> int:
+        """As many macro candidates as any question has, or more."""
+        most = self.n_labels - int(self.removed.lengths.min(initial=self.n_labels))
+        restricted = self.candidate_lists
+        if restricted is None or (restricted.of < 0).any():
+            return most
+        return min(most, int(restricted.lists.lengths.max(initial=0)))
+
     def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """A row's scores in id order, whatever its columns stand for."""
         if self.column_of is not None:
@@ -165,9 +174,8 @@ class RowPlan(Rows):
         Micro values come from an instance's own row, macro values from its question's first. Where
         each target is one instance's, in their order, the counts are `counts` itself.
         """
-        if np.array_equal(self.micro, np.arange(len(self.targets))) and np.array_equal(
-            self.macro, self.micro
-        ):
+        same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
+        if same and np.array_equal(self.micro, np.arange(len(self.targets))):
             return counts, np.stack([target_nan, target_nan])
         # One more target, for instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -297,3 +298,65 @@ def test_parts_that_cannot_be_are_refused(case) -> None:
             first.merge(odd)
     first.merge(second)
     assert_same(first.finish(), case[2])
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+def test_a_run_as_deep_as_there_are_candidates(case, restricted: bool) -> None:
+    """Fewer places are made for it than `run_depth` says; what needs more is refused."""
+    questions, scores, _ = case
+    lists = [list(range(N))] * len(questions)
+    if restricted:
+        lists = lists_of_questions(np.random.default_rng(7), questions)
+        questions = questions.restrict(candidates=lists)
+    sizes = [len(set(each) - set(questions.removed[q])) for q, each in enumerate(lists)]
+    every = np.arange(len(questions))
+    rankers = [kgtrec.Ranker(questions, 3 * N) for _ in range(2)]
+    for ranker, rows in zip(rankers, (every[::2], every[1::2]), strict=True):
+        ranker.update(rows[::-1], scores[rows[::-1]])
+    odd = copy.copy(rankers[1].partial())
+    lengths = odd.part.lengths.copy()
+    lengths[0] = max(map(len, lists)) + 1
+    filled = np.zeros(lengths.sum(), np.int32)
+    part = replace(odd.part, lengths=lengths, documents=filled, scores=filled.astype(np.float32))
+    object.__setattr__(odd, "part", part)
+    with pytest.raises(UsageError, match="do not fit the ranking"):
+        rankers[0].merge(odd)
+
+    rankers[0].merge(rankers[1])
+
+    ranks, run = rankers[0].finish()
+    assert run.depth == 3 * N
+    assert np.diff(run.offsets).tolist() == sizes
+    assert_same((ranks, run), kgtrec.rank(scores, questions, 3 * N))
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_nothing_that_a_ranker_gives_is_its_own(filtered: bool) -> None:
+    rng = np.random.default_rng(6)
+    questions = random_questions(rng) if filtered else kgtrec.Graph.from_arrays(
+        np.zeros((1, 3), int), np.zeros((0, 3), int), [[0, 0, 1], [1, 0, 2]], n_entities=4
+    ).questions(filter="raw")  # fmt: skip
+    scores = rng.random((len(questions), questions.n_labels), dtype=np.float32)
+    due = kgtrec.rank(scores, questions, 2)
+    ranker = kgtrec.Ranker(questions, 2)
+    ranker.update(range(len(questions)), scores)
+    for ranks, run in (ranker.finish(), ranker.finish()):
+        assert_same((ranks, run), due)
+        for array in (ranks.greater, ranks.answer_nan, run.documents, run.scores, run.offsets):
+            array[:] = 1
+    part = ranker.partial().part
+    for array in (part.counts, part.answer_nan, part.lengths, part.documents, part.scores):
+        array[:] = 1
+    assert_same(ranker.finish(), due)
+    assert_same(kgtrec.rank(scores, questions, 2), due)
+
+
+def test_ranges_of_rows(case) -> None:
+    questions, scores, due = case
+    ranker = kgtrec.Ranker(questions, 5)
+    ranker.update(range(len(questions) - 1, 3, -1), scores[:3:-1])
+    for wrong in (range(2, 2), range(-1, 1), range(len(questions), len(questions) + 1)):
+        with pytest.raises(InputError, match="rows h"):
+            ranker.update(wrong, scores[: len(wrong)])
+    ranker.update(range(4), scores[:4])
+    assert_same(ranker.finish(), due)
