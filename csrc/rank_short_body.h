@@ -9,8 +9,8 @@ static bool FN(marks_at_once)(const FN(kgt_worker) * worker, const kgt_row *row)
 }
 
 /* Sets the bits of those of a filter's entities that the row holds. */
-static void FN(mark_filter)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
-                            uint64_t *words) {
+KGT_INLINE void FN(mark_filter)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
+                                uint64_t *words) {
     const int64_t n_words = (row->n + 63) / 64;
     if (row->ids == NULL && n_words == 1) {
         uint64_t word = 0;

@@ -112,9 +112,8 @@ class RowClaims:
 
 def checked_rows(rows: Any, n_rows: int) -> Int64:
     """Ids of rows, shape (n,); InputError if they are something else."""
-    if isinstance(rows, range) and 0 <= rows.start <= rows.stop <= n_rows:
-        # As an array at once: numpy would take it number by number.
-        rows = np.arange(rows.start, rows.stop, rows.step)
+    if isinstance(rows, range) and rows.step > 0 and 0 <= rows.start < rows.stop <= n_rows:
+        return np.arange(rows.start, rows.stop, rows.step)  # asarray() goes number by number
     rows = to_host(rows)
     ids = as_array(rows, "rows") if hasattr(rows, "__dlpack__") else np.asarray(rows)
     if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
