@@ -265,12 +265,9 @@ static bool available(void) {
            __builtin_cpu_supports("popcnt");
 }
 
-/* Four times the usual band: where columns are pages apart, a page is looked up for each column of
- * a band, and the third-level cache holds it. */
 const kgt_kernel kgt_kernel_avx2 = {
     .name = "avx2",
     .available = available,
-    .band = 4 * KGT_BAND,
     .f32 = {.count = count_f32_avx2,
             .compress = compress_f32_avx2,
             .select = select_f32_avx2,

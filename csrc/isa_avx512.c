@@ -294,7 +294,6 @@ static bool available(void) {
 const kgt_kernel kgt_kernel_avx512 = {
     .name = "avx512",
     .available = available,
-    .band = KGT_BAND,
     .f32 = {.count = count_f32_avx512,
             .compress = compress_f32_avx512,
             .select = select_f32_avx512,

@@ -34,9 +34,6 @@ KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
 #define KGT_GROUP 4
 #define KGT_FOLD 16
 #define KGT_MAXIMA(n) (((n) + KGT_GROUP * KGT_FOLD - 1) / (KGT_GROUP * KGT_FOLD) * KGT_FOLD)
-/* Rows that are transposed together, where they lie in columns: some cache lines of a column, of
- * which one alone comes at half the speed. A path may prefer a multiple of it by a power of two. */
-#define KGT_BAND 64
 /* Entities per packed panel of the tile product: a multiple of every path's vector length. */
 #define KGT_PANEL 48
 /* Queries per strip of the tile product. */
@@ -152,7 +149,6 @@ typedef struct {
 typedef struct {
     const char *name;
     bool (*available)(void);
-    int64_t band; /* rows that are transposed together */
     kgt_ops_f32 f32;
     kgt_ops_f64 f64;
     void (*widen_f16)(const uint16_t *x, size_t n, float *out);

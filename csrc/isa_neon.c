@@ -237,7 +237,6 @@ static bool available(void) { return true; }
 const kgt_kernel kgt_kernel_neon = {
     .name = "neon",
     .available = available,
-    .band = KGT_BAND,
     .f32 = {.count = count_f32_neon,
             .select = select_f32_neon,
             .fold = fold_f32_neon,

@@ -92,7 +92,6 @@ static bool available(void) { return true; }
 const kgt_kernel kgt_kernel_scalar = {
     .name = "scalar",
     .available = available,
-    .band = KGT_BAND,
     .f32 = {.count = count_f32_scalar,
             .select = select_f32_scalar,
             .fold = fold_f32_scalar,

@@ -2,10 +2,14 @@
  * array in Fortran's order. Read row by row, every score would cost a cache line; so a band of rows
  * is transposed, a range of entities at a time, and ranked from there. Computing type T. */
 
-/* Entities in a range. What a band of so many of them holds fits a cache: the second-level one, or
- * the third, where the path prefers higher bands. */
+/* Rows in a band, unless so many cannot keep their best: columns are pages apart, and the more of
+ * one is read at once, the seldomer its page is looked up. */
+#define BAND_ROWS 256
+#define FEWEST_BAND_ROWS 64
+/* Entities in a range. What a band of so many of them holds fits the third-level cache. */
 #define BAND_WIDTH (int64_t)(16384 / sizeof(T))
-/* The rows of a band keep their best at the same time; from here on that is too much memory. */
+/* The rows of a band keep their best at the same time; from here on that is too much memory for the
+ * fewest of them. */
 #define BAND_DEPTH 16384
 /* Between the rows of a band, so that their beginnings do not compete for the same cache lines. */
 #define BAND_STRIDE (size_t)(BAND_WIDTH + 64 / sizeof(T))
@@ -20,10 +24,9 @@ static bool FN(by_columns)(const kgt_scores *scores, const kgt_task *task, const
     return task->row_list == NULL || scores->n_entities <= BAND_WIDTH;
 }
 
-/* Rows in a band: as many as the path prefers, unless that many cannot keep their best. */
-static int64_t FN(band_rows)(const kgt_kernel *kernel, int64_t n_rows, int64_t depth) {
-    int64_t rows = kernel->band;
-    while (rows > KGT_BAND && depth > BAND_DEPTH * KGT_BAND / rows) rows /= 2;
+static int64_t FN(band_rows)(int64_t n_rows, int64_t depth) {
+    int64_t rows = BAND_ROWS;
+    while (rows > FEWEST_BAND_ROWS && depth > BAND_DEPTH * FEWEST_BAND_ROWS / rows) rows /= 2;
     return rows < n_rows ? rows : n_rows;
 }
 
@@ -89,7 +92,7 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     FN(kgt_worker) worker;
     const int64_t n_rows = scores->n_rows, n = scores->n_entities;
     const int64_t ranges = (n + BAND_WIDTH - 1) / BAND_WIDTH;
-    const int64_t height = FN(band_rows)(kgt_kernel_active(), n_rows, best->depth);
+    const int64_t height = FN(band_rows)(n_rows, best->depth);
     const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best, height);
     if (status != KGT_OK) return status;
     T *band = kgt_allocate((size_t)height * BAND_STRIDE, sizeof(T));
@@ -118,6 +121,8 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     return complete ? KGT_OK : KGT_NO_MEMORY;
 }
 
+#undef BAND_ROWS
+#undef FEWEST_BAND_ROWS
 #undef BAND_WIDTH
 #undef BAND_DEPTH
 #undef BAND_STRIDE
