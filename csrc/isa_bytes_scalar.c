@@ -56,6 +56,28 @@ static void product_l1_bytes_scalar(const uint8_t *queries, const int8_t *panels
 #define ABOVE(x, t) ((x) > (t))
 #define REACHES(x, t) ((x) >= (t))
 #include "isa_judge_body.h"
+
+static void reaching_bytes_scalar(const uint8_t *queries, const int8_t *panels, size_t groups,
+                                  size_t n_words, const int32_t *start, const kgt_bounds *bounds,
+                                  const float *below, int32_t *out, size_t stride,
+                                  uint64_t *words) {
+    const uint64_t all = ~(uint64_t)0 >> (64 - n_words);
+    uint64_t sure[KGT_MOST_WORDS], reach[KGT_MOST_WORDS];
+    product_bytes_scalar(queries, panels, groups, n_words * KGT_BYTE_PANELS, start, out, stride);
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        int32_t *products = out + i * stride, *next = products;
+        judge_bytes_scalar(products, all, n_words, bounds + i, below + i, below + i, 1, sure,
+                           reach);
+        words[i] = 0;
+        for (size_t j = 0; j < n_words; j++) {
+            if (reach[j] == 0) continue;
+            memmove(next, products + j * 64, 64 * sizeof *next);
+            next += 64;
+            words[i] |= (uint64_t)1 << j;
+        }
+    }
+}
+
 #define FINE int32_t
 #define FINE_LANES 1
 #define FINE_ZERO 0
@@ -73,8 +95,8 @@ const kgt_bytes kgt_bytes_scalar = {
     .query_zero = 0,
     .open = leave_alone,
     .close = nothing,
-    .dot = {product_bytes_scalar, NULL, refine_bytes_scalar, pairs_f32_bytes_scalar,
-            pairs_f64_bytes_scalar},
+    .dot = {product_bytes_scalar, reaching_bytes_scalar, refine_bytes_scalar,
+            pairs_f32_bytes_scalar, pairs_f64_bytes_scalar},
     .l1 = {product_l1_bytes_scalar, NULL, refine_l1_bytes_scalar, pairs_l1_f32_bytes_scalar,
            pairs_l1_f64_bytes_scalar},
     .largest = largest_bytes_scalar,

@@ -81,7 +81,7 @@ WRONGS = {
 # Only a path with products or distances of bytes has these. A residual, or a whole bound, is
 # 3 % too small.
 BYTES = {
-    *("product", "pairs", "pairs_f64", "refine", "judge", "quantise", "quantise_fine"),
+    *("product", "reaching", "pairs", "pairs_f64", "refine", "judge", "quantise", "quantise_fine"),
     *("bound", "fine bound", "rounding", "codes"),
     *(wrong for wrong in WRONGS if "l1" in wrong and wrong not in {"tile_l1", "pair_l1"}),
 }
