@@ -32,6 +32,17 @@ KGT_INLINE void FN(four_sums)(const __m256i v[4], int32_t *out) {
                                                       _mm256_loadu_si256((const void *)(q)))), \
                                                   _mm256_loadu_si256((const void *)(w))))
 #define FINE_SUM4(out, v) FN(four_sums)(v, out)
+#define PARTS 2
+#define REGISTERS 2
+#define W(op) _mm256_##op
+#define WORDS __m256i
+#define FLOATS __m256
+#define DOUBLES __m256d
+#define AS_FLOATS(v) _mm256_castsi256_ps(v)
+#define AS_DOUBLES(v) _mm256_castsi256_pd(v)
+#define PART(p) _mm_loadu_si128((const void *)(p))
+#define JOINED(v, step, k) \
+    _mm256_inserti128_si256(_mm256_castsi128_si256(PART((v)[0] + (k))), PART((v)[step] + (k)), 1)
 #include "isa_pairs_body.h"
 #include "isa_refine_body.h"
 

@@ -37,6 +37,21 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
                  _mm512_loadu_si512(w)))
 #define FINE_SUM4(out, v) FN(four_sums)(v, out)
 #include "isa_judge_body.h"
+#define PARTS 4
+#define REGISTERS 1
+#define W(op) _mm512_##op
+#define WORDS __m512i
+#define FLOATS __m512
+#define DOUBLES __m512d
+#define AS_FLOATS(v) _mm512_castsi512_ps(v)
+#define AS_DOUBLES(v) _mm512_castsi512_pd(v)
+#define PART(p) _mm_loadu_si128((const void *)(p))
+#define JOINED(v, step, k)                                                                \
+    _mm512_inserti32x4(                                                                   \
+        _mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(PART((v)[0] + (k))), \
+                                              PART((v)[step] + (k)), 1),                  \
+                           PART((v)[2 * (step)] + (k)), 2),                               \
+        PART((v)[3 * (step)] + (k)), 3)
 #include "isa_pairs_body.h"
 #include "isa_refine_body.h"
 

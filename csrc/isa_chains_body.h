@@ -1,36 +1,44 @@
 /* Chains of some pairs of vectors of one element type: part of isa_pairs_body.h, which defines T,
  * TYPED(op), FUSED(a, b, c) and MAGNITUDE(a). */
 
-/* Side by side: as many as there are registers for pointers to their vectors. */
-#define PAIRS 6
+#define STEP(l1, a, b, sum) ((l1) ? (sum) + MAGNITUDE((a) - (b)) : FUSED(a, b, sum))
 
-/* Vectors of the next pairs, which lie anywhere, are fetched while chains wait for themselves. */
-KGT_INLINE void TYPED(fetch_vectors)(const T *a, const T *b, size_t dim) {
-    for (size_t k = 0; k < dim; k += 64 / sizeof(T)) {
-        KGT_PREFETCH(a + k);
-        KGT_PREFETCH(b + k);
+/* The sums of ABREAST pairs. A chain waits for itself at every step; several of them side by side
+ * do not. */
+#ifdef PARTS
+#include "isa_lanes_body.h"
+#else
+#define ABREAST 6 /* as many as there are registers for pointers to their vectors */
+
+KGT_INLINE void TYPED(chains)(const bool l1, const T *const *x, const T *const *y, size_t dim,
+                              T *sums) {
+    T sum[ABREAST] = {0};
+    for (size_t k = 0; k < dim; k++) {
+        KGT_UNROLL
+        for (int j = 0; j < ABREAST; j++) sum[j] = STEP(l1, x[j][k], y[j][k], sum[j]);
     }
+    memcpy(sums, sum, sizeof sum);
+}
+#endif
+
+/* The second vectors of the next pairs, which lie anywhere, are fetched in the meantime. */
+KGT_INLINE void TYPED(fetch_vector)(const T *vector, size_t dim) {
+    for (size_t k = 0; k < dim; k += 64 / sizeof(T)) KGT_PREFETCH(vector + k);
 }
 
-/* A chain waits for itself at every step; several of them side by side do not. */
 KGT_INLINE void TYPED(pairs_some)(const bool l1, const void *const *a, const void *const *b,
                                   size_t n, size_t dim, double *out) {
-    for (size_t i = 0; i < n; i += PAIRS) {
-        const T *x[PAIRS], *y[PAIRS];
-        T sum[PAIRS] = {0};
-        for (size_t j = 0; j < PAIRS; j++) {
+    for (size_t i = 0; i < n; i += ABREAST) {
+        const T *x[ABREAST], *y[ABREAST];
+        T sums[ABREAST];
+        for (size_t j = 0; j < ABREAST; j++) {
             x[j] = a[i + j < n ? i + j : i];
             y[j] = b[i + j < n ? i + j : i];
         }
-        for (size_t j = i + PAIRS; j < i + 2 * PAIRS && j < n; j++)
-            TYPED(fetch_vectors)(a[j], b[j], dim);
-        for (size_t k = 0; k < dim; k++) {
-            KGT_UNROLL
-            for (int j = 0; j < PAIRS; j++)
-                sum[j] =
-                    l1 ? sum[j] + MAGNITUDE(x[j][k] - y[j][k]) : FUSED(x[j][k], y[j][k], sum[j]);
-        }
-        for (size_t j = 0; j < PAIRS && i + j < n; j++) out[i + j] = (double)sum[j];
+        for (size_t j = i + ABREAST; j < i + 2 * ABREAST && j < n; j++)
+            TYPED(fetch_vector)(b[j], dim);
+        TYPED(chains)(l1, x, y, dim, sums);
+        for (size_t j = 0; j < ABREAST && i + j < n; j++) out[i + j] = (double)sums[j];
     }
 }
 
@@ -44,4 +52,7 @@ static void TYPED(pairs_l1)(const void *const *a, const void *const *b, size_t n
     TYPED(pairs_some)(true, a, b, n, dim, out);
 }
 
-#undef PAIRS
+#undef STEP
+#undef ABREAST
+#undef PER_PART
+#undef PER_REGISTER
