@@ -75,7 +75,7 @@ typedef struct {
  *           If histogram is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
  * cells     out[i] = (x - low) * scale + KGT_UNDER in float, each step rounded, but at least
  *           i % KGT_UNDER, for NaN too, and at most `last`; rounded down. So it never falls while x
- *           rises, but below KGT_UNDER. True if any x is NaN. NULL where locate is as fast.
+ *           rises, but below KGT_UNDER. True if any x is NaN.
  * tied_up_to  How many of n < 2^31 x equal t and have a position of at most `last`.
  * count_short  Of n <= KGT_SHORT x: how many are > t, how many equal t, and how many of the latter
  *           have an index of at least `after`, to out[0], out[1] and out[2]. Those whose bit is set in
@@ -107,6 +107,7 @@ typedef struct {
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
                    uint32_t *histogram);
+    int in_registers; /* steps of locate whose levels are at hand, and which take little time */
     bool (*cells)(const float *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
     bool (*count_short)(const float *x, size_t n, float t, size_t after, const uint64_t *outside,
@@ -130,6 +131,7 @@ typedef struct {
     size_t (*fold)(const double *x, size_t n, size_t group, double *out);
     void (*locate)(const double *x, size_t n, const double *levels, int steps, int32_t *out,
                    uint32_t *histogram);
+    int in_registers;
     bool (*cells)(const double *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const double *x, size_t n, double t, const int32_t *position,
                           int32_t last);

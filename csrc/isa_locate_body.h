@@ -9,7 +9,7 @@
  */
 
 /* So many steps, with 1, 2, 4 ... values to choose from, find these in registers. */
-#define IN_REGISTERS (LOG_LANES + 3)
+enum { FN(in_registers) = LOG_LANES + 3 };
 
 /* The histogram follows so many scores behind, when their bins have left the store buffer. */
 #define BEHIND (size_t)(8 * LANES)
@@ -71,17 +71,16 @@ KGT_INLINE void FN(search)(const T *x, size_t n, const T *levels, const int in_r
 
 static void FN(locate)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
                        uint32_t *histogram) {
-    if (steps == IN_REGISTERS - 2)
-        FN(search)(x, n, levels, IN_REGISTERS - 2, IN_REGISTERS - 2, out, histogram);
-    else if (steps == IN_REGISTERS - 1)
-        FN(search)(x, n, levels, IN_REGISTERS - 1, IN_REGISTERS - 1, out, histogram);
-    else if (steps == IN_REGISTERS)
-        FN(search)(x, n, levels, IN_REGISTERS, IN_REGISTERS, out, histogram);
-    else if (steps > IN_REGISTERS)
-        FN(search)(x, n, levels, IN_REGISTERS, steps, out, histogram);
+    if (steps == FN(in_registers) - 2)
+        FN(search)(x, n, levels, FN(in_registers) - 2, FN(in_registers) - 2, out, histogram);
+    else if (steps == FN(in_registers) - 1)
+        FN(search)(x, n, levels, FN(in_registers) - 1, FN(in_registers) - 1, out, histogram);
+    else if (steps == FN(in_registers))
+        FN(search)(x, n, levels, FN(in_registers), FN(in_registers), out, histogram);
+    else if (steps > FN(in_registers))
+        FN(search)(x, n, levels, FN(in_registers), steps, out, histogram);
     else
         FN(search)(x, n, levels, steps, steps, out, histogram);
 }
 
-#undef IN_REGISTERS
 #undef BEHIND

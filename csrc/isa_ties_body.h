@@ -7,6 +7,24 @@ static int64_t FN(tied_up_to)(const T *x, size_t n, T t, const int32_t *position
     return ties;
 }
 
+KGT_INLINE int32_t FN(cell)(T x, float least, const kgt_cells *grid) {
+    float cell = ((float)x - grid->low) * grid->scale + KGT_UNDER;
+    cell = cell > least ? cell : least;
+    return (int32_t)(cell < grid->last ? cell : grid->last);
+}
+
+static bool FN(cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out) {
+    float least[KGT_UNDER];
+    int nan = 0;
+    size_t i = 0;
+    for (int j = 0; j < KGT_UNDER; j++) least[j] = (float)j;
+    for (; i + KGT_UNDER <= n; i += KGT_UNDER)
+        for (int j = 0; j < KGT_UNDER; j++) out[i + j] = FN(cell)(x[i + j], least[j], grid);
+    for (int j = 0; i < n; i++, j++) out[i] = FN(cell)(x[i], least[j], grid);
+    for (i = 0; i < n; i++) nan |= x[i] != x[i];
+    return nan != 0;
+}
+
 #ifndef TAKE /* else isa_locate_body.h finds places from registers */
 
 /* Scores that are searched for at once: each waits for a level at every step. */
@@ -33,24 +51,6 @@ static void FN(locate)(const T *x, size_t n, const T *levels, int steps, int32_t
     }
     for (i = 0; histogram != NULL && i < n; i++)
         histogram[KGT_TURNS * (size_t)out[i] + i % KGT_TURNS]++;
-}
-
-KGT_INLINE int32_t FN(cell)(T x, float least, const kgt_cells *grid) {
-    float cell = ((float)x - grid->low) * grid->scale + KGT_UNDER;
-    cell = cell > least ? cell : least;
-    return (int32_t)(cell < grid->last ? cell : grid->last);
-}
-
-static bool FN(cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out) {
-    float least[KGT_UNDER];
-    int nan = 0;
-    size_t i = 0;
-    for (int j = 0; j < KGT_UNDER; j++) least[j] = (float)j;
-    for (; i + KGT_UNDER <= n; i += KGT_UNDER)
-        for (int j = 0; j < KGT_UNDER; j++) out[i + j] = FN(cell)(x[i + j], least[j], grid);
-    for (int j = 0; i < n; i++, j++) out[i] = FN(cell)(x[i], least[j], grid);
-    for (i = 0; i < n; i++) nan |= x[i] != x[i];
-    return nan != 0;
 }
 
 #undef ABREAST

@@ -1,5 +1,5 @@
 /* Many answers in one row, a block of scores at a time, where one search for each score would take
- * too long. Computing type T; part of rank_row_body.h.
+ * too long, as of more levels than registers hold. Computing type T; part of rank_row_body.h.
  *
  * Over the levels lies a grid of several times as many cells. A score in a cell without a level is
  * counted by its cell, which is all that there is to know: between the same two levels lie whole
@@ -17,7 +17,8 @@ static bool FN(levels_few)(const FN(kgt_levels) * levels) { return levels->n <= 
 
 /* Whether blocks are counted by this file. */
 static bool FN(by_cells)(const FN(kgt_worker) * worker) {
-    return FN(levels_few)(&worker->levels) || worker->kernel->OPS.cells != NULL;
+    const FN(kgt_levels) *levels = &worker->levels;
+    return FN(levels_few)(levels) || levels->steps > worker->kernel->OPS.in_registers;
 }
 
 /* Enters the levels into their cells. False if some cell has too many. */
@@ -46,7 +47,7 @@ static void FN(cells_build)(FN(kgt_worker) * worker, int64_t n) {
         for (int64_t d = 0; d <= levels->n; d++) levels->greater[d] = levels->at_least[d] = 0;
         return;
     }
-    if (worker->kernel->OPS.cells == NULL) return;
+    if (!FN(by_cells)(worker)) return;
     int64_t cells = 1;
     while (cells < KGT_MOST_CELLS && cells < TO_A_LEVEL * levels->n && cells < n) cells *= 2;
     const float low = (float)levels->scores[0], width = (float)levels->scores[levels->n - 1] - low;

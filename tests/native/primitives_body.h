@@ -218,7 +218,6 @@ static void FN(check_locate)(const kgt_kernel *kernel, const T *x, size_t n, siz
 
 /* One by one, in steps that are rounded to float each. */
 static void FN(check_cells)(const kgt_kernel *kernel, const T *x, size_t n) {
-    if (kernel->OPS.cells == NULL) return;
     int32_t *out = exact(n, sizeof *out);
     const kgt_cells grid = {(float)random_below(9) - 6.0f, (float)random_below(99) / 8.0f + 0.125f,
                             (float)(KGT_UNDER + random_below(200))};
