@@ -49,7 +49,9 @@ class QuestionLists:
 
     def __post_init__(self) -> None:
         if self.trec_order is not None and self.by_name is None:
-            object.__setattr__(self, "by_name", np.argsort(self.trec_order).astype(np.int32))
+            by_name = np.empty_like(self.trec_order)
+            by_name[self.trec_order] = np.arange(len(by_name), dtype=np.int32)
+            object.__setattr__(self, "by_name", by_name)
 
     def __len__(self) -> int:
         return len(self.known)
