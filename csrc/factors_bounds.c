@@ -28,6 +28,8 @@
 #define FIRST_EXCESS 1.25
 #define HOPELESS 8
 #define EVERY 16
+/* Of the rows of a tile, the one so many further on is fetched. */
+#define AHEAD 2
 
 static void run_close(kgt_run *r) {
     kgt_codes_end(&r->own);
@@ -227,6 +229,7 @@ static void settle_tile(kgt_run *r, int64_t tile) {
     if (trying && r->block->first == 0 && r->guessing_rank > 0) guess_tile(r, tile);
     const uint32_t tried = trying ? open_tile(r, tile, n) : 0;
     for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) kgt_fetch_row(r, first + i + AHEAD);
         const bool given_up = n_tried >= FIRST_TRIES && total.spent > FIRST_EXCESS * total.due;
         bool waits = given_up || !(tried >> i & 1);
         if (!waits) {

@@ -348,6 +348,18 @@ float kgt_open_row(kgt_run *r, int64_t row, kgt_row_state *state) {
     return below;
 }
 
+void kgt_fetch_row(const kgt_run *r, int64_t row) {
+    const kgt_task *task = r->call->task;
+    const int64_t task_row = r->call->first_row + row, question = task->row_question[task_row];
+    const int64_t target = task->targets.offsets[task_row];
+    KGT_PREFETCH(task->known.offsets + question + 1);
+    KGT_PREFETCH(task->removed.offsets + question + 1);
+    KGT_PREFETCH(task->known.ids + r->known_at[row]);
+    KGT_PREFETCH(task->removed.ids + r->removed_at[row]);
+    KGT_PREFETCH(r->call->counts->greater + target);
+    KGT_PREFETCH(r->call->counts->macro_greater + target);
+}
+
 bool kgt_settle_row(kgt_run *r, kgt_row_state *state, kgt_costs *total) {
     const kgt_call *call = r->call;
     const kgt_task *task = call->task;

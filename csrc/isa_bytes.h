@@ -94,7 +94,7 @@ typedef struct {
  * refine        The second level. For n places: lower and upper as judge has them, with an entity's
  *               figures, from products of the query with rows of the table (kgt_fine_stride codes
  *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
- *               upper >= below stay in places; how many these are.
+ *               upper >= below stay in places (KGT_SLACK to spare); how many these are.
  * pairs         out[i] = the chain of pair for the vectors a[i] and b[i], of kgt_ops_f32 or kgt_ops_f64.
  * count_bits    Of these words: how many bits are in `bits` and not in `known`, to out[0], nor in `removed`,
  *               to out[1].

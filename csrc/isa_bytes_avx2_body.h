@@ -44,6 +44,7 @@ KGT_INLINE void FN(four_sums)(const __m256i v[4], int32_t *out) {
 #define JOINED(v, step, k) \
     _mm256_inserti128_si256(_mm256_castsi128_si256(PART((v)[0] + (k))), PART((v)[step] + (k)), 1)
 #include "isa_pairs_body.h"
+#include "isa_four_body.h"
 #include "isa_refine_body.h"
 
 /* Distances: as in isa_bytes_avx512_body.h, of half a panel. */

@@ -53,6 +53,7 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
                            PART((v)[2 * (step)] + (k)), 2),                               \
         PART((v)[3 * (step)] + (k)), 3)
 #include "isa_pairs_body.h"
+#include "isa_four_body.h"
 #include "isa_refine_body.h"
 
 /* Distances: a sum of eight bytes stands in a lane of 64 bits, which an entity with an even and its

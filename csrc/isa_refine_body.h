@@ -4,7 +4,7 @@
  * The including file defines FN(op), FMA1(a, b, c), FINE, a vector of int32, FINE_LANES, how many
  * codes a step takes, FINE_ZERO, FINE_STEP(sum, p, q), which adds the products of FINE_LANES codes
  * at p and q to lanes of sum, FINE_STEP_L1(sum, p, q, w), which adds |p - q| w there, and
- * FINE_SUM4(out, v), the sums of four vectors. */
+ * FINE_SUM4(out, v), the sums of four vectors; FN(four_bounds) as below, unless it has none. */
 
 /* Weights of the codes of a row: none for the figures at its end. */
 static const int16_t FN(weights)[2 * KGT_FINE_LANES] = {
@@ -39,6 +39,26 @@ KGT_INLINE void FN(four_distances)(const int16_t *query, const int16_t *const ro
     FINE_SUM4(out, sum);
 }
 
+#ifndef FOUR_BOUNDS
+/* Of rows with these figures and products, a bit for each whose lower bound is above `above`; to
+ * *reaching those whose upper one reaches `below`. */
+KGT_INLINE unsigned FN(four_bounds)(const int16_t *const figures[4], const int32_t *products,
+                                    float norm, float relative, float factor, float above,
+                                    float below, unsigned *reaching) {
+    unsigned greater = 0;
+    *reaching = 0;
+    for (int j = 0; j < 4; j++) {
+        kgt_figures x;
+        memcpy(&x, figures[j], sizeof x);
+        const float value = FMA1(x.offset, factor, (float)products[j] * x.scale);
+        const float error = FMA1(relative, x.code_norm, x.base);
+        greater |= (unsigned)(FMA1(-norm, error, value) > above) << j;
+        *reaching |= (unsigned)(FMA1(norm, error, value) >= below) << j;
+    }
+    return greater;
+}
+#endif
+
 /* Rows of the next places, which lie anywhere, are fetched ahead. */
 #define AHEAD 8
 KGT_INLINE void FN(fetch_row)(const int16_t *row, size_t stride) {
@@ -54,33 +74,28 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
     for (size_t i = 0; i < n; i += 4) {
         for (size_t j = i + AHEAD; j < i + AHEAD + 4 && j < n; j++)
             FN(fetch_row)(table + places[j] * stride, stride);
-        const int16_t *rows[4];
+        const unsigned held = n - i < 4 ? (1u << (n - i)) - 1 : 15;
+        const int16_t *rows[4], *figures[4];
         size_t some[4];
         int32_t products[4];
         for (size_t j = 0; j < 4; j++) {
-            some[j] = places[i + j < n ? i + j : i];
+            some[j] = places[held >> j & 1 ? i + j : i];
             rows[j] = table + some[j] * stride;
+            figures[j] = rows[j] + stride - KGT_FINE_FIGURES;
         }
         if (l1)
             FN(four_distances)(query, rows, stride, products);
         else
             FN(four_products)(query, rows, stride, products);
-        kgt_figures x[4];
-        float lower[4], upper[4];
-        for (size_t j = 0; j < 4; j++)
-            memcpy(x + j, rows[j] + stride - KGT_FINE_FIGURES, sizeof *x);
-        for (size_t j = 0; j < 4; j++) {
-            const int32_t product = l1 ? -products[j] : products[j];
-            const float value = FMA1(x[j].offset, factor, (float)product * x[j].scale);
-            const float error = FMA1(relative, x[j].code_norm, x[j].base);
-            lower[j] = FMA1(-norm, error, value);
-            upper[j] = FMA1(norm, error, value);
-        }
-        for (size_t j = 0; j < 4 && i + j < n; j++) {
-            const uint64_t greater = lower[j] > above, reaches = upper[j] >= below;
-            sure[some[j] / 64] |= greater << some[j] % 64;
+        for (int j = 0; l1 && j < 4; j++) products[j] = -products[j];
+        unsigned reaching;
+        const unsigned greater = held & FN(four_bounds)(figures, products, norm, relative, factor,
+                                                        above, below, &reaching);
+        const unsigned close = held & reaching & ~greater;
+        for (size_t j = 0; j < 4; j++) { /* no branch: which are is news each time */
+            sure[some[j] / 64] |= (uint64_t)(greater >> j & 1) << some[j] % 64;
             places[n_close] = (uint16_t)some[j];
-            n_close += reaches & ~greater;
+            n_close += close >> j & 1;
         }
     }
     return n_close;

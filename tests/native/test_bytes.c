@@ -394,7 +394,7 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
     enum { ENTITIES = 70 };
     const size_t stride = kgt_fine_stride(dim);
     int16_t *query = exact(stride, sizeof *query), *table = exact(ENTITIES * stride, sizeof *table);
-    uint16_t *places = exact(n, sizeof *places), *due = exact(n, sizeof *due);
+    uint16_t *places = exact(n + KGT_SLACK, sizeof *places), *due = exact(n, sizeof *due);
     uint64_t sure[2] = {0, 0}, due_sure[2] = {0, 0};
     const float norm = 3, relative = 0.25f, factor = 0.5f, threshold = real() * 1e5f,
                 width = fabsf(real()) * 1e4f;
