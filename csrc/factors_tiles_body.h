@@ -30,25 +30,38 @@ kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors,
     return KGT_NO_MEMORY;
 }
 
+/* The vectors of n <= KGT_PANEL entities, one after the other, and as many zeros as make a panel:
+ * where they are, if they are so in the table. */
+static const T *FN(panel_vectors)(const FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
+    const kgt_factors *factors = tiler->factors;
+    const size_t dim = (size_t)factors->dim;
+    T *spare = tiler->copy + KGT_PANEL * dim;
+    if (n == KGT_PANEL && FN(neighbours_in_place)(factors))
+        return FN(vectors)(factors->entities, first, factors->dim);
+    for (int64_t j = 0; j < KGT_PANEL; j++) {
+        T *row = tiler->copy + (size_t)j * dim;
+        if (j < n)
+            memcpy(row,
+                   FN(entity)(tiler->kernel, factors, kgt_table_row(factors, first + j), spare),
+                   dim * sizeof(T));
+        else
+            memset(row, 0, dim * sizeof(T));
+    }
+    return tiler->copy;
+}
+
 /* Packs entities first .. first + n - 1 (n <= width), transposed, the last panel padded with zeros.
  */
 void FN(kgt_tiler_pack)(FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
     const kgt_factors *factors = tiler->factors;
     const size_t dim = (size_t)factors->dim;
-    T *spare = tiler->copy + KGT_PANEL * dim;
     for (int64_t start = 0; start < n; start += KGT_PANEL) {
+        const int64_t here = n - start < KGT_PANEL ? n - start : KGT_PANEL;
         T *panel = tiler->panels + (size_t)start * dim;
-        for (int64_t j = 0; j < KGT_PANEL; j++) {
-            T *row = tiler->copy + (size_t)j * dim;
-            if (start + j >= n) {
-                memset(row, 0, dim * sizeof(T));
-                continue;
-            }
-            const int64_t entity = kgt_table_row(factors, first + start + j);
-            memcpy(row, FN(entity)(tiler->kernel, factors, entity, spare), dim * sizeof(T));
-            tiler->bias[start + j] = FN(bias)(factors, entity);
-        }
-        tiler->kernel->OPS.transpose(tiler->copy, (ptrdiff_t)dim, dim, KGT_PANEL, panel, KGT_PANEL);
+        tiler->kernel->OPS.transpose(FN(panel_vectors)(tiler, first + start, here), (ptrdiff_t)dim,
+                                     dim, KGT_PANEL, panel, KGT_PANEL);
+        for (int64_t j = start; j < start + here; j++)
+            tiler->bias[j] = FN(bias)(factors, kgt_table_row(factors, first + j));
         if (factors->metric == KGT_L2)
             tiler->kernel->OPS.norms(panel, dim, tiler->entity_norms + start);
     }

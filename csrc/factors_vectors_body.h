@@ -19,6 +19,12 @@ KGT_INLINE const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *fact
     return copy;
 }
 
+/* Whether the table holds the vectors of neighbours as they are, one after the other. */
+KGT_INLINE bool FN(neighbours_in_place)(const kgt_factors *factors) {
+    const bool half = factors->half_entities && sizeof(T) == sizeof(float);
+    return factors->ids == NULL && !half && (uintptr_t)factors->entities % sizeof(T) == 0;
+}
+
 KGT_INLINE T FN(bias)(const kgt_factors *factors, int64_t row) {
     T bias = 0;
     if (factors->bias)

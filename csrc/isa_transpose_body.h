@@ -12,21 +12,22 @@ static void FN(transpose)(const X *x, ptrdiff_t stride, size_t rows, size_t n, T
     const ptrdiff_t ahead = AHEAD * stride * (ptrdiff_t)sizeof(X);
     const size_t whole = n - n % LANES, whole_rows = rows - rows % LANES;
     for (size_t j = 0; j < whole; j += LANES) {
-        for (size_t i = 0; i < whole_rows; i += LANES) {
+        for (size_t i = 0; i < rows; i += LANES) {
             VEC v[LANES];
             KGT_UNROLL
             for (size_t k = 0; k < LANES; k++) {
                 const X *at = x + (ptrdiff_t)(j + k) * stride + i;
-                v[k] = LOAD(at);
+                v[k] = i < whole_rows ? LOAD(at) : LOAD_TAIL(at, rows - i, 0);
                 KGT_PREFETCH((const char *)((uintptr_t)at + (uintptr_t)ahead));
             }
             TRANSPOSE(v);
             KGT_UNROLL
-            for (size_t k = 0; k < LANES; k++) STORE(out + (i + k) * out_stride + j, v[k]);
+            for (size_t k = 0; k < LANES; k++)
+                if (i + k < rows) STORE(out + (i + k) * out_stride + j, v[k]);
         }
     }
-    for (size_t j = 0; j < n; j++) /* what fills no vector */
-        for (size_t i = j < whole ? whole_rows : 0; i < rows; i++) {
+    for (size_t j = whole; j < n; j++) /* what fills no vector */
+        for (size_t i = 0; i < rows; i++) {
             T lane[LANES];
             STORE(lane, LOAD_TAIL(x + (ptrdiff_t)j * stride + i, 1, 0));
             out[i * out_stride + j] = lane[0];
