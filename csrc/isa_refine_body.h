@@ -89,8 +89,8 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
             FN(four_products)(query, rows, stride, products);
         for (int j = 0; l1 && j < 4; j++) products[j] = -products[j];
         unsigned reaching;
-        const unsigned greater = held & FN(four_bounds)(figures, products, norm, relative, factor,
-                                                        above, below, &reaching);
+        const unsigned greater =
+            FN(four_bounds)(figures, products, norm, relative, factor, above, below, &reaching);
         const unsigned close = held & reaching & ~greater;
         for (size_t j = 0; j < 4; j++) { /* no branch: which are is news each time */
             sure[some[j] / 64] |= (uint64_t)(greater >> j & 1) << some[j] % 64;

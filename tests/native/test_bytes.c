@@ -396,15 +396,15 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
     int16_t *query = exact(stride, sizeof *query), *table = exact(ENTITIES * stride, sizeof *table);
     uint16_t *places = exact(n + KGT_SLACK, sizeof *places), *due = exact(n, sizeof *due);
     uint64_t sure[2] = {0, 0}, due_sure[2] = {0, 0};
-    const float norm = 3, relative = 0.25f, factor = 0.5f, threshold = real() * 1e5f,
-                width = fabsf(real()) * 1e4f;
+    float *lower = exact(n, sizeof *lower), *upper = exact(n, sizeof *upper);
+    const float norm = 3, relative = 0.25f, factor = 0.5f;
+    float below = real() * 1e5f, above = below + fabsf(real()) * 1e4f;
     memset(query, 0, stride * sizeof *query);
     memset(table, 0, ENTITIES * stride * sizeof *table);
     fill_fine(query, dim, l1);
-    size_t n_due = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint16_t place = places[i] = (uint16_t)(i * ENTITIES / n);
-        int16_t *row = table + place * stride;
+        places[i] = (uint16_t)(i * ENTITIES / n);
+        int16_t *row = table + places[i] * stride;
         const kgt_figures x = {fabsf(real()) * 1e-3f, fabsf(real()) * 1e4f, fabsf(real()) * 1e4f,
                                random_below(2) ? real() * 1e5f : 0};
         fill_fine(row, dim, l1);
@@ -415,13 +415,22 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
         if (l1) product = -product;
         const float value = fmaf(x.offset, factor, (float)product * x.scale);
         const float error = fmaf(relative, x.code_norm, x.base);
-        if (fmaf(-norm, error, value) > threshold + width)
-            due_sure[place / 64] |= (uint64_t)1 << place % 64;
-        else if (fmaf(norm, error, value) >= threshold)
-            due[n_due++] = place;
+        lower[i] = fmaf(-norm, error, value);
+        upper[i] = fmaf(norm, error, value);
     }
-    const size_t n_close = sums->refine(query, table, stride, norm, relative, factor,
-                                        threshold + width, threshold, places, n, sure);
+    if (n > 0 && random_below(2)) { /* thresholds that some bounds equal */
+        above = lower[random_below(n)];
+        below = upper[random_below(n)];
+    }
+    size_t n_due = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (lower[i] > above)
+            due_sure[places[i] / 64] |= (uint64_t)1 << places[i] % 64;
+        else if (upper[i] >= below)
+            due[n_due++] = places[i];
+    }
+    const size_t n_close =
+        sums->refine(query, table, stride, norm, relative, factor, above, below, places, n, sure);
     if (spoils(what)) sure[1] ^= 1;
     expect(n_close == n_due && memcmp(places, due, n_due * sizeof *due) == 0 &&
                memcmp(sure, due_sure, sizeof sure) == 0,
@@ -430,6 +439,8 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
     free(table);
     free(places);
     free(due);
+    free(lower);
+    free(upper);
 }
 
 /* The figures of a vector and its codes: never too small, and not far too large. */
