@@ -42,7 +42,6 @@ static void run_close(kgt_run *r) {
     free(r->pause);
     free(r->sure);
     free(r->places);
-    free(r->values);
     free(r->copies);
     free(r->pairs);
     free(r->guessed);
@@ -86,7 +85,6 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     r->pause = calloc(2 * (size_t)n_tiles, sizeof(int32_t));
     r->sure = kgt_allocate((2 * KGT_JUDGED + 2) * words, sizeof(uint64_t));
     r->places = kgt_allocate(width + KGT_SLACK, sizeof(uint16_t));
-    r->values = kgt_allocate(width, sizeof(float));
     r->copies = kgt_allocate(KGT_AT_HAND * 2, kgt_vector_bytes(factors));
     /* Each pair costs at least a step of `refine`, and too_much() ends a row long before `width`.
      */
@@ -95,7 +93,7 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     r->tiled = *factors;
     r->tiled.queries = kgt_allocate(QUERY_TILE, kgt_vector_bytes(factors));
     if (!r->rows || !r->gains || !r->products || !r->pause || !r->sure || !r->places ||
-        !r->values || !r->copies || !r->pairs || !r->guessed || !r->tiled.queries)
+        !r->copies || !r->pairs || !r->guessed || !r->tiled.queries)
         return KGT_NO_MEMORY;
     r->known_at = r->rows + n_rows;
     r->removed_at = r->known_at + n_rows;

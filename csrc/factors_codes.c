@@ -22,11 +22,11 @@ static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
     }
 }
 
-/* Of so many sampled entities, which one scores below `depth` of all, but for one row in some
- * hundred. */
+/* Of so many sampled entities, which one scores below `depth` of all, but for one row in a hundred.
+ */
 static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
     const double mean = (double)depth * (double)n_sampled / (double)n_entities;
-    return (int64_t)ceil(mean + 3 * sqrt(mean) + 1);
+    return (int64_t)ceil(mean + 2 * sqrt(mean) + 1);
 }
 
 /* Chooses the sample, if the best of rows can be guessed from one. */

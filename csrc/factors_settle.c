@@ -251,28 +251,11 @@ static bool settle_best(kgt_run *r, kgt_row_state *state, const uint64_t *reach)
  * of r->removed apart. -INFINITY if there are too few. `norm` takes the place of the query's. */
 static double reached_by(const kgt_run *r, const kgt_block *block, const kgt_row_state *state,
                          float norm, int64_t depth) {
-    const int64_t n = (int64_t)kgt_block_padded(block);
-    const kgt_bounds *bounds = &state->bounds;
-    const int32_t *restrict products = state->products;
-    float largest[KGT_FIRST_GROUPS], *restrict values = r->values;
+    float highest[KGT_FIRST_GROUPS];
     kgt_key_f32 keys[KGT_FIRST_GROUPS + KGT_SLACK], sorted[KGT_FIRST_GROUPS];
-    for (int64_t i = 0; i < n; i++) values[i] = (float)products[i];
-    for (int64_t i = 0; bounds->shift != NULL && i < n; i++)
-        values[i] += bounds->shift[i] * bounds->factor;
-    for (int64_t i = 0; i < n / 64; i++) {
-        const float scale = block->scale[i];
-        const float error = bounds->base[i] + bounds->relative * bounds->code_norm[i];
-        const float margin = norm * (error * (1 + 0x1p-20f));
-        for (int64_t j = i * 64; j < i * 64 + 64; j++) values[j] = values[j] * scale - margin;
-    }
-    for (int64_t i = 0; i < n / 64; i++)
-        for (uint64_t word = r->removed[i]; word != 0; word &= word - 1)
-            values[i * 64 + __builtin_ctzll(word)] = -INFINITY;
-    memcpy(largest, values, sizeof largest);
-    for (int64_t i = KGT_FIRST_GROUPS; i < n; i += KGT_FIRST_GROUPS)
-        for (int j = 0; j < KGT_FIRST_GROUPS; j++)
-            largest[j] = values[i + j] > largest[j] ? values[i + j] : largest[j];
-    for (int j = 0; j < KGT_FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(largest[j], (uint32_t)j);
+    block->bytes->highest_lower(state->products, kgt_block_padded(block) / 64, &state->bounds,
+                                block->scale, norm, r->removed, highest);
+    for (int j = 0; j < KGT_FIRST_GROUPS; j++) keys[j] = kgt_make_key_f32(highest[j], (uint32_t)j);
     kgt_kernel_active()->sort_keys(keys, KGT_FIRST_GROUPS, sorted);
     return (double)kgt_key_score_f32(sorted[depth - 1]);
 }

@@ -106,7 +106,6 @@ struct kgt_run {
     kgt_costs total;                          /* theirs */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
-    float *values;
     char *copies; /* of vectors of pairs */
     kgt_pair *pairs;
     int64_t n_pairs;

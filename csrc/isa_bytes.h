@@ -91,6 +91,9 @@ typedef struct {
  *               is set, lower > above[t], if that of reach[t] is not, upper < below[t]. Both take n_words <=
  *               KGT_MOST_WORDS, the block's, for each threshold; those that `words` leaves out stay as they are.
  *               What is compared is v with thresholds of the word that are rounded outwards.
+ * highest_lower Of n_words words: the largest lower, as judge has it but for `norm` in place of the bounds',
+ *               of the entities that have the same place in their words, to out[place]; those whose bit is
+ *               set in `outside` apart. scale: of each word. -INFINITY where there is none.
  * refine        The second level. For n places: lower and upper as judge has them, with an entity's
  *               figures, from products of the query with rows of the table (kgt_fine_stride codes
  *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
@@ -139,6 +142,8 @@ typedef struct {
     void (*judge)(const int32_t *products, uint64_t words, size_t n_words, const kgt_bounds *bounds,
                   const float *above, const float *below, size_t m, uint64_t *sure,
                   uint64_t *reach);
+    void (*highest_lower)(const int32_t *products, size_t n_words, const kgt_bounds *bounds,
+                          const float *scale, float norm, const uint64_t *outside, float *out);
     void (*count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
                        uint64_t words, int64_t *out);
     size_t (*undecided)(const uint64_t *sure, const uint64_t *reach, const uint64_t *known,

@@ -132,6 +132,7 @@ const kgt_bytes kgt_bytes_amx = {
     .quantise_fine = quantise_fine_bytes_amx,
     .quantise_l1 = quantise_l1_bytes_amx,
     .judge = judge_bytes_amx,
+    .highest_lower = highest_lower_bytes_amx,
     .count_bits = count_bits_bytes_amx,
     .undecided = undecided_bytes_amx,
 };

@@ -15,6 +15,8 @@ KGT_INLINE void FN(four_sums)(const __m256i v[4], int32_t *out) {
 #define LANES 8
 #define LOAD(p) _mm256_loadu_ps(p)
 #define LOAD_INT(p) _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)(p)))
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define LARGER(a, b) _mm256_max_ps(a, b)
 #define SET1(s) _mm256_set1_ps(s)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ABOVE(x, t) (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x, t, _CMP_GT_OQ))

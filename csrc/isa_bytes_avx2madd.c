@@ -145,6 +145,7 @@ const kgt_bytes kgt_bytes_avx2madd = {
     .quantise_fine = quantise_fine_bytes_avx2madd,
     .quantise_l1 = quantise_l1_bytes_avx2madd,
     .judge = judge_bytes_avx2madd,
+    .highest_lower = highest_lower_bytes_avx2madd,
     .count_bits = count_bits_bytes_avx2madd,
     .undecided = undecided_bytes_avx2madd,
 };

@@ -21,6 +21,8 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
 #define LANES 16
 #define LOAD(p) _mm512_loadu_ps(p)
 #define LOAD_INT(p) _mm512_cvtepi32_ps(_mm512_loadu_si512(p))
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define LARGER(a, b) _mm512_max_ps(a, b)
 #define SET1(s) _mm512_set1_ps(s)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ABOVE(x, t) _mm512_cmp_ps_mask(x, t, _CMP_GT_OQ)

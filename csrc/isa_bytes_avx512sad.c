@@ -31,6 +31,7 @@ const kgt_bytes kgt_bytes_avx512sad = {
     .quantise = quantise_bytes_avx512sad,
     .quantise_fine = quantise_fine_bytes_avx512sad,
     .judge = judge_bytes_avx512sad,
+    .highest_lower = highest_lower_bytes_avx512sad,
     .quantise_l1 = quantise_l1_bytes_avx512sad,
     .count_bits = count_bits_bytes_avx512sad,
     .undecided = undecided_bytes_avx512sad,

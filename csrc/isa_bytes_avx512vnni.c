@@ -154,6 +154,7 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .quantise_fine = quantise_fine_bytes_avx512vnni,
     .quantise_l1 = quantise_l1_bytes_avx512vnni,
     .judge = judge_bytes_avx512vnni,
+    .highest_lower = highest_lower_bytes_avx512vnni,
     .count_bits = count_bits_bytes_avx512vnni,
     .undecided = undecided_bytes_avx512vnni,
 };

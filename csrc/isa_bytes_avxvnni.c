@@ -69,6 +69,7 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .quantise_fine = quantise_fine_bytes_avxvnni,
     .quantise_l1 = quantise_l1_bytes_avxvnni,
     .judge = judge_bytes_avxvnni,
+    .highest_lower = highest_lower_bytes_avxvnni,
     .count_bits = count_bits_bytes_avxvnni,
     .undecided = undecided_bytes_avxvnni,
 };

@@ -24,6 +24,8 @@ KGT_INLINE int32x4_t FN(step_l1)(int32x4_t sum, const int16_t *p, const int16_t 
 #define LANES 4
 #define LOAD(p) vld1q_f32(p)
 #define LOAD_INT(p) vcvtq_f32_s32(vld1q_s32(p))
+#define STORE(p, v) vst1q_f32(p, v)
+#define LARGER(a, b) vmaxq_f32(a, b)
 #define SET1(s) vdupq_n_f32(s)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ABOVE(x, t) FN(bits_of)(vcgtq_f32(x, t))

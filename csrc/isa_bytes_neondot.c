@@ -81,6 +81,7 @@ const kgt_bytes kgt_bytes_neondot = {
     .quantise_fine = quantise_fine_bytes_neondot,
     .quantise_l1 = quantise_l1_bytes_neondot,
     .judge = judge_bytes_neondot,
+    .highest_lower = highest_lower_bytes_neondot,
     .count_bits = count_bits_bytes_neondot,
     .undecided = undecided_bytes_neondot,
 };

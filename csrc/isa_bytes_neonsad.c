@@ -20,6 +20,7 @@ const kgt_bytes kgt_bytes_neonsad = {
     .quantise = quantise_bytes_neonsad,
     .quantise_fine = quantise_fine_bytes_neonsad,
     .judge = judge_bytes_neonsad,
+    .highest_lower = highest_lower_bytes_neonsad,
     .quantise_l1 = quantise_l1_bytes_neonsad,
     .count_bits = count_bits_bytes_neonsad,
     .undecided = undecided_bytes_neonsad,

@@ -51,6 +51,8 @@ static void product_l1_bytes_scalar(const uint8_t *queries, const int8_t *panels
 #define LANES 1
 #define LOAD(p) (*(p))
 #define LOAD_INT(p) ((float)*(p))
+#define STORE(p, v) *(p) = (v)
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define SET1(s) (s)
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ABOVE(x, t) ((x) > (t))
@@ -104,6 +106,7 @@ const kgt_bytes kgt_bytes_scalar = {
     .quantise_fine = quantise_fine_bytes_scalar,
     .quantise_l1 = quantise_l1_bytes_scalar,
     .judge = judge_bytes_scalar,
+    .highest_lower = highest_lower_bytes_scalar,
     .count_bits = count_bits_bytes_scalar,
     .undecided = undecided_bytes_scalar,
 };

@@ -1,7 +1,8 @@
 /* Bounds from products, and their comparison with thresholds, for every vector ISA.
  *
  * The including file defines FN(op), VEC, LANES, LOAD_INT(p) (int32 to float, to the nearest),
- * LOAD(p), SET1(s), FMA(a, b, c), ABOVE(x, t) and REACHES(x, t): a bit for each lane where x > t, x
+ * LOAD(p), STORE(p, v), SET1(s), FMA(a, b, c), LARGER(a, b), ABOVE(x, t) and REACHES(x, t): a bit
+ * for each lane where x > t, x
  * >= t, the first lane's lowest.
  *
  * Words are put together in registers: reading what narrower stores have just written would wait
@@ -76,4 +77,31 @@ static void FN(judge)(const int32_t *products, uint64_t words, size_t n_words,
     }
 #undef EACH
 #undef WITH
+}
+
+static void FN(highest_lower)(const int32_t *products, size_t n_words, const kgt_bounds *bounds,
+                              const float *scale, float norm, const uint64_t *outside, float *out) {
+    VEC highest[64 / LANES];
+    const VEC factor = SET1(bounds->factor);
+    for (size_t j = 0; j < 64 / LANES; j++) highest[j] = SET1(-INFINITY);
+    for (size_t i = 0; i < n_words; i++) {
+        const float error = bounds->base[i] + bounds->relative * bounds->code_norm[i];
+        const VEC times = SET1(scale[i]), less = SET1(-norm * (error * (1 + 0x1p-20f)));
+        VEC lower[64 / LANES];
+        for (size_t j = 0; j < 64 / LANES; j++) {
+            const size_t at = i * 64 + j * LANES;
+            VEC value = LOAD_INT(products + at);
+            if (bounds->shift != NULL) value = FMA(LOAD(bounds->shift + at), factor, value);
+            lower[j] = FMA(value, times, less);
+        }
+        if (outside[i] != 0) {
+            float lanes[64];
+            for (size_t j = 0; j < 64 / LANES; j++) STORE(lanes + j * LANES, lower[j]);
+            for (uint64_t word = outside[i]; word != 0; word &= word - 1)
+                lanes[__builtin_ctzll(word)] = -INFINITY;
+            for (size_t j = 0; j < 64 / LANES; j++) lower[j] = LOAD(lanes + j * LANES);
+        }
+        for (size_t j = 0; j < 64 / LANES; j++) highest[j] = LARGER(lower[j], highest[j]);
+    }
+    for (size_t j = 0; j < 64 / LANES; j++) STORE(out + j * LANES, highest[j]);
 }

@@ -309,6 +309,39 @@ static void check_judge(const kgt_bytes *bytes, size_t n_words, size_t m, bool s
     free(reach);
 }
 
+static void check_highest_lower(const kgt_bytes *bytes, size_t n_words, bool shifted) {
+    const size_t n = n_words * 64;
+    int32_t *products = exact(n, sizeof *products);
+    float *figures = exact(3 * n_words, sizeof *figures), *shift = exact(n, sizeof *shift);
+    uint64_t *outside = exact(n_words, sizeof *outside);
+    float *out = exact(64, sizeof *out);
+    const float *scale = figures, *base = figures + n_words, *code_norm = figures + 2 * n_words;
+    for (size_t i = 0; i < n; i++) products[i] = (int32_t)random_below(2000000) - 1000000;
+    for (size_t i = 0; i < n; i++) shift[i] = real() * 1e5f;
+    for (size_t i = 0; i < 3 * n_words; i++) figures[i] = fabsf(real()) * (i < n_words ? 1 : 1e4f);
+    for (size_t i = 0; i < n_words; i++) outside[i] = random_below(2) ? random_bits() : 0;
+    const kgt_bounds bounds = {NULL, base, code_norm, shifted ? shift : NULL, 3.0f, 0.25f, 0.5f};
+    bytes->highest_lower(products, n_words, &bounds, scale, 2.0f, outside, out);
+    if (spoils("highest_lower")) out[63] = nextafterf(out[63], INFINITY);
+    for (size_t j = 0; j < 64; j++) {
+        float due = -INFINITY;
+        for (size_t i = 0; i < n_words; i++) {
+            const float error = base[i] + 0.25f * code_norm[i];
+            float value = (float)products[i * 64 + j];
+            if (shifted) value = fmaf(shift[i * 64 + j], 0.5f, value);
+            const float lower = fmaf(value, scale[i], -2.0f * (error * (1 + 0x1p-20f)));
+            if (!(outside[i] >> j & 1) && lower > due) due = lower;
+        }
+        expect(out[j] == due, "highest_lower", "%zu words, place %zu: %.9g, not %.9g", n_words, j,
+               (double)out[j], (double)due);
+    }
+    free(products);
+    free(figures);
+    free(shift);
+    free(outside);
+    free(out);
+}
+
 /* Bits of some of n_words words; those of the others are not read. */
 static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     const uint64_t words = (random_below(3) ? random_bits() : ~(uint64_t)0) >> (64 - n_words);
@@ -755,6 +788,8 @@ void check_bytes(void) {
     check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* more than 16 bits of a sum */
     for (size_t words = 1; words <= 8; words++)
         for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, words, m, m % 2 == words % 2);
+    for (size_t words = 1; words <= 8; words++)
+        for (int again = 0; again < 4; again++) check_highest_lower(bytes, words, again % 2);
     for (size_t words = 1; words <= KGT_MOST_WORDS; words++)
         for (int again = 0; again < 3; again++) check_bits(bytes, words);
 }
