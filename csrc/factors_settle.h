@@ -121,9 +121,8 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products);
 /* A row in the block at hand, without products; the lowest value that it is compared with, as
  * `below` of kgt_bytes. */
 float kgt_open_row(kgt_run *r, int64_t row, kgt_row_state *state);
-/* What kgt_settle_row will read of a row, which blocks in between have moved out of the nearer
- * caches.
- */
+/* Fetches what kgt_settle_row will read of a row: since the last block it has left the nearer
+ * caches. */
 void kgt_fetch_row(const kgt_run *r, int64_t row);
 /* Counts a row's targets and puts down its pairs in the block, and adds up the costs; false, and
  * nothing has been counted or put down, if bounds leave too much open. */

@@ -2,8 +2,7 @@
  *
  * The including file defines FN(op), VEC, LANES, LOAD_INT(p) (int32 to float, to the nearest),
  * LOAD(p), STORE(p, v), SET1(s), FMA(a, b, c), LARGER(a, b), ABOVE(x, t) and REACHES(x, t): a bit
- * for each lane where x > t, x
- * >= t, the first lane's lowest.
+ * for each lane where x > t, x >= t, the first lane's lowest.
  *
  * Words are put together in registers: reading what narrower stores have just written would wait
  * for these. */

@@ -4,7 +4,8 @@
  * The including file defines FN(op), FMA1(a, b, c), FINE, a vector of int32, FINE_LANES, how many
  * codes a step takes, FINE_ZERO, FINE_STEP(sum, p, q), which adds the products of FINE_LANES codes
  * at p and q to lanes of sum, FINE_STEP_L1(sum, p, q, w), which adds |p - q| w there, and
- * FINE_SUM4(out, v), the sums of four vectors; FN(four_bounds) as below, unless it has none. */
+ * FINE_SUM4(out, v), the sums of four vectors. With FOUR_BOUNDS, FN(four_bounds) is there
+ * already: isa_four_body.h. */
 
 /* Weights of the codes of a row: none for the figures at its end. */
 static const int16_t FN(weights)[2 * KGT_FINE_LANES] = {

@@ -118,8 +118,8 @@ def test_ranges_of_entities(path: str, n: int) -> None:
         columns = [getattr(whole, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
         assert np.array_equal(part.counts, np.stack(columns))
     for question in range(ROWS):
-        kept = run.documents[run.offsets[question] : run.offsets[question + 1]]
-        inside = kept[(kept >= 9) & (kept < 9 + n)].tolist()
+        best = run.documents[run.offsets[question] : run.offsets[question + 1]]
+        inside = best[(best >= 9) & (best < 9 + n)].tolist()
         length = state[20].best_length[question]
         assert state[20].best_ids[question, :length].tolist()[: len(inside)] == inside
 
