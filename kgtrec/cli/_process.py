@@ -57,9 +57,8 @@ def open_closed_streams() -> None:
 class LeaveAtExit:
     """The process ends when its exit handlers have run, without the interpreter's own teardown.
 
-    That looks through all modules, which takes a fifth of the time of a short command; and one in a
-    hundred commands that had read a file with pyarrow's threads was aborted in it. Made first, so
-    that handlers of libraries, which run in reverse order, come before.
+    That looks through all modules, which takes a fifth of the time of a short command. Made first,
+    so that handlers of libraries, which run in reverse order, come before.
 
     Attributes
     ----------
@@ -135,7 +134,7 @@ def give_up_stdout() -> None:
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """End without taking anything down: pyarrow aborts if it is half loaded, or its threads run."""
+    """End without taking anything down: pyarrow aborts if it is half loaded."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     with suppress(OSError, ValueError):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arrow_file import arrow_file
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.csr import distinct
 from kgtrec._internal.locations import fetched
@@ -193,8 +194,7 @@ def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
     if Path(path).is_dir():
         raise FileError(path, found="a folder, not a file", hint="name the ranks file in it")
     try:
-        # Opened here: pyarrow takes no path that is not UTF-8.
-        with open(path, "rb") as file:
+        with arrow_file(path) as file:
             parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
             table = parquet.read()
         table.validate(full=True)  # what the file says of itself may lead out of its columns

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arrow_file import arrow_file
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError
@@ -204,7 +205,7 @@ def _stream(path: Path) -> Iterator[Any]:
     import pyarrow as pa
 
     _check_digest(path)
-    with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_stream(file) as reader:
+    with arrow_file(path) as file, pa.ipc.open_stream(file) as reader:
         yield reader
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arrow_file import arrow_file
 from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
@@ -84,7 +85,7 @@ def _table(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        with open(path, "rb") as file:
+        with arrow_file(path) as file:
             if path.suffix == ".parquet":
                 table = pq.read_table(file, page_checksum_verification=True)
             else:
