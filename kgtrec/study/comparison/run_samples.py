@@ -15,14 +15,25 @@ if TYPE_CHECKING:
     from kgtrec.trec.eval.kg_names import MicroColumn
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
+    from kgtrec.trec.measures.names import Column
 
-__all__ = ["samples_of_runs"]
+__all__ = ["has_direction", "is_lower_better", "samples_of_runs"]
 
 # Measures of trec_eval that are no mean of values of queries, or of which neither end is better.
 _COUNTS = ("num_", "relstring", "runid")
 _UNDIRECTED = ("unj", "judged", "ideal_dcg")
 _LOWER_IS_BETTER = ("rbp_resid",)
 _QUOTIENTS = ("kg_amr", "kg_amri")
+
+
+def has_direction(column: Column) -> bool:
+    """Whether more, or less, of a measure of trec_eval is better: of counts and the like, not."""
+    return not (column.family.startswith(_COUNTS) or column.family in _UNDIRECTED)
+
+
+def is_lower_better(column: Column) -> bool:
+    """Whether less of a measure of trec_eval is better."""
+    return column.family in _LOWER_IS_BETTER
 
 
 def samples_of_runs(
@@ -79,7 +90,7 @@ def samples_of_runs(
     options = EvalOptions(level=level, judged_only=judged_only, complete=True)
     request = Request(qrels, [*runs.values()], measures, options, entities=entities)
     columns, micro = request.columns, request.micro
-    wrong = [c.name for c in columns if c.family.startswith(_COUNTS) or c.family in _UNDIRECTED]
+    wrong = [c.name for c in columns if not has_direction(c)]
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: counts and the like do not say which run is better; compare by "
@@ -100,7 +111,7 @@ def samples_of_runs(
             values=np.column_stack([one.values[column.name] for one in scored.values()]),
             cluster=np.arange(n_queries),
             unit="queries",
-            higher_is_better=column.family not in _LOWER_IS_BETTER,
+            higher_is_better=not is_lower_better(column),
             transform=np.exp if column.is_geometric else np.asarray,
         )
         for column in columns

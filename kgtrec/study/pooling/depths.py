@@ -158,13 +158,12 @@ def curves_of_runs(
         )
     loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
     deepest = max(depth for row in depth_of.values() for depth in row.values())
-    queries, samples_at = sorted(judged), {}
+    samples_at = {}
     for depth in range(deepest + 1):
         reduced = _reduced(judged, depth_of, depth)
-        there = np.array([bool(reduced[query]) for query in queries])
-        if there.any():
-            samples, _ = samples_of_runs(reduced, loaded, measures, entities=entities)
-            samples_at[depth] = [_over_all(one, there) for one in samples]
+        if any(reduced.values()):
+            every = _undecided_where_empty(reduced, judged)
+            samples_at[depth], _ = samples_of_runs(every, loaded, measures, entities=entities)
     return with_intervals(
         list(samples_at.values()), list(samples_at), reference, draws, seed, confidence
     )  # fmt: skip
@@ -228,14 +227,9 @@ def _reduced(
     return rest
 
 
-def _over_all(samples: Samples, there: NDArray[np.bool_]) -> Samples:
-    """With a 0 for each query that has no judgement at this depth, so that all depths pair.
+def _undecided_where_empty(reduced: Qrels, judged: Qrels) -> dict[str, Mapping[str, int]]:
+    """With -1 for what is judged later only, where nothing else is, so that all depths pair.
 
-    A micro metric is a mean over answers, of which those queries have none: it stays as it is.
+    Such a query has no answer, but it counts: its AP is 0, and the least that gm_map knows.
     """
-    if there.all():
-        return samples
-    values = np.zeros((len(there), samples.values.shape[1]))
-    of_answers = samples.name.startswith("kg_")
-    values[there] = samples.values * (len(there) / there.sum() if of_answers else 1.0)
-    return replace(samples, values=values, cluster=np.arange(len(there)))
+    return {query: row or dict.fromkeys(judged[query], -1) for query, row in reduced.items()}

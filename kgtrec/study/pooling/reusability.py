@@ -7,6 +7,7 @@ then all systems are valued again. If the left-out system falls, the pool punish
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
@@ -19,9 +20,11 @@ from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.rank_correlation import tau_b
+from kgtrec.study.comparison.run_samples import has_direction, is_lower_better
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
+    from kgtrec.trec.measures.names import Column
 
 __all__ = ["Reuse", "contributors_of", "leave_one_out"]
 
@@ -122,7 +125,7 @@ def leave_one_out(
     contributors : mapping of query to mapping of document to systems
         Of the pooled documents; see `contributors_of`.
     measure : str
-        One of trec_eval's; higher is better.
+        One of trec_eval's of which more is better.
 
     Returns
     -------
@@ -131,22 +134,17 @@ def leave_one_out(
     Raises
     ------
     UsageError
-        Fewer than two runs, or not one measure.
+        Fewer than two runs, not one measure, or one of which more is not better.
     InputError
         No contributor has a run.
     """
-    from kgtrec.trec.measures.names import resolve
-
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run; leaving one out needs two or more")
-    columns = resolve([measure])
-    if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
-        raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
-    name = columns[0].name
+    column = _column_of(measure)
     alone = _brought_alone(qrels, contributors)
     took_part = _took_part(runs, contributors)
     queries = sorted(qrels)
-    full = {system: _valued(qrels, run, queries, name) for system, run in runs.items()}
+    full = {system: _valued(qrels, run, queries, column) for system, run in runs.items()}
     rows = []
     for number, system in enumerate(runs):
         dropped = alone.get(system, {})
@@ -156,16 +154,17 @@ def leave_one_out(
             for query, documents in dropped.items()
         }
         for other, run in runs.items():
-            without[other].update(_valued(reduced, run, list(reduced), name))
-        before, after = ([float(np.mean(list(v.values()))) for v in each.values()]
-                         for each in (full, without))  # fmt: skip
+            without[other].update(_valued(reduced, run, list(reduced), column))
+        before, after = ([_mean(v, column) for v in each.values()] for each in (full, without))
         brought = [qrels[query][d] for query, documents in dropped.items() for d in documents]
         rows.append(
             (before[number], after[number], _place(before, number), _place(after, number),
              len(brought), sum(r > 0 for r in brought), float(tau_b(before, after)))
         )  # fmt: skip
     whole, left, place, then, judged, relevant, tau = map(np.array, zip(*rows, strict=True))
-    return Reuse(name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau)
+    return Reuse(
+        column.name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau
+    )
 
 
 def _took_part(runs: Mapping[str, Run], contributors: Contributors) -> tuple[str, ...]:
@@ -196,14 +195,33 @@ def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[s
     return documents_of
 
 
-def _valued(qrels: Qrels, run: Run, queries: list[str], name: str) -> dict[str, float]:
-    """Value of each query; 0 for one without a judgement or a run."""
-    from kgtrec.trec import evaluate
+def _column_of(measure: str) -> Column:
+    """The one measure of that name, of which more is better."""
+    from kgtrec.trec.measures.names import resolve
 
-    values_of: dict[str, float] = dict.fromkeys(queries, 0.0)
+    columns = resolve([measure])
+    if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
+        raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
+    if not has_direction(columns[0]) or is_lower_better(columns[0]):
+        raise UsageError(f"more of {measure!r} is not better; choose another, such as map_cut_20")
+    return columns[0]
+
+
+def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
+    """Value of each query, of gm_* its logarithm; nothing found without a judgement or a run."""
+    from kgtrec.trec import evaluate
+    from kgtrec.trec.measures.binary import FLOOR
+
+    absent = math.log(FLOOR) if column.is_geometric else 0.0
+    values_of = dict.fromkeys(queries, absent)
     judged = {query: qrels[query] for query in queries if qrels[query] and query in run}
     if judged:
         listed = {query: run[query] for query in judged}
-        values = evaluate(judged, listed, [name])
-        values_of.update({query: row[name] for query, row in values.items()})
+        values = evaluate(judged, listed, [column.name])
+        values_of.update({query: row[column.name] for query, row in values.items()})
     return values_of
+
+
+def _mean(values: Mapping[str, float], column: Column) -> float:
+    mean = float(np.mean(list(values.values())))
+    return math.exp(mean) if column.is_geometric else mean

@@ -211,6 +211,22 @@ def test_depth_curves_of_runs_by_their_definition(pooled: tuple[dict, dict, dict
     assert "Least like depth 0" in curves.least_alike()
 
 
+def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, dict, dict]) -> None:
+    """What is judged later only, most questions have nothing else: AP 0, and gm_map's floor."""
+    _, runs, depth_of = pooled
+    qrels = {query: {max(row, key=row.get): 1} for query, row in depth_of.items()}
+    depth_of[QUERIES[0]] = {}  # a seed, say: judged at every depth
+    measures = ["map", "gm_map", "rbp_resid"]
+    curves = curves_of_runs(qrels, runs, depth_of, measures, draws=100)
+    own = dict(zip(curves.measures, curves.values, strict=True))
+    first = qrels[QUERIES[0]]
+    for k, name in enumerate("abc"):
+        ap = kgtrec.trec.evaluate({QUERIES[0]: first}, runs[name], ["map"])[QUERIES[0]]["map"]
+        assert own["map"][0, k] == pytest.approx(ap / 30)
+        assert own["gm_map"][0, k] == pytest.approx(ap ** (1 / 30) * 1e-5 ** (29 / 30))
+    assert (own["rbp_resid"][0] > 29 / 30).all()  # of what nothing is known
+
+
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
     rng = np.random.default_rng(1)
     one = samples(rng.random((40, 4)))

@@ -252,6 +252,25 @@ def test_a_question_that_loses_all_its_answers_counts_as_nothing_found() -> None
     assert result.contributors == ("a",)
 
 
+def test_geometric_means_without_ones_own_judgements() -> None:
+    qrels = {"q": {"w": 1, "x": 1}, "r": {"x": 1}, "s": {"y": 1}}
+    runs = {
+        "a": {"q": {"w": 3.0, "v": 2.0, "x": 1.0}, "r": {"v": 2.0, "x": 1.0}, "s": {"y": 1.0}},
+        "b": {"q": {"v": 1.0}, "r": {"x": 1.0}},
+    }
+    result = leave_one_out(qrels, runs, {"s": {"y": frozenset("a")}}, "gm_map")
+    # AP of a: 5/6, 1/2, 1; and nothing where it loses its only answer. trec_eval's floor: 1e-5.
+    assert result.full == pytest.approx([(5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
+    assert result.left_out == pytest.approx([(5e-5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
+
+
+@pytest.mark.parametrize("measure", ["unj_10", "judged_10", "rbp_resid"])
+def test_leaving_one_out_needs_a_measure_of_which_more_is_better(measure: str) -> None:
+    qrels, runs, brought = toy_pool()
+    with pytest.raises(UsageError, match="is not better"):
+        leave_one_out(qrels, runs, brought, measure)
+
+
 def test_pools_of_strangers_are_refused() -> None:
     qrels, runs, brought = toy_pool()
     with pytest.raises(InputError, match="none of the runs p, q took part"):
