@@ -220,7 +220,7 @@ def reproduction_of(
     orders = np.array([_orders(lists, pair, p) for pair in pairs])
     ratio = improvement = None
     if half == 2:
-        means = values.mean(axis=1)
+        means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = (means[:, 3] - means[:, 2]) / (means[:, 1] - means[:, 0])
             improvement = (means[:, 1] / means[:, 0]) - (means[:, 3] / means[:, 2])

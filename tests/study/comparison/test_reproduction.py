@@ -125,6 +125,11 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
         assert result.effect_ratio[m] == pytest.approx((mean[3] - mean[2]) / (mean[1] - mean[0]))
         change = (mean[1] - mean[0]) / mean[0] - (mean[3] - mean[2]) / mean[2]
         assert result.improvement[m] == pytest.approx(change)
+    geometric = reproduction_of(QRELS, paths, ["gm_map"])[0]
+    mean = [math.exp(np.mean([row["gm_map"] for row in trec.evaluate(QRELS, run, ["gm_map"])
+                              .values()])) for run in systems.values()]  # fmt: skip
+    assert geometric.effect_ratio == pytest.approx([(mean[3] - mean[2]) / (mean[1] - mean[0])])
+    assert geometric.improvement == pytest.approx([mean[1] / mean[0] - mean[3] / mean[2]])
     order = {q: sorted(row, key=lambda d: (row[d], d), reverse=True)
              for q, row in systems["run0"].items()}  # fmt: skip
     other = {q: sorted(row, key=lambda d: (row[d], d), reverse=True)
