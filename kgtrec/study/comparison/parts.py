@@ -37,8 +37,9 @@ class PartValues(ShownAsTables):
     measure : Measure
     systems : tuple of str
     table : Table
-        A row a set: what it is, how large, the value of every system, which is best, and Kendall's
-        tau-b of the systems' order to that on all instances (nan of fewer than three).
+        A row a set: what it is, how large, the value of every system, which is best (if an end of
+        the measure is), and Kendall's tau-b of the systems' order to that on all instances (nan of
+        fewer than three).
     """
 
     measure: Measure
@@ -127,12 +128,16 @@ def values_by_ratios(
 def _standing(
     measure: Measure, systems: Sequence[str], values: Sequence[float], whole: Sequence[float]
 ) -> tuple[str, float]:
-    """The best systems by name, and tau-b of the values to those on all instances."""
-    sign = 1.0 if measure.is_trec or measure.row[0].higher_is_better else -1.0
+    """The best systems by name, and tau-b of the values to those on all instances.
+
+    Of a measure such as std, neither end of which is better, none is best.
+    """
+    higher = measure.is_trec or measure.row[0].higher_is_better
+    sign = 1.0 if higher else -1.0
     known = [sign * value for value in values if not math.isnan(value)]
     best = [
         name for name, value in zip(systems, values, strict=True)
-        if known and sign * value == max(known)
+        if higher is not None and known and sign * value == max(known)
     ]  # fmt: skip
     complete = len(known) == len(values) > 2
     tau = float(tau_b(np.asarray(values), np.asarray(whole))) if complete else math.nan

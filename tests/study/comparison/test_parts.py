@@ -56,6 +56,11 @@ def test_lower_is_better_where_it_is() -> None:
         assert row[6] in [n for n, v in values.items() if v == min(values.values())]
 
 
+def test_neither_end_is_best_of_a_deviation() -> None:
+    (part,) = values_by_part(systems(3), "side", ["std"])
+    assert [row[6] for row in part.table.rows] == [""] * len(part.table.rows)
+
+
 def test_ratios_weigh_relations() -> None:
     ranks = systems(3)
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}
