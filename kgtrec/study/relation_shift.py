@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "coverage_note",
+    "is_micro_mean",
     "read_relation_counts",
     "reweighted",
     "reweighted_mean",
@@ -93,6 +94,11 @@ def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
     return float(np.sum(weights[held] * numbers[held]) / total)
 
 
+def is_micro_mean(measure: Measure) -> bool:
+    """Whether a measure is a mean over instances, so that relations' values can be weighed."""
+    return measure.averaging == "micro" and not measure.is_trec and measure.row[0].finish is plain
+
+
 def reweighted(
     result: Result, measure: str | Measure, counts: ArrayLike | Mapping[str, float]
 ) -> float:
@@ -121,7 +127,7 @@ def reweighted(
         The sets share no relation.
     """
     spec = Measure.parse(measure)
-    if spec.averaging != "micro" or spec.is_trec or spec.row[0].finish is not plain:
+    if not is_micro_mean(spec):
         raise UsageError(
             f"{spec} is not a mean over instances, so it has no relation ratios; take a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"

@@ -17,7 +17,7 @@ from kgtrec._internal.notebook import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.study.comparison.part_rankings import WHOLE, SystemValues
-from kgtrec.study.relation_shift import reweighted_mean
+from kgtrec.study.relation_shift import is_micro_mean, reweighted_mean
 
 __all__ = ["ValueTable", "read_value_table", "values_at_ratios", "values_of_table"]
 
@@ -227,8 +227,10 @@ def values_at_ratios(
     weighted = []
     for one in values_of_table(table, measures, [column]):
         parsed = _parsed(one.measure)
-        if parsed is not None and (parsed.is_trec or parsed.averaging != "micro"):
-            raise UsageError(f"{one.measure} is not a micro average, so it has no relation ratios")
+        if parsed is not None and not is_micro_mean(parsed):
+            raise UsageError(
+                f"{one.measure} is not a mean over instances, so it has no relation ratios"
+            )
         weights = [counts.get(part[0], 0.0) for part in one.parts]
         try:
             means = {

@@ -24,7 +24,11 @@ from kgtrec.study.comparison.part_rankings import (
     values_of_parts,
 )
 from kgtrec.study.comparison.parts import values_by_part
-from kgtrec.study.comparison.published import read_value_table, values_of_table
+from kgtrec.study.comparison.published import (
+    read_value_table,
+    values_at_ratios,
+    values_of_table,
+)
 
 
 def slow_tau(x: list[float], y: list[float]) -> float:
@@ -211,6 +215,13 @@ def test_blank_cells_are_no_values(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("System,mrr\na,\nb,-\nc,.5\n\n")
     (one,) = values_of_table(read_value_table(tmp_path / "t.csv"), ["mrr"])
     assert np.isnan(one.parts[WHOLE]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("name", ["micro_gmr", "micro_amri", "macro_mrr"])
+def test_relations_are_weighed_for_means_over_instances_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / "t.csv").write_text(f"model,relation,{name}\na,r,2\na,s,8\n")
+    with pytest.raises(UsageError, match="not a mean over instances"):
+        values_at_ratios(read_value_table(tmp_path / "t.csv"), [name], {"r": 1, "s": 1})
 
 
 @pytest.mark.parametrize(("words", "said"), [
