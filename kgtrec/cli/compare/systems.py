@@ -151,18 +151,8 @@ def _stability(request: CompareOptions) -> Report:
         f"the {sensitivity.triples:,} test triples to that on all ({request.repeats} parts of "
         "each size)"
     )
-    mean = sensitivity.mean()
-    worst = [int(line.argmin()) for line in mean]
-    by_area = sorted(range(len(mean)), key=lambda k: -float(mean[k].mean()))
-    ranked = ", ".join(f"{sensitivity.titles[k]} {mean[k].mean():.4f}" for k in by_area)
-    least = min(range(len(mean)), key=lambda k: float(mean[k][worst[k]]))
-    text = (
-        f"Most stable first, by the mean over all sizes: {ranked}. Least of all: "
-        f"{sensitivity.titles[least]} on {sensitivity.shares[worst[least]]:.0%} of the triples, "
-        f"{mean[least][worst[least]]:.4f}."
-    )
     whole = sensitivity.spread_table()
-    return Report([(heading, [table], text)], whole.to_dict(), whole,
+    return Report([(heading, [table], sensitivity.sentence())], whole.to_dict(), whole,
                   figures={"": ("rankings", "sensitivity", sensitivity)})  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kgtrec._internal.notebook import ShownAsTables
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.samples import Samples, distinct_titles
 from kgtrec.study.comparison.significance import PERMUTATIONS, corrected, pairwise
 
 __all__ = ["Discrimination", "discriminate", "discrimination_of"]
@@ -107,6 +107,7 @@ def discriminate(
     }
     titles = [one.title if one.unit == "queries" else f"{one.title} ({one.unit})"
               for one in samples]  # fmt: skip
+    titles = list(distinct_titles(titles, [one.name for one in samples]))
     return discrimination_of(p_values, test, correction=correction, titles=titles)
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kgtrec.measures.tied_ranks import Ranked
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["Samples", "align_ranks", "resample", "samples_of_ranks", "short_name", "transform_of"]
+__all__ = ["Samples", "align_ranks", "distinct_titles", "resample", "samples_of_ranks",
+           "short_name", "transform_of"]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -169,6 +170,14 @@ def resample(samples: Samples, draws: int = DRAWS, seed: int = 0) -> Resampled:
 def short_name(key: str) -> str:
     """A measure's key without what is most often said: "micro.mrr"."""
     return key.replace("both.", "").replace("realistic.", "")
+
+
+def distinct_titles(titles: Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
+    """Titles of measures, with the short key in place of one that several have (of either side)."""
+    return tuple(
+        title if titles.count(title) == 1 else short_name(key)
+        for title, key in zip(titles, keys, strict=True)
+    )
 
 
 def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:

@@ -21,7 +21,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.rank_correlation import tau_ap, tau_b
-from kgtrec.study.comparison.samples import align_ranks, short_name
+from kgtrec.study.comparison.samples import align_ranks, distinct_titles, short_name
 from kgtrec.study.comparison.subsets import SubsetValues, subset_values
 
 if TYPE_CHECKING:
@@ -97,6 +97,24 @@ class Sensitivity(ShownAsTables):
         keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
         return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
 
+    def sentence(self) -> str:
+        """Measures by how stable they are, and where the ranking is least so."""
+        mean = self.mean()
+        ranked = np.isfinite(mean)
+        if not ranked.any():
+            return "All parts tie all systems, so that there is no ranking."
+        overall = _over_repeats(mean, np.nanmean)
+        order = np.argsort(-overall, kind="stable").tolist()  # NaN last
+        stable = ", ".join(f"{self.titles[k]} {overall[k]:.4f}" for k in order)
+        k, at = np.unravel_index(np.nanargmin(mean), mean.shape)
+        text = (
+            f"Most stable first, by the mean over all sizes: {stable}. Least of all: "
+            f"{self.titles[k]} on {self.shares[at]:.0%} of the triples, {mean[k, at]:.4f}."
+        )
+        if not ranked.all():
+            text += " nan: all parts tie all systems; left out of the means."
+        return text
+
 
 def _over_repeats(tau: Floats, summary: object, *more: float) -> Floats:
     """A summary of the finite ones; NaN without a warning where there is none."""
@@ -167,7 +185,7 @@ def data_sensitivity(
         share_rows(fill, parts, available_cores() if threads is None else threads)
     return Sensitivity(
         tuple(measure.key for measure in specs),
-        tuple(_title(measure) for measure in specs),
+        distinct_titles(list(map(_title, specs)), [measure.key for measure in specs]),
         tuple(ranks),
         sizes,
         tau.reshape(len(specs), len(sizes), repeats),

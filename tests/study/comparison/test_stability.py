@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from kgtrec.measures import Measure
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.discriminative_power import discriminate, discrimination_of
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
-from kgtrec.study.comparison.stability import data_sensitivity
+from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
 from kgtrec.study.comparison.subsets import subset_values
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
@@ -123,6 +124,29 @@ def test_sensitivity_by_its_definition() -> None:
             assert ours.tau[k, number // 5, number % 5] == pytest.approx(due)
     assert ours.mean() == pytest.approx(ours.tau.mean(axis=2))
     assert ours.table().rows[1][:2] == ("60%", 36)
+
+
+def test_parts_that_tie_all_systems_are_neither_most_nor_least_stable() -> None:
+    nan, keys = np.nan, ("head.realistic.micro.hits@1", "tail.realistic.micro.mrr")
+    tau = np.array([[[nan, nan], [0.5, nan]], [[-1.0, 0.0], [1.0, 1.0]]])
+    shares = np.array([0.01, 0.5])
+    sensitivity = Sensitivity(keys, ("Hits", "MRR"), ("a", "b", "c"), shares, tau, 60, 0)
+    said = sensitivity.sentence()
+    assert "all sizes: Hits 0.5000, MRR 0.2500. Least of all: MRR on 1% of" in said
+    assert "-0.5000. nan: all parts tie all systems" in said
+    tied = replace(sensitivity, tau=np.full((2, 2, 2), nan))
+    assert tied.sentence() == "All parts tie all systems, so that there is no ranking."
+
+
+def test_measures_of_one_title_are_told_apart() -> None:
+    by_system = systems(3)
+    sides = ["head.realistic.micro.mrr", "tail.realistic.micro.mrr"]
+    named = ("head.micro.mrr", "tail.micro.mrr", "macro MRR")
+    sensitivity = data_sensitivity(by_system, [*sides, "macro.mrr"], repeats=1)
+    assert sensitivity.titles == named
+    assert discriminate(samples_of_ranks(by_system, sides)).titles == named[:2]
+    both = [one.by_cluster() for one in samples_of_ranks(by_system, ["mrr", "macro.mrr"])]
+    assert discriminate(both).titles == ("micro.mrr", "macro.mrr")
 
 
 def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
