@@ -81,7 +81,8 @@ def open_candidates(
     completion : Completion
     within : int, optional
         Unlabelled candidates are open down to this place of each list, None for all of it, 0 for
-        none. Those of the pool are open wherever they stand. All others are taken for false.
+        none. Those of the pool are open wherever they stand. All others are taken for false; rbp
+        leaves them open too, and bpref passes over them.
 
     Returns
     -------
@@ -231,7 +232,8 @@ def open_remarks(
     where = "in the pool" if within == 0 else f"in the pool or{place} a run's list"
     sentences = [
         f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each be "
-        "true or false; all others without a label are taken for false, but not by rbp"
+        "true or false; all others without a label are taken for false, but for rbp, which leaves "
+        "them open too, and for bpref, which passes over them"
     ]
     for name, one in next(iter(by_system.values())).items():
         if one.reason:

@@ -352,6 +352,9 @@ def test_decided_pairs() -> None:
     assert "7 candidates without a label, in the pool or the first 20 of a run's list" in notes[0]
     assert notes[1] == "infAP has no interval: an estimate"
     assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
+    # Of what is not open, bpref sees nothing: judged false, it could still lower the value.
+    assert bpref([[None, 1]], [1], [1]) == 1.0 > bpref([[0, 1]], [1], [1])
+    assert notes[0].endswith("and for bpref, which passes over them")
     assert open_remarks({}, np.arange(7), 0) == []
     below = {"a": {"bpref": Interval(0.5, 0.4, 0.4, 0.6)}}
     assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
