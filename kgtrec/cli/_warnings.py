@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["bounds_block", "bounds_by_key", "warn_of_ranks", "warn_of_results"]
+__all__ = ["bounds_block", "bounds_by_key", "warn_of_each", "warn_of_ranks", "warn_of_results"]
 
 
 def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
@@ -21,7 +21,6 @@ def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
     `form` is "table" where the text of every result is printed, which says the latter itself.
     """
     from kgtrec.results.comparability import comparable
-    from kgtrec.results.report import warnings_of
 
     files = list(results)
     for file in files[1:]:
@@ -30,8 +29,22 @@ def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
             warn(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(reasons)}")
     if form != "table":
         for file, result in results.items():
-            for text in warnings_of(result):
-                warn(f"{file}: {text}")
+            _warn_of(file, result)
+
+
+def _warn_of(file: str, result: Result) -> None:
+    from kgtrec.results.report import warnings_of
+
+    for text in warnings_of(result):
+        warn(f"{file}: {text}")
+
+
+def warn_of_each(loaded: Mapping[str, Ranks]) -> None:
+    """What to beware of in ranks, of a command that refuses those that can't be compared."""
+    from kgtrec.results.result import Result
+
+    for file, ranks in loaded.items():
+        _warn_of(file, Result(ranks))
 
 
 def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:

@@ -52,6 +52,7 @@ def command(
     kgtrec changes old.parquet new.parquet --run old.run --run new.run
     kgtrec changes old.parquet new.parquet --show lost --largest 50 --format csv > lost.csv
     """
+    from kgtrec.cli._warnings import warn_of_each
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.changes import answer_changes
 
@@ -63,6 +64,7 @@ def command(
     if labels[0] == labels[1]:
         raise UsageError(f"both are called {labels[0]!r}; tell them apart with --name, twice")
     loaded = {name: Ranks.load(path) for name, path in zip(labels, ranks, strict=True)}
+    warn_of_each(dict(zip(ranks, loaded.values(), strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))
     echo(_text(changes, show, largest, form))
 

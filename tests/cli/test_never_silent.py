@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from pathlib import Path
 
@@ -89,6 +90,35 @@ def test_every_command_says_it(name: str, said: str, files: dict[str, str], tmp_
         done = run(*words, files[name])
         assert done.exit_code == 0, done.output
         assert said in done.output.replace("\n  ", " "), words
+
+
+@pytest.mark.parametrize(("name", "said"), [("sampled", SAMPLED), ("raw", "unfiltered")])
+def test_comparisons_say_it_of_every_file(
+    name: str, said: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    several = [str(tmp_path / f"system-{number}.parquet") for number in range(3)]
+    (tmp_path / "other").mkdir()
+    for path in several:
+        shutil.copy(files[name], path)
+        shutil.copy(files[name], tmp_path / "other" / Path(path).name)
+    (tmp_path / "ratios.tsv").write_text("a\t0\tb\n")
+    least, few = ("-m", "mrr"), ("--draws", "100")
+    other = ("--against", str(tmp_path / "other"))
+    reports = (
+        few, ("--by", "side"), ("--discriminative",), ("--stability", "--repeats", "1"),
+        ("--replicates", *few), (*other, *few), ("--by", "side", *other, *few),
+        ("--ratios", str(tmp_path / "ratios.tsv")),
+    )  # fmt: skip
+    for words in (*(("compare", *several, *least, *one) for one in reports),
+                  ("changes", *several[:2])):  # fmt: skip
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+        paths = [path for path in words if path in several]
+        if words[-len(few) - 2 : -len(few)] == other:
+            paths += [str(tmp_path / "other" / Path(path).name) for path in several]
+        for path in paths:
+            assert f"{path}: {said}" in done.stderr, words
+        assert "NOT COMPARABLE" not in done.stderr
 
 
 def test_the_open_world_says_it(files: dict[str, str]) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import Cell, Table
-from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import (
+    CompareOptions,
+    Report,
+    by_measure,
+    load_ranks,
+    missing_notes,
+    short_key,
+)
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,20 +88,16 @@ def _two_sets(
         )
         notes = missing_notes(missing, len(ours[0])) + missing_notes(missing_there, len(theirs[0]))
         return (ours, theirs), notes
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.samples import samples_of_ranks
 
-    here = {name: Ranks.load(path) for name, path in request.systems.items()}
+    here = load_ranks(request.systems)
     samples = [samples_of_ranks(each, request.keys) for each in (here, other_ranks(request, other))]
     return (samples[0], samples[1]), []
 
 
 def other_ranks(request: CompareOptions, folder: str) -> dict[str, Ranks]:
     """Ranks of the same systems by other labels: the files of the same names in a folder."""
-    from kgtrec.ranking.ranks import Ranks
-
-    paths = {name: _sibling(path, folder) for name, path in request.systems.items()}
-    return {name: Ranks.load(path) for name, path in paths.items()}
+    return load_ranks({name: _sibling(path, folder) for name, path in request.systems.items()})
 
 
 def _sibling(path: str, folder: str) -> str:
@@ -173,11 +176,9 @@ def _depth_curves(request: CompareOptions, pool: Pool) -> DepthCurves:
         "draws": request.draws, "seed": request.seed, "confidence": request.confidence
     }  # fmt: skip
     if request.qrels is None:
-        from kgtrec.ranking.ranks import Ranks
         from kgtrec.study.pooling.rank_depths import curves_of_ranks
 
-        ranks = {name: Ranks.load(path) for name, path in request.systems.items()}
-        return curves_of_ranks(ranks, pool, request.keys, **drawn)
+        return curves_of_ranks(load_ranks(request.systems), pool, request.keys, **drawn)
     from kgtrec.study.pooling.depths import curves_of_runs, depths_of, names_of_pool
 
     depth_of = depths_of(pool, names_of_pool(pool, request.questions))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kgtrec.cli.compare.labels import names_of_labels, other_ranks, value_rows
-from kgtrec.cli.compare.report import CompareOptions, Report, by_measure
+from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, load_ranks
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ DRAWN = "Intervals from drawing the systems anew. tau-AP weighs the top more; na
 
 def by_parts(request: CompareOptions) -> Report:
     """All systems on every part of the questions, or at other relation ratios."""
-    from kgtrec.ranking.ranks import Ranks
-
-    ranks = {name: Ranks.load(path) for name, path in request.systems.items()}
+    ranks = load_ranks(request.systems)
     per_measure, notes = _values(request, ranks, request.graph)
     if request.against is not None:
         return _against(request, request.against, per_measure, notes)

@@ -12,9 +12,10 @@ from kgtrec.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.samples import Samples
 
-__all__ = ["CompareOptions", "Report", "by_measure", "missing_notes", "short_key"]
+__all__ = ["CompareOptions", "Report", "by_measure", "load_ranks", "missing_notes", "short_key"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,16 @@ class Report:
         module, name, data = self.figures[kind]
         made: Figure = getattr(import_module(f"kgtrec.plots.{module}"), name)(data)
         return made
+
+
+def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
+    """Ranks by system, with warnings of what makes their values other than people take them for."""
+    from kgtrec.cli._warnings import warn_of_each
+    from kgtrec.ranking.ranks import Ranks
+
+    loaded = {name: Ranks.load(path) for name, path in files.items()}
+    warn_of_each({files[name]: ranks for name, ranks in loaded.items()})
+    return loaded
 
 
 def missing_notes(missing: Mapping[str, int], total: int) -> list[str]:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli.compare.labels import against, depths, reuse
 from kgtrec.cli.compare.parts import by_parts, of_table
-from kgtrec.cli.compare.report import CompareOptions, Report, by_measure, missing_notes, short_key
+from kgtrec.cli.compare.report import (
+    CompareOptions,
+    Report,
+    by_measure,
+    load_ranks,
+    missing_notes,
+    short_key,
+)
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,18 +59,12 @@ def make_report(request: CompareOptions) -> Report:
     return _comparison(request)
 
 
-def _load(request: CompareOptions) -> dict[str, Ranks]:
-    from kgtrec.ranking.ranks import Ranks
-
-    return {name: Ranks.load(path) for name, path in request.systems.items()}
-
-
 def _samples(request: CompareOptions, keys: Sequence[str]) -> tuple[list[Samples], list[str]]:
     from kgtrec.study.comparison.run_samples import samples_of_runs
     from kgtrec.study.comparison.samples import samples_of_ranks
 
     if request.qrels is None:
-        return samples_of_ranks(_load(request), keys), []
+        return samples_of_ranks(load_ranks(request.systems), keys), []
     samples, missing = samples_of_runs(
         request.qrels, request.systems, keys, entities=request.entities
     )
@@ -139,7 +140,7 @@ def _stability(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.stability import data_sensitivity
 
     sensitivity: Sensitivity = data_sensitivity(
-        _load(request),
+        load_ranks(request.systems),
         request.keys or None,
         repeats=request.repeats,
         seed=request.seed,
@@ -161,7 +162,7 @@ def _replicates(request: CompareOptions) -> Report:
     from kgtrec.study.comparison.multiplicity import multiplicity
     from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
 
-    runs, files = _load(request), list(request.systems.values())
+    runs, files = load_ranks(request.systems), list(request.systems.values())
     systems: dict[str, list[Ranks]] = {}
     names = grouped_names([system_name(file) for file in files])
     for name, ranks in zip(names, runs.values(), strict=True):
