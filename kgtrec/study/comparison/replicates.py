@@ -36,7 +36,9 @@ __all__ = ["Replicates", "compare_replicates", "folds_of", "grouped_names", "rep
 
 Floats = NDArray[np.float64]
 
-_NUMBER = re.compile(r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|s|r)[-_. =]?)?\d+$", re.IGNORECASE)
+_NUMBER = re.compile(  # s and r only where they are no end of a name, such as TuckER's
+    r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
+)
 _ROUNDING = 1e-12
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
 """How reasons begin for which folds may differ: see `kgtrec.results.comparability`."""

@@ -199,7 +199,8 @@ def test_tables(systems: dict[str, list[Ranks]]) -> None:
 @pytest.mark.parametrize(("name", "system"), [
     ("transe-1", "transe"), ("transe_seed2", "transe"), ("transe.fold3", "transe"),
     ("transe-run-04", "transe"), ("TransE-S7", "TransE"), ("complex", "complex"), ("12", "12"),
-    ("distmult512-1", "distmult512"),
+    ("distmult512-1", "distmult512"), ("TuckER-1", "TuckER"), ("tucker2", "tucker"),
+    ("TuckER_r2", "TuckER"), ("cross.s-3", "cross"),
 ])  # fmt: skip
 def test_runs_are_named_with_a_number(name: str, system: str) -> None:
     assert grouped_names([name]) == [system]
