@@ -262,6 +262,12 @@ def _compare(
     gain(seen.metric)  # an unknown name is refused before the work begins
     if not 0 < level < 0.5:
         raise UsageError(f"level={level}; give a probability above 0 and below 0.5, such as 0.05")
+    most = float(seen.answers.max())
+    if most >= seen.n_entities - 1:
+        raise UsageError(
+            f"a question has {most:.3g} answers among {seen.n_entities} candidates; where fewer "
+            "than two are false the paper's model says nothing"
+        )
     betas = sorted(set(np.atleast_1d(np.asarray(sparsity, np.float64)).tolist()))
     count, gap = len(seen.answers), seen.values[1] - seen.values[0]
     error = math.sqrt(seen.spread / count)

@@ -523,6 +523,14 @@ def test_ranks_of_different_questions_are_refused():
         (lambda: ow.sparsity_of_density(0.5, 1), "train_share=1"),
         (lambda: ow.compare_values((0.1, 1.2), 50, 2, 0.3), "value 1.2"),
         (lambda: ow.compare_values((0.1, 0.2), 1, 2, 0.3), "n_questions=1"),
+        (
+            lambda: ow.compare_values((0.5, 0.4), 9, 1, 0.3, n_entities=2),
+            "fewer than two are false",
+        ),
+        (
+            lambda: ow.compare_values((0.5, 0.4), 9, 3, 0.3, n_entities=3),
+            "fewer than two are false",
+        ),
         (lambda: ow.compare_values((0.1, 0.2), 50, 0, 0.3), "answers=0"),
         (lambda: ow.compare_values((0.1, 0.2), 50, 2, 0.3, level=2), "level=2"),
         (lambda: ow.compare_values((0.1, 0.2), 50, 40, 0.9, n_entities=300), "lower sparsity"),
