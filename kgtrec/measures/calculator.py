@@ -89,8 +89,28 @@ class Calculator:
                 f"{measure} weighs relations against each other, so one relation has no value "
                 f"of it; slice by relation with {' or '.join(PER_RELATION)} measures"
             )
+        if measure.averaging in ("macro", "question") and (torn := self._torn_by_relation()):
+            return self._per_answer(measure, torn)
         weighing = self._weighing(measure.averaging, measure.side)
         return self._grouped(measure, weighing.by_relation(measure.side))
+
+    def _torn_by_relation(self) -> int:
+        """How many questions have answers of several relations: only those that ask for one do."""
+        if self.ranks.kind == "entity":
+            return 0
+        pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
+        return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+
+    def _per_answer(self, measure: Measure, torn: int) -> Floats:
+        """`per_relation` where relations part the answers of questions: each of its own answers."""
+        if measure.averaging == "macro":
+            raise UsageError(
+                f"{measure} is about whole questions, and {torn:,} questions have answers of "
+                "several relations; slice by relation with micro or question measures"
+            )
+        weighing = self._weighing("micro", measure.side)
+        parts = [weighing.cells.rows(group) for group in weighing.by_relation(measure.side)]
+        return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
         """The same of some instances, in the order of their rows; trec_eval measures as listed."""

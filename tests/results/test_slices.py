@@ -221,6 +221,23 @@ def test_a_graph_without_train() -> None:
 ENTITIES = ["zero", "one", "two", "caf\udce9", "fo ur", "five"]
 
 
+def test_questions_for_the_relation_are_parted_by_it() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 1, 1], [0, 2, 1], [2, 1, 3]])
+    questions = graph.questions(sides="relation", filter="raw")
+    result = kgtrec.evaluate(np.array([[3, 2, 1], [1, 3, 2]], np.float32), questions)
+    keys = ["relation.question.mrr", "relation.micro.mrr"]
+    # The first question has an answer in every slice: in each it counts whole.
+    for by in ("relation", "relation,side"):
+        values = {row[0]: row[-2:] for row in result.slice(by, keys).rows}
+        assert values == {"0": (1, 1), "1": (0.75, 0.75), "2": (1 / 3, 1 / 3)}
+    for key in ("relation.macro.mrr", "relation.macro.map_cut_20"):
+        for by in ("relation", "relation,side"):
+            with pytest.raises(UsageError, match="1 questions have answers"):
+                result.slice(by, [key])
+    single = result.ranks.subset(result.ranks.question == 1)
+    assert kgtrec.Result(single).slice("relation", ["relation.macro.mrr"]).rows == [("1", 1, 1.0)]
+
+
 @pytest.fixture
 def named() -> Result:
     return evaluated(small(entities=ENTITIES, relations=["has", "is"]))
