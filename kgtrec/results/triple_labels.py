@@ -51,7 +51,7 @@ def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[NDArray[np.int64]
         Missing, not four columns, an empty label, two labels for one triple, or not one line
         about an evaluated triple. The line is named.
     InputError
-        A sequence that is too short or holds something else than text.
+        A sequence of another length than the split, or that holds something else than text.
     UsageError
         A file, but the ranks carry no labels of entities and relations.
     """
@@ -67,16 +67,27 @@ def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[NDArray[np.int64]
 
 
 def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
-    needed = int(ranks.triple.max(initial=-1)) + 1
-    if len(labels) < needed:
-        raise InputError(
-            f"{len(labels)} labels for a split of at least {needed} triples; give one for each "
-            "triple, in the order of the split"
-        )
+    _check_number(ranks, len(labels))
     for row, label in enumerate(labels):
         if not isinstance(label, str) or not label:
             raise InputError(f"label {row} is {label!r}; labels are text, not empty")
     return [str(labels[row]) for row in ranks.triple.tolist()]
+
+
+def _check_number(ranks: Ranks, n_labels: int) -> None:
+    """InputError unless there is one label a triple: behind one too many, all would be others'."""
+    facts = ranks.manifest.get("questions", {})
+    split, least = facts.get("split"), int(ranks.triple.max(initial=-1)) + 1
+    of_triples = facts.get("sides") != "qualifier"  # whose rows are qualifiers
+    n_triples = facts.get("triples", {}).get(split) if of_triples else None
+    if n_labels == n_triples or (n_triples is None and n_labels >= least):
+        return
+    size = f"at least {least}" if n_triples is None else f"{n_triples}"
+    repeats = facts.get("duplicates_dropped", {}).get(split)
+    raise InputError(
+        f"{n_labels} labels for a split of {size} triples; give one for each triple, in the order "
+        f"of the split{f' without its {repeats} repeats' if repeats else ''}"
+    )
 
 
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:

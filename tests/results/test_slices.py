@@ -296,14 +296,25 @@ def test_labels_that_cannot_be_used(named: Result, tmp_path: Path) -> None:
     for path, said in ((tmp_path / "none.tsv", "no such file"), (tmp_path, "a folder, not a file")):
         with pytest.raises(FileError, match=said):
             named.slice("label", labels=path)
-    with pytest.raises(InputError, match="3 labels for a split of at least 4"):
+    with pytest.raises(InputError, match="3 labels for a split of 4 triples"):
         named.slice("label", labels=["a"] * 3)
+    bare = kgtrec.Ranks({name: getattr(named.ranks, name) for name in named.ranks._names})
+    with pytest.raises(InputError, match="3 labels for a split of at least 4"):
+        Result(bare).slice("label", labels=["a"] * 3)
     with pytest.raises(InputError, match="label 2 is None"):
         named.slice("label", labels=["a", "b", None, "c"])
     bare = Result(named.ranks.subset(np.arange(len(named.ranks))))
     bare.ranks.entity_labels = None
     with pytest.raises(UsageError, match="carry no labels"):
         bare.slice("label", labels=write(tmp_path / "l.tsv", "a\tb\tc\td\n"))
+
+
+def test_a_label_a_line_is_not_one_a_triple() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 2], [0, 0, 2], [1, 1, 3], [0, 0, 4]])
+    result = evaluated(graph)
+    with pytest.raises(InputError, match=r"4 labels for a split of 3 .* without its 1 repeats"):
+        result.slice("label", labels=["a", "a", "b", "c"])  # c would be nobody's
+    assert len(result.slice("label", labels=["a", "b", "c"])) == 3
 
 
 # --- kgtrec report --by ---------------------------------------------------------------------------
