@@ -110,6 +110,7 @@ def ranked_lists(
     )
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
+    counts[:, outside] = 0  # behind them all, by definition, wherever a list has it
     described = {
         "dtype": "lists",
         "rows": "lists",

@@ -185,6 +185,28 @@ def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Pat
     assert all(len(line) <= 80 for line in str(kgtrec.Result(ranks)).splitlines())
 
 
+def test_answers_outside_their_candidates_are_behind_them_all(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, 2], [3, 0, 1]], n_entities=5)
+    questions = graph.questions().restrict(entities=[1, 3, 4], outside="worst")
+    # Beyond their lists, in a tie of one, and where no list is.
+    records = [
+        {"head": "0", "relation": "0", "predictions": [("4", 2.0), ("2", 1.0), ("3", 1.0)]},
+        {"tail": "1", "relation": "0", "predictions": [("4", 1.0)]},
+    ]
+    ranks = kgtrec.rank_lists(records, questions)
+    outside = ~np.isin(ranks.answer, [1, 3, 4])
+    assert outside.sum() == 3
+    for prefix in ("", "macro_"):
+        greater, equal, ahead, candidates, unlisted = (
+            getattr(ranks, prefix + name)[outside]
+            for name in ("greater", "equal", "tied_ahead", "candidates", "unlisted")
+        )
+        np.testing.assert_array_equal(greater, candidates - 1)
+        assert not np.stack([equal, ahead, unlisted]).any()
+    ranks.save(tmp_path / "r.parquet")
+    assert len(kgtrec.Ranks.load(tmp_path / "r.parquet")) == len(ranks)  # which checks the counts
+
+
 def test_measures_of_spread_have_no_interval(tmp_path: Path) -> None:
     case = random_case(5, scored=False)
     ranks = kgtrec.rank_lists(records_of(case), graph_of(case, tmp_path).questions())
