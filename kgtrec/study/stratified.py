@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BetaGrid", "beta_curve", "beta_grid", "betas", "recounted"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 RankFunction = Callable[[Floats], Any]
 Metrics = str | Iterable[str] | Mapping[str, RankFunction]
 
@@ -265,10 +266,32 @@ def recounted(
     copy = ranks.subset(np.arange(len(ranks)))
     counted = dict(ranks.manifest.get("popularity", {}))
     if entities is not None:
-        copy.answer_popularity = entity_popularity(graph, entities)[ranks.answer]
+        copy.answer_popularity = _answer_counts(ranks, graph, entities)[ranks.answer]
         counted["entities"] = list(named_splits(graph, entities))
     if relations is not None:
-        copy.relation_popularity = relation_popularity(graph, relations)[ranks.relation]
+        copy.relation_popularity = _relation_counts(ranks, graph, relations)[ranks.relation]
         counted["relations"] = list(named_splits(graph, relations))
     copy.manifest = ranks.manifest | {"popularity": counted}
     return copy
+
+
+def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Ints:
+    """How often everything that may be an answer stands in some splits, as `Ranks` counts it."""
+    if ranks.kind == "relation":
+        return relation_popularity(graph, splits)
+    counts = entity_popularity(graph, splits)
+    if graph.qualifiers is not None:
+        counts = counts + _in_qualifiers(graph, splits, 2, graph.n_entities)
+    return counts
+
+
+def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Ints:
+    """Facts of each relation in some splits: of a qualifier's, where its value is the answer."""
+    if ranks.given_relation is None:
+        return relation_popularity(graph, splits)
+    return _in_qualifiers(graph, splits, 1, graph.n_relations)
+
+
+def _in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Ints:
+    rows = [graph.qualifier_facts(name)[:, column] for name in named_splits(graph, splits)]
+    return np.bincount(np.concatenate(rows), minlength=size).astype(np.int64)

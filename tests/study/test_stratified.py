@@ -178,6 +178,26 @@ def test_recounted_leaves_what_is_not_asked_for(tmp_path: Path) -> None:
     assert "entities counted on train and test, relations on test" in grid.caption()
 
 
+@pytest.mark.parametrize("sides", ["relation", "qualifier", "both"])
+def test_recounted_on_the_default_splits_is_the_default(sides: str) -> None:
+    """Relations that are asked for are no entities, and qualifiers hold entities and relations."""
+    more: dict = {}
+    if sides != "relation":
+        offsets, pairs = [0, 1, 2, 4], [[4, 0], [4, 1], [4, 1], [3, 0]]
+        more["qualifiers"] = {"train": (offsets, pairs), "test": ([0, 0, 1, 3], pairs[:3])}
+    graph = kgtrec.Graph.from_arrays(
+        train=[[0, 3, 1], [1, 4, 0], [0, 0, 0]], test=[[0, 0, 1], [0, 1, 1], [1, 4, 1]],
+        n_relations=5, **more,
+    )  # fmt: skip
+    questions = graph.questions(sides=sides, context="qualifiers" if more else None)
+    scores = np.zeros((len(questions), questions.n_labels), np.float32)
+    ranks = kgtrec.rank(scores, questions)[0]
+    same = recounted(ranks, graph, "all", "test")
+    assert same.answer_popularity.tolist() == ranks.answer_popularity.tolist()
+    assert same.relation_popularity.tolist() == ranks.relation_popularity.tolist()
+    assert recounted(ranks, graph, "test").answer_popularity.sum() < same.answer_popularity.sum()
+
+
 def test_popularity_zero_names_the_split() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2]])
     ranks = recounted(evaluated(graph).ranks, graph, entities="train")
