@@ -196,6 +196,8 @@ class Labels(Sequence[str]):
         if isinstance(labels, (str, bytes)):
             raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
         if self._array is None:
+            if not all(isinstance(label, str) for label in labels):
+                raise _no_label(labels)
             ids = np.fromiter(map(self._find, labels), dtype=np.int64, count=len(labels))
         else:
             ids = self.positions(_encode_all(labels))
@@ -358,11 +360,16 @@ def _encode_all(labels: Sequence[str]) -> Any:
     try:
         encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
     except (AttributeError, UnicodeEncodeError):
-        row, bad = next((i, x) for i, x in enumerate(labels) if not _is_encodable(x))
-        raise InputError(
-            f"label {row} is {bad!r} ({type(bad).__name__}); a label must be a str of valid text"
-        ) from None
+        raise _no_label(labels) from None
     return pa.array(encoded, type=pa.large_binary())
+
+
+def _no_label(labels: Sequence[object]) -> InputError:
+    """The error of the first label that is not a usable str."""
+    row, bad = next((i, x) for i, x in enumerate(labels) if not _is_encodable(x))
+    return InputError(
+        f"label {row} is {bad!r} ({type(bad).__name__}); a label must be a str of valid text"
+    )
 
 
 def _is_encodable(label: object) -> bool:

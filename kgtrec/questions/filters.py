@@ -269,8 +269,7 @@ def _further(
         extra = as_triples("extra_known", known.extra, (4,) if n_contexts else (3,))
         sizes = graph.n_entities, graph.n_relations, n_contexts
         parts.append(KnownFacts(checked_ids("extra_known", extra, *sizes)))
-    files = [known.files] if isinstance(known.files, (str, PathLike)) else list(known.files)
-    for path in files:
+    for path in _paths(known.files):
         if graph.contexts is None:
             rows, detail = read_known(path, graph.entities, graph.relations, known.unknown)
             part = KnownFacts(rows)
@@ -279,6 +278,15 @@ def _further(
         parts.append(part)
         details.setdefault("known_files", []).append(detail)
     return parts, sum(len(part.facts) for part in parts)
+
+
+def _paths(files: Any) -> list[Path]:
+    """One path or several as a list; UsageError if they are something else."""
+    single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
+    paths = [files] if single else list(files)
+    if not all(isinstance(path, (str, PathLike)) for path in paths):
+        raise UsageError(f"known={files!r} is no path of a file, and no list of paths")
+    return paths
 
 
 def _others(

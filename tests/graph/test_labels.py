@@ -183,6 +183,9 @@ def test_ids_names_the_unknown(labels: Labels) -> None:
     with pytest.raises(InputError, match=r"write \['0'\]"):
         labels.ids("0")
     assert labels.ids([]).dtype == np.int64
+    for wrong in (["0", 0], ["0", None]):
+        with pytest.raises(InputError, match=rf"label 1 is {wrong[1]} \("):
+            labels.ids(wrong)
 
 
 def test_empty_label_has_no_docno() -> None:
