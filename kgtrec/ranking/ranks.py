@@ -136,7 +136,7 @@ class Ranks:
         relation_labels: list[str] | None = None,
         entity_labels: Sequence[str] | None = None,
     ) -> None:
-        missing = [name for name in _COLUMNS if name not in columns]
+        missing = [name for name in _COLUMNS if columns.get(name) is None]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
         vars(self).update(dict.fromkeys(_OPTIONAL), **typed_columns(columns))
@@ -358,10 +358,24 @@ def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray
     """The columns of `Ranks` in their order and types; optional ones where they are there."""
     types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
     return {
-        name: np.ascontiguousarray(columns[name], dtype)
+        name: _typed(name, columns[name], dtype)
         for name, dtype in types.items()
         if columns.get(name) is not None
     }
+
+
+def _typed(name: str, values: npt.ArrayLike, dtype: type) -> npt.NDArray[Any]:
+    """One column; InputError of anything that a cast would change, such as a rank of 2.5."""
+    array = np.asarray(values)
+    whole = array.dtype.kind in "iub" or (
+        array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.trunc(array))).all())
+    )
+    if not whole:
+        raise InputError(
+            f"column {name!r} of ranks has dtype {array.dtype} and holds other values than whole "
+            "numbers; give counts and ids as int64"
+        )
+    return np.ascontiguousarray(array, dtype)
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.ranks import Ranks, _fault
 
 TEST = np.array([[0, 0, 1], [1, 0, 2], [2, 1, 3], [3, 1, 0], [0, 1, 3]])
@@ -44,6 +44,18 @@ def test_without_instances_nothing_is_tied() -> None:
     assert ranks.tie_report() == {
         "tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "greater", [[0.5] * 10, [np.nan] * 10, [np.inf] * 10, ["1"] * 10, [None] * 10]
+)
+def test_columns_that_a_cast_would_change(greater: list) -> None:
+    columns = {name: getattr(ranked(), name) for name in ranked()._names}
+    with pytest.raises(InputError, match="column 'greater' of ranks has dtype"):
+        Ranks(columns | {"greater": greater})
+    with pytest.raises(InputError, match="lack the columns greater"):
+        Ranks(columns | {"greater": None})
+    assert Ranks(columns | {"greater": [2.0] * 10}).greater.tolist() == [2] * 10
 
 
 # -- What no ranking can have left behind --------------------------------------------------------
