@@ -501,6 +501,16 @@ def test_question_values_average_inside_a_question_first():
     assert answers.tolist() == [sizes[q] for q in sorted(sizes)]
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_no_room_for_a_missing_answer(n):
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, n - 1], [1, 0, 1]], n_entities=n)
+    questions = graph.questions()
+    scores = np.random.default_rng(1).random((2, len(questions), n))
+    ranks = [kgtrec.rank(each, questions)[0] for each in scores]
+    with pytest.raises(UsageError, match=rf"at sparsity 0.1 .* 2 answers among {n} candidates"):
+        ow.compare_ranks(*ranks, 0.1)
+
+
 def test_ranks_of_different_questions_are_refused():
     one = drawn_ranks((0.5, 0.7), 0.4, 5, 20, 10, seed=0)[0]
     other = drawn_ranks((0.5, 0.7), 0.4, 5, 20, 10, seed=1)[0]
