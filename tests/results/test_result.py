@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import pickle
 import sys
 
 import numpy as np
@@ -137,6 +138,15 @@ def test_given_trec_values_are_used() -> None:
 def undefined() -> Result:
     """One entity: nothing to rank, so AMRI is undefined."""
     return Result(make_ranks(columns(Case(1, [(0, 0, 0)], {(0, 0, 0): [1], (1, 0, 0): [1]}))))
+
+
+def test_a_result_is_the_same_in_another_process() -> None:
+    result = make_result()
+    keys = ["both.expected.micro.agmri", "both.stratified.mrr(0.5,0.5)", "both.macro.ndcg_cut_20"]
+    before = [result[key] for key in keys]
+    again = pickle.loads(pickle.dumps(result))
+    assert dict(again) == dict(result)
+    assert [again[key] for key in [*keys, "both.P_5"]] == [*before, result["both.P_5"]]
 
 
 def test_json_is_strict() -> None:

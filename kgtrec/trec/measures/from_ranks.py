@@ -57,16 +57,23 @@ def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
 
 def natively(ranks: Ranks) -> Callable[[str], Floats]:
     """A function that gives `native_values` of one measure after the other."""
-    view: list[PlacedView] = []
-    values: dict[str, Floats] = {}
+    return _Natively(ranks)
 
-    def per_question(name: str) -> Floats:
-        if name not in values:
-            view[:] = view or [_view(ranks)]
-            values.update(_of_view(view[0], [name]))
-        return values[name]
 
-    return per_question
+class _Natively:
+    """See `natively`; no closure, so that results can be sent between processes."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._view: PlacedView | None = None
+        self._values: dict[str, Floats] = {}
+
+    def __call__(self, name: str) -> Floats:
+        if name not in self._values:
+            if self._view is None:
+                self._view = _view(self._ranks)
+            self._values.update(_of_view(self._view, [name]))
+        return self._values[name]
 
 
 def _of_view(view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
