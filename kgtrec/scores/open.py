@@ -56,6 +56,13 @@ def as_source(
         return DeviceSource(scores.detach())
     if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
         return MatrixSource(as_array(scores))
+    if isinstance(scores, memoryview):  # which numpy reads, and which is iterable too
+        return MatrixSource(as_array(scores))
+    if hasattr(scores, "toarray"):
+        raise InputError(
+            f"scores are a sparse matrix ({type(scores).__name__}), which says nothing of how what "
+            "it leaves out ranks; hand over .toarray(), if that is 0"
+        )
     if callable(scores):
         size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
         return CalledSource(scores, batches(size), n_rows)

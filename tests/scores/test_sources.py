@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import PATIENT, RankCase, rank_cases
@@ -328,6 +329,12 @@ def test_a_batch_that_was_refused_may_be_given_again(threads, scores, questions,
                 ranker.update(batch, right[:-1])
         ranker.update(batch, right)
     assert_identical(ranker.finish(), due)
+
+
+def test_a_memoryview_is_a_matrix_and_a_sparse_one_is_none(scores, questions, due):
+    assert_identical(kgtrec.rank(memoryview(scores), questions, run_depth=20), due)
+    with pytest.raises(InputError, match=r"sparse matrix \(csr_array\).*\.toarray\(\)"):
+        kgtrec.rank(scipy.sparse.csr_array(scores), questions)
 
 
 def test_a_chunk_with_another_dtype_or_width(scores, questions):
