@@ -432,6 +432,17 @@ def test_a_query_that_loses_all_documents_keeps_its_row() -> None:
         assert rows == {"p": {"map": 1.0}, "q": {"map": 0.0}}
 
 
+@pytest.mark.parametrize("emptied", [{"judged_only": True}, {"most": 0, "judged_only": True}])
+def test_with_c_a_query_without_documents_is_not_taken_for_an_absent_one(emptied) -> None:
+    qrels = {"q": {"a": 1}, "p": {"a": 1}, "absent": {"a": 1}}
+    run = {"q": {"unjudged": 1.0}, "p": {"unjudged": 1.0}}
+    how = {"measures": ["utility.0,0,1,0"], "complete": True, "compat": 9, **emptied}
+    assert list(trec.evaluate(qrels, run, **how)) == ["p", "q"]
+    # trec_eval 9: 1 for each that the run holds, over the three of the qrels.
+    row = trec.evaluate(qrels, run, summary=True, **how)
+    assert row["utility_0,0,1,0"] == pytest.approx(2 / 3)
+
+
 def test_micro_metrics() -> None:
     total = trec.evaluate({"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}, ["kg_mrr"], summary=True)
     assert total == {"kg_mrr_low": 0.5, "kg_mrr_high": 0.5}

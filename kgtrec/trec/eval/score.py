@@ -242,10 +242,14 @@ def _lists(
 ) -> Lists:
     """The run to a depth, None for all of it, and what ties with the last document there."""
     # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
-    # which comes after it, too.
-    judged_only = options.judged_only and options.most is None
-    if options.most is not None:
-        depth = options.most if depth is None or options.judged_only else min(depth, options.most)
+    # which comes after it, too. So is -J where a list that it empties must not pass for an absent
+    # one: see `_counted`.
+    is_later = options.most is not None or (options.complete and options.compat < 10)
+    judged_only = options.judged_only and not is_later
+    if options.judged_only and is_later:
+        depth = options.most
+    elif options.most is not None:
+        depth = options.most if depth is None else min(depth, options.most)
     return read_lists(
         qrels,
         run,

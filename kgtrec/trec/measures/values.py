@@ -129,7 +129,7 @@ def summary(
         raise UsageError("runid and averages over all queries of the qrels need the lists")
     absent = None
     if lists is not None and options.complete and options.compat < 10:
-        absent = np.diff(lists.offsets) == 0
+        absent = lists.retrieved == 0  # by the run: -M and -J may have emptied other lists
     row: dict[str, float | int | str] = {}
     for column in shown:
         if column.family == "runid" and lists is not None:
