@@ -98,10 +98,10 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
         if path is None or _is_special(path):
             continue
         target = Path(os.path.realpath(path))
-        probe = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
         try:
             if target.is_dir():
                 raise IsADirectoryError
+            probe = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
             open(probe, "xb").close()
             os.unlink(probe)
         except OSError as error:

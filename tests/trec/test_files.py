@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.atomic_file import atomic_write, check_writable
 from kgtrec.errors import FileError, KgtrecError
 from kgtrec.trec.files.read import DuplicateDocument, read_qrels, read_run
 from kgtrec.trec.files.write import write_run
@@ -197,6 +197,9 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         atomic_write(tmp_path / "none" / "file").__enter__()
     with pytest.raises(FileError, match="this is a folder"), atomic_write(tmp_path) as out:
         out.write(b"x")
+    for folder in (tmp_path, "/"):
+        with pytest.raises(FileError, match="this is a folder"):
+            check_writable(folder)
     with pytest.raises(FileError, match="the disk is full"), atomic_write("/dev/full") as out:
         out.write(b"x" * 100_000)
     with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "x"):
