@@ -139,6 +139,13 @@ def test_both_have_the_bits_of_plain_pytrec_eval(some) -> None:
             assert column.tolist() == [due[f"q{i:03}"][name] for i in range(len(some))], name
 
 
+def test_multiples_whose_names_pytrec_eval_cuts() -> None:
+    got = values(lists_of([([1, None], [1, 1])]), resolve(["Rprec_mult.0.5,99999.99,100000"]))
+    assert [f"{name}: {value[0]:g}" for name, value in got.items()] == [
+        "Rprec_mult_0.50: 1", "Rprec_mult_99999.99: 5e-06", "Rprec_mult_100000.00: 5e-06",
+    ]  # fmt: skip
+
+
 def large(n_queries: int = 40, depth: int = 300) -> Lists:
     rng = np.random.default_rng(7)
     some = []

@@ -57,8 +57,9 @@ def can_supply(column: Column, options: EvalOptions) -> bool:
         return False
     if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
         return False
-    if column.row.kind == "point":  # the names that come back have two decimals
-        return abs((column.cutoff or 0.0) * 100 - round((column.cutoff or 0.0) * 100)) < 1e-9
+    if column.row.kind == "point":  # the names that come back have two decimals, cut at 8 letters
+        cutoff = column.cutoff or 0.0
+        return cutoff < 1e5 and abs(cutoff * 100 - round(cutoff * 100)) < 1e-9
     # Of all measures of gains, this one looks at the level.
     return column.family != "Rndcg" or options.level == 1
 
