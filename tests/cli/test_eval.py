@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import ctypes
+import errno
 import gzip
 import io
 import json
@@ -208,6 +209,18 @@ def test_exit_codes_of_files(invoke: Invoke, tmp_path: Path, files) -> None:
     refused(invoke(qrels, at("other")), 7, "other", "share no query")
     refused(invoke("-c", qrels, at("other")), 7, "share no query")
     refused(invoke("-D", "1.77", qrels, run), 7, "'77'")
+
+
+def test_a_lack_of_memory_is_not_blamed_on_the_file(
+    invoke: Invoke, files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_args: object, **_more: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr("mmap.mmap", no_memory)
+    result = invoke(*files)
+    refused(result, 2, "out of memory", files[0], "allow more")
+    assert "permissions" not in result.stderr
 
 
 def test_exit_codes_of_runs_in_other_commands(

@@ -176,7 +176,10 @@ def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
         return _read(raw)  # a pipe; or nothing but the mark, which is followed by no line
     ends = os.pread(raw.fileno(), 1, status.st_size - 1) == b"\n"
     size = status.st_size + (not ends)
-    data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:  # ENOMEM: nothing of the file's
+        raise MemoryError(f"no room for the {size:,} bytes of {os.fsdecode(raw.name)}") from None
     with suppress(OSError):  # a kernel without huge pages
         data.madvise(mmap.MADV_HUGEPAGE)
     with memoryview(data) as view:
