@@ -99,9 +99,10 @@ def save_scores(source: Any, folder: str | os.PathLike[str]) -> Files:
 
 
 def _save(array: Array, path: Path) -> ArrayFile:
-    if isinstance(array, np.memmap) and array.base is not None and array.flags.c_contiguous:
+    if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
         base = array.base
-        if type(base).__name__ == "mmap" and array.filename is not None:
+        # The file of a copy-on-write map ("c") does not hold what was written to the array.
+        if type(base).__name__ == "mmap" and array.mode != "c":
             return _mapped(array, str(array.filename))
     with atomic_write(path) as file:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)

@@ -138,6 +138,16 @@ def test_rows_per_instance_restrictions_and_files(
     assert_same(got, kgtrec.rank(str(path), narrow, DEPTH), tmp_path)
 
 
+def test_what_was_written_to_a_copy_on_write_map_is_ranked(client: Client, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    questions = random_questions(rng)
+    np.save(tmp_path / "s.npy", some_scores(rng, (len(questions), N)))
+    scores = np.load(tmp_path / "s.npy", mmap_mode="c")
+    scores *= -1
+    got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(np.array(scores), questions, run_depth=DEPTH), tmp_path)
+
+
 @pytest.mark.parametrize("chunks", [(4, N), (5, 9), (100, 7), (3, 3)])
 def test_dask_arrays_are_ranked_chunk_by_chunk(
     chunks: tuple[int, int], client: Client, tmp_path: Path
