@@ -516,6 +516,21 @@ def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> Non
         run_batch(batch, client)
 
 
+def test_two_batches_do_not_share_a_folder_of_parts(
+    batch: Batch, client: Client, tmp_path: Path
+) -> None:
+    from kgtrec.cluster.batch.batch import _locked
+
+    (tmp_path / "work").symlink_to("results")
+    (tmp_path / "results").mkdir()
+    one, other = (tmp_path / f"{name}.toml" for name in ("one", "other"))
+    one.write_text(f'work = "work"\n{JOBS}')  # the output under another name
+    other.write_text('work = "work"\n' + JOBS.replace('"results"', '"elsewhere"'))
+    with _locked(read_jobs(one)), pytest.raises(UsageError, match="another folder as work"):
+        run_batch(read_jobs(other), client)
+    assert {outcome.state for outcome in run_batch(read_jobs(other), client)} == {"finished"}
+
+
 def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,12 @@ started again.
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
@@ -111,24 +112,43 @@ def run_batch(
 
 @contextmanager
 def _locked(batch: Batch) -> Iterator[None]:
-    """Nobody else works in the folder; the lock ends with the process, however that ends.
-
-    There are no locks at a URL: it is that of the folder for parts.
-    """
+    """Nobody else works in the output or in the folder for parts, which batches of several outputs
+    may name; the locks end with the process, however that ends. There are none at a URL."""
     check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
-    output = batch.work if is_location(batch.output) else batch.output
+    folders = {"output": batch.output, "work": batch.work}
+    if is_location(batch.output):
+        del folders["output"]
+    with ExitStack() as stack:
+        done: list[Path] = []
+        for key, folder in folders.items():
+            _make(folder)
+            # A folder under two names is locked once: a second lock would find the first.
+            if not any(os.path.samefile(folder, other) for other in done):
+                stack.enter_context(_folder_locked(folder, key))
+                done.append(folder)
+        yield
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, if need be; FileError if no file could be written there."""
     try:
-        make_folder(output)
+        make_folder(folder)
     except OSError:
-        check_writable(output)  # says what is wrong
+        check_writable(folder)  # says what is wrong
         raise
-    check_writable(output / "summary.csv")
-    with open(output / ".lock", "w") as file:
+    check_writable(folder / "summary.csv")
+
+
+@contextmanager
+def _folder_locked(folder: Path, key: str) -> Iterator[None]:
+    """UsageError if another batch works in the folder, which the job file names as ``key``."""
+    with open(folder / ".lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(
-                f"another batch is at work in {output}; wait for it, or name another output"
+                f"another batch is at work in {folder}; wait for it, or name another folder "
+                f"as {key}"
             ) from None
         yield
 
