@@ -35,6 +35,7 @@ __all__ = [
     "names_in",
     "reachable",
     "read_bytes",
+    "real_path",
     "remove",
     "sent",
     "stamps",
@@ -55,6 +56,13 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
     """The file of this machine that a ``file://`` URL names; None of another."""
     url = _url(path)
     return unquote(url.removeprefix("file://")) if url.startswith("file:") else None
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """What all names of a file have in common: links, and ``file://`` URLs of it too."""
+    if not is_location(path):
+        return os.path.realpath(path)
+    return os.path.realpath(local_path(path) or _url(path))
 
 
 def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgtrec._internal.atomic_file import check_writable
-from kgtrec._internal.locations import is_folder, is_location, names_in
+from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
 from kgtrec.errors import UsageError
 
 __all__ = ["check_outputs", "keep_inputs"]
@@ -37,8 +37,8 @@ def check_outputs(outputs: Mapping[str, str | None], graph: str, scores: str | N
     with warnings.catch_warnings():  # they come when the graph is read
         warnings.simplefilter("ignore")
         splits = _graph_files(graph)
-    taken = {os.path.realpath(path): "the graph" for path in splits.values()}
-    taken |= {os.path.realpath(path): "the scores" for path in _files(scores)}
+    taken = {real_path(path): "the graph" for path in splits.values()}
+    taken |= {real_path(path): "the scores" for path in _files(scores)}
     _refuse_taken(outputs, taken)
 
 
@@ -53,7 +53,7 @@ def _graph_files(graph: str) -> Mapping[str, str | Path]:
 
 def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
     """UsageError if an output is one of the input files, or two outputs are one file."""
-    taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
+    taken = {real_path(path): "an input" for path in inputs if path is not None}
     _refuse_taken(outputs, taken)
 
 
@@ -62,7 +62,7 @@ def _refuse_taken(outputs: Mapping[str, str | None], taken: dict[str, str]) -> N
     for option, path in outputs.items():
         if path is None or (os.path.exists(path) and not os.path.isfile(path)):
             continue  # a pipe or /dev/null takes whatever comes
-        other = taken.setdefault(os.path.realpath(path), option)
+        other = taken.setdefault(real_path(path), option)
         if other is not option:
             raise UsageError(
                 f"{option} {path} would overwrite {other}; give the name of another file"

@@ -184,6 +184,7 @@ def test_a_graph_without_the_split_is_named(home: Home):
 def test_no_output_overwrites_an_input_or_another(home: Home):
     (home.folder / "sh").mkdir()
     home.save("sh/0.npy", home.scores)
+    url = f"file://{home.folder}"
     before = {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
     calls = [
         home.rank(out="s.npy"),
@@ -193,6 +194,10 @@ def test_no_output_overwrites_an_input_or_another(home: Home):
         home.rank("--run", "o.parquet"),
         home.call("convert", "--graph", "g", "--qrels", "q", "--questions", "q"),
         home.call("convert", "--graph", "g", "--qrels", "g/test.txt"),
+        home.rank(out=f"{url}/s.npy"),
+        home.rank(scores=f"{url}/sh", out="sh/0.npy"),
+        home.rank("--qrels", "g/train.txt", graph=f"{url}/g"),
+        home.rank("--run", f"FILE:{home.folder}/o.p%61rquet"),
     ]
     for outcome in calls:
         home.refuses(outcome, "would overwrite", code=1)

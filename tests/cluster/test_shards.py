@@ -548,7 +548,13 @@ def test_wrong_calls_are_one_sentence(home: Home) -> None:
     assert "there is no such folder" in home.refuses("merge", "nowhere", "-o", "o.parquet")
     assert "File exists" in home.refuses(*rank, "--shard", "1/2", "-o", "s.npy")
     home.shards(2, into="e")
-    assert "would overwrite" in home.refuses("merge", "e", "-o", "e/shard-1-of-2.arrow")
+    url, shard = f"file://{home.folder}", "e/shard-1-of-2.arrow"
+    for names in (("e", shard), (f"{url}/e", shard), ("e", f"{url}/{shard}")):
+        assert "would overwrite" in home.refuses("merge", names[0], "-o", names[1])
+    assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", url)
+    for graph in ("tsv:g", f"tsv:{url}/g"):
+        others = ("--scores", "m.npz", "--shard", "1/2", "-o", "g")
+        assert "the graph's folder" in home.refuses("rank", "--graph", graph, *others)
 
 
 def test_names_sort_by_number() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.atomic_file import sync_folder
-from kgtrec._internal.locations import fetched, is_location, local_path, reachable
+from kgtrec._internal.locations import fetched, is_location, local_path, reachable, real_path
 from kgtrec.cli._output import note
 from kgtrec.errors import FileError, UsageError
 
@@ -40,8 +40,8 @@ def rank_one(
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
-    _check_folder(folder, request.graph, scoring.scores)
     form, graph = split_format(request.graph)
+    _check_folder(folder, graph, scoring.scores)
     with (
         fetched(graph, folders=True) as copy,
         local_shards(folder, shard_name(number, count)) as local,
@@ -113,10 +113,10 @@ def _say(text: str, show: bool | None) -> None:
 
 def _check_folder(folder: str, graph: str, scores: str) -> None:
     """Make the folder of the shards; refuse one that holds inputs."""
-    path = os.path.realpath(folder)
-    inputs = {os.path.realpath(graph): "the graph's folder"}
-    inputs[os.path.dirname(os.path.realpath(scores))] = "the folder of the scores"
-    inputs[os.path.realpath(scores)] = "the scores"
+    path = real_path(folder)
+    inputs = {real_path(graph): "the graph's folder"}
+    inputs[os.path.dirname(real_path(scores))] = "the folder of the scores"
+    inputs[real_path(scores)] = "the scores"
     if path in inputs:
         raise UsageError(f"-o {folder} is {inputs[path]}; name a folder of its own for the shards")
     if is_location(folder):
