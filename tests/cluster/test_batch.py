@@ -309,6 +309,25 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
+def test_a_batch_is_done_wherever_it_is_started(
+    batch: Batch, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "known.txt").write_text("e1\tr1\te2\n")
+    (tmp_path / "seen.txt").write_text("".join(f"e{i}\n" for i in range(30)))
+    (tmp_path / "jobs.toml").write_text(
+        f'{JOBS}known = ["known.txt"]\nentities = "seen.txt"\nunknown = "skip"\n'
+    )
+    text = (tmp_path / "jobs.toml").read_text().replace('"{graph}-b', f'"{tmp_path}/{{graph}}-b')
+    (tmp_path / "jobs.toml").write_text(text)
+    run_batch(read_jobs(tmp_path / "jobs.toml"), client)
+    for folder, name in ((".", "jobs.toml"), ("one", "../jobs.toml")):
+        monkeypatch.chdir(tmp_path / folder)
+        assert states(read_jobs(name)) == ["finished"] * 9
+    os.rename(tmp_path / "known.txt", tmp_path / "two.txt")
+    (tmp_path / "jobs.toml").write_text(text.replace("known.txt", "two.txt"))
+    assert states(read_jobs(tmp_path / "jobs.toml")).count("changed") == 4
+
+
 def test_changed_inputs_are_seen_whatever_the_clock_says(batch: Batch, client: Client) -> None:
     run_batch(batch, client)
     before = results(batch.output)

@@ -127,10 +127,25 @@ class Records:
         """
         splits, others = self._question_files(job)
         files = [*splits, *_score_files(job.scores), *others]
-        settings = sorted(job.settings.items())
+        settings = [(key, self._settled(key, job.settings[key])) for key in sorted(job.settings)]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
-        content.append([(str(path), self._hash(str(path))) for path in files])
+        content.append([(self._from_job_file(path), self._hash(str(path))) for path in files])
         return hash_text(json.dumps(content))
+
+    def _settled(self, key: str, value: Any) -> Any:
+        """What a protocol says, its paths as they are from the job file."""
+        if key == "known":
+            return [self._from_job_file(path) for path in value]
+        return self._from_job_file(value) if key in _FILE_KEYS else value
+
+    def _from_job_file(self, path: str | Path) -> str:
+        """A path below the job file's folder from there: it is the same wherever a batch is
+        started."""
+        parent = self.batch.path.parent
+        for folder in () if is_location(path) else (parent, os.path.abspath(parent)):
+            if Path(path).is_relative_to(folder):
+                return str(Path(path).relative_to(folder))
+        return str(path)
 
     def question_inputs(self, job: Job) -> str:
         """Hash of all that a job's questions depend on, as of the last `fresh_inputs`."""
