@@ -309,6 +309,25 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["inputs", "ranks", "values", {"inputs": 3}, {"values": None}, {"values": {"mrr": "high"}},
+     {"failed": 3}],
+)  # fmt: skip
+def test_a_record_that_is_none_is_written_again(
+    batch: Batch, client: Client, change: str | dict
+) -> None:
+    run_batch(batch, client)
+    path = batch.output / "records/one/test/a.json"
+    whole = path.read_bytes()
+    record = json.loads(whole)
+    damaged = record | change if isinstance(change, dict) else record
+    path.write_text(json.dumps({key: damaged[key] for key in damaged if key != change}))
+    assert states(batch) == ["waiting"] + ["finished"] * 8
+    run_batch(batch, client)
+    assert path.read_bytes() == whole
+
+
 def test_a_batch_is_done_wherever_it_is_started(
     batch: Batch, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

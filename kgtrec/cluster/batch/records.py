@@ -185,8 +185,8 @@ class Records:
             return {}
         try:
             record = json.loads(read_bytes(path))
-            return dict(record) if record["format"] == _FORMAT else {}
-        except (OSError, ValueError, KeyError, TypeError):
+            return dict(record) if record["format"] == _FORMAT and _is_record(record) else {}
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}
 
     def outcome(self, job: Job) -> Outcome:
@@ -345,6 +345,16 @@ def tie_notes(batch: Batch) -> list[str]:
         f"{protocol}: scores {tolerance_text({'tie_tolerance': tolerance._asdict()})} tie"
         for protocol, tolerance in tolerances.items()
     ]
+
+
+def _is_record(record: Mapping[str, Any]) -> bool:
+    """Whether all is there that a record holds, of a job that failed or one that is done."""
+    if "failed" in record:
+        return isinstance(record["failed"], str)
+    numbers = record["values"].values() if isinstance(record["values"], dict) else [""]
+    return all(isinstance(record[key], str) for key in ("inputs", "ranks")) and all(
+        value is None or isinstance(value, (int, float)) for value in numbers
+    )
 
 
 def _number(value: Any) -> float:
