@@ -115,7 +115,7 @@ class Plan:
 
 def memory_bytes(text: str | int) -> int:
     """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError if it is none."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
+    match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
     if not match:
         raise UsageError(f"memory {text!r} is not a size; write for example 2GB or 512MB")
     number, unit, binary = match.groups()

@@ -42,6 +42,8 @@ def _load(path: Path) -> dict[str, Any]:
         raise FileError(path, found=problem, hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(path, found=f"not TOML: {error}", hint="correct it there") from None
+    except RecursionError:
+        raise FileError(path, found="lists in lists without end", hint="correct it") from None
 
 
 MEASURES = (
@@ -373,6 +375,8 @@ class _Reader:
             if name not in names:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
                 self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
+        if "\0" in path:
+            self._once(place, f"{path!r} is no path: it has a null character")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
         self._is_unknown_url(place, filled)
         if not is_url(filled):

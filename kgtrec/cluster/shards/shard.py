@@ -119,7 +119,7 @@ def shard_inputs(
 
 def parse_shard(text: str) -> tuple[int, int]:
     """Number, from 1, and count of ``"3/16"``; UsageError if the text names no shard."""
-    match = re.fullmatch(r"\s*([0-9]+)\s*/\s*([0-9]+)\s*", text)
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*", text)
     number, count = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= count:
         last = f"{count}/{count}" if count else "16/16"
