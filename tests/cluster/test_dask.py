@@ -207,6 +207,17 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     assert last.endswith("needs its work under if __name__ == '__main__':")
 
 
+def test_a_work_folder_whose_name_is_no_utf8(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    questions = random_questions(rng)
+    np.save(tmp_path / "s\udcff.npy", some_scores(rng, (len(questions), N)))
+    path, work = tmp_path / "s\udcff.npy", tmp_path / "work\udcff"
+    work.mkdir()
+    with local_client(work, 1) as client:
+        got = kgtrec.cluster.rank(path, questions, client, folder=work, run_depth=DEPTH)
+    assert_same(got, kgtrec.rank(np.load(path), questions, run_depth=DEPTH), tmp_path)
+
+
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
     """It has none before there is a task, and none again after the last."""
     rng = np.random.default_rng(22)
