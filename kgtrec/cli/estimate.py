@@ -178,10 +178,9 @@ def _show(estimates: FullEstimates, options: dict[str, Any]) -> None:
 
 
 def _write(path: str, array: Any) -> None:
-    import numpy as np
-
     from kgtrec._internal.atomic_file import atomic_write
+    from kgtrec._internal.npy_header import write_array
 
     with atomic_write(path) as file:
-        np.save(file, array)
+        write_array(file, array)
     note(f"wrote {path}")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.npy_header import map_array
+from kgtrec._internal.npy_header import map_array, write_array
 from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.content_hash import WHOLE
 from kgtrec.cluster.part import Inputs
@@ -104,7 +104,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
     path = store.folder.resolve().parent / name
     if not _holds(path, chosen):
         with atomic_write(path) as file:
-            np.lib.format.write_array(file, chosen.astype(np.int64), allow_pickle=False)
+            write_array(file, chosen.astype(np.int64))
     return replace(files, selection=str(path))
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._internal.locations import mapped_folder
-from kgtrec._internal.npy_header import map_array
+from kgtrec._internal.npy_header import map_array, write_array
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
@@ -185,7 +185,7 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
     graph, plan = questions.graph, plan_rows(questions, rows)
     for name, array in _arrays(questions, plan).items():
         with atomic_write(folder / f"{name}.npy") as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+            write_array(file, np.ascontiguousarray(array))
     for kind in _LABELS:
         if (labels := getattr(graph, kind)) is not None:
             _write_labels(labels, folder / f"{kind}.arrow")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder
+from kgtrec._internal.npy_header import write_array
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, is_url, url_text
@@ -53,7 +54,7 @@ def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> s
     _write_graph(folder / "graph")
     _write_files(folder, results)
     with atomic_write(folder / "popularity.npy") as file:
-        np.save(file, scores["popularity"])
+        write_array(file, scores["popularity"])
     text = f"{report(results)}\n\n{_closing(folder)}\n"
     _write_text(folder / "report.txt", text)
     _write_text(folder / "report.json", dump_json(_numbers(results, seed)) + "\n")
