@@ -102,8 +102,11 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             if target.is_dir():
                 raise IsADirectoryError
             probe = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
-            open(probe, "xb").close()
-            os.unlink(probe)
+            try:
+                open(probe, "xb").close()
+            finally:  # a Ctrl-C may come between the two
+                with suppress(OSError):
+                    os.unlink(probe)
         except OSError as error:
             raise _unwritable(path, target, error) from None
 

@@ -174,9 +174,10 @@ def save_questions(
         _write(questions, rows, beside)
         os.rename(beside, target)
         sync_folder(target.parent)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
-        if not target.is_dir():  # else another process was first, with the same content
+        # Else another process was first, with the same content; a Ctrl-C is never passed over.
+        if not isinstance(error, Exception) or not target.is_dir():
             raise
     return target
 

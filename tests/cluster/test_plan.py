@@ -232,6 +232,19 @@ def test_stored_questions_are_the_questions(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_ctrl_c_while_a_store_is_waited_for_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kgtrec.cluster.question_store.sync_folder", interrupted)
+    questions = random_questions(np.random.default_rng(0))
+    with pytest.raises(KeyboardInterrupt):
+        save_questions(questions, "questions", tmp_path)
+    assert [path.name[:10] for path in tmp_path.iterdir()] == ["questions-"]  # whole by then
+
+
 @pytest.mark.parametrize("name", ["known_ids.npy", "meta.json", "plan_targets.npy"])
 def test_a_damaged_store_is_named(tmp_path: Path, name: str) -> None:
     questions = random_questions(np.random.default_rng(1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
+from kgtrec._internal.atomic_file import atomic_write, check_writable, make_folder, sync_folder
 from kgtrec.errors import FileError
 
 
@@ -91,3 +91,14 @@ def test_file_systems_that_cannot_wait_for_a_folder(tmp_path: Path, monkeypatch)
         file.write(b"x")
     assert (tmp_path / "x").read_bytes() == b"x"
     sync_folder(tmp_path)
+
+
+def test_a_ctrl_c_during_the_check_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    def opened(path: str, mode: str) -> None:
+        Path(path).touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.open", opened)
+    with pytest.raises(KeyboardInterrupt):
+        check_writable(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
