@@ -9,6 +9,7 @@ pathlib makes ``s3:/b/x`` of ``s3://b/x``; every function here takes both.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -424,6 +425,15 @@ def _temporary_folder() -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="kgtrec-")
 
 
+def _no_room(url: str) -> FileError:
+    """No fault of the store's: a copy does not fit the disk of this machine."""
+    import tempfile
+
+    problem = f"its copy does not fit the disk of {tempfile.gettempdir()}"
+    hint = "make room there, or let TMPDIR name a folder of another disk"
+    return FileError("", found=problem, hint=hint).at(url)
+
+
 @contextmanager
 def _explained(url: str) -> Iterator[None]:
     """What a store says against it, as one sentence."""
@@ -437,6 +447,8 @@ def _explained(url: str) -> Iterator[None]:
         problem = f"pyarrow has no file system for it ({error})"
         raise FileError("", found=problem, hint="copy it to this machine").at(url) from None
     except (OSError, ValueError) as error:  # pyarrow's own errors are both
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_room(url) from None
         said = " ".join(str(error).split())
         said = re.sub(r" \(Request ID: [^)]*\)| error_info=.*|google::cloud::Status\(", "", said)
         reason = said or type(error).__name__

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from object_store import GOOGLE, SETTINGS, new_bucket, new_google_bucket, served
+from small_disk import small_disk
 from stored_graph import call, write_graph_and_scores
 
 import kgtrec
+from kgtrec._internal import locations
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import is_location
 from kgtrec.errors import FileError
@@ -178,6 +181,20 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         kgtrec.Ranks.load("s3://bucket/x.parquet")
     assert str(raised.value).startswith("s3://bucket/x.parquet: it cannot be reached or used (")
     assert "\n" not in str(raised.value)
+
+
+def test_a_copy_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow import fs
+
+    (tmp_path / "large").write_bytes(b"x" * 100_000)
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        with pytest.raises(FileError) as raised, locations.fetched("s3://large"):
+            pass
+        assert not list(disk.iterdir())
+    assert str(raised.value).startswith(f"s3://large: its copy does not fit the disk of {disk}; ")
 
 
 def test_files_of_this_machine(home: Path, tmp_path: Path) -> None:
