@@ -56,7 +56,9 @@ def is_location(path: str | os.PathLike[str]) -> bool:
 def local_path(path: str | os.PathLike[str]) -> str | None:
     """The file of this machine that a ``file://`` URL names; None of another."""
     url = _url(path)
-    return unquote(url.removeprefix("file://")) if url.startswith("file:") else None
+    if not url.startswith("file:"):
+        return None
+    return unquote(url.removeprefix("file://"), errors="surrogateescape")
 
 
 def real_path(path: str | os.PathLike[str]) -> str:

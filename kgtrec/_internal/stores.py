@@ -34,7 +34,7 @@ def file_system(url: str) -> tuple[Any, str]:
     if scheme == "file":
         from pyarrow import fs
 
-        return fs.LocalFileSystem(), unquote(path)
+        return fs.LocalFileSystem(), unquote(path, errors="surrogateescape")
     bucket = path.partition("/")[0]
     if not bucket:
         hint = f"write {scheme}://BUCKET/NAME"

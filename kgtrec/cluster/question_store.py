@@ -415,7 +415,8 @@ class Store:
 
         if f"{kind}.arrow" not in self.body["files"]:
             return Labels.decimal(self.body["sizes"][kind])
-        source = pa.memory_map(str(self.folder / f"{kind}.arrow"))
+        # Text it would encode as UTF-8, which not every name is.
+        source = pa.memory_map(os.fsencode(self.folder / f"{kind}.arrow"))
         column = pa.ipc.open_file(source).read_all().column("label")
         chunks: list[Any] = column.chunks
         return Labels(len(column), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))

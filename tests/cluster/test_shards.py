@@ -146,6 +146,13 @@ def test_other_ways_to_ask(home: Home) -> None:
     assert "id 5) and 3 more of its candidates; fix the model" in said
 
 
+def test_a_folder_whose_name_is_no_utf8(home: Home) -> None:
+    expected = home.local()
+    home.shards(2, "--run-depth", "30", into="\udcff")
+    assert home.merged("\udcff") == expected
+    assert home.merged(f"file://{home.folder}/%FF") == expected
+
+
 def test_the_depth_that_shards_keep(home: Home) -> None:
     home.shards(2)  # 20 for the check of trec_eval's measures, as in one piece
     assert home.merged() == home.local(depth="20")

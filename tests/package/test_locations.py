@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -204,6 +205,11 @@ def test_files_of_this_machine(home: Path, tmp_path: Path) -> None:
     check_everything(url, there, lambda name: (there / name).read_bytes())
     with pytest.raises(FileError, match="there is no folder"):
         call("rank", "--graph", f"{url}/g", "--scores", f"{url}/s.npy", "-o", f"{url}/none/x")
+
+
+def test_a_url_names_every_file() -> None:
+    for name in (b"/a b", b"/\xc3\xa9", b"/\xff\xfe", b"/%"):
+        assert os.fsencode(locations.local_path(f"file://{quote(name)}") or "") == name
 
 
 def test_what_is_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
