@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -31,8 +32,13 @@ def echo_or_write(text: str, output: str | None) -> None:
 
 
 def note(text: str) -> None:
-    """A line on standard error: what was written, left out, or is good to know."""
-    echo(f"kgtrec: {text}", err=True)
+    """A line on standard error: what was written, left out, or is good to know.
+
+    Where nobody takes it (a full disk, a reader that has gone), the work and its exit code are
+    those of before.
+    """
+    with suppress(OSError):
+        echo(f"kgtrec: {text}", err=True)
 
 
 def warn(text: str) -> None:

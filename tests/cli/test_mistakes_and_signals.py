@@ -336,6 +336,14 @@ def test_closed_and_full_streams(home: Home):
         assert done.stderr.count(b"\n") == 1
 
 
+def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
+    fitting = "KG rank --graph g --scores s.npy -o full.parquet"
+    for line, code in ((fitting, 0), (fitting.replace("s.npy", "no.npy"), 2), ("KG rank -x", 1)):
+        assert shell(f"{line} 2> /dev/full").returncode == code
+        assert shell(f"{line} 2>&1 > /dev/null | true; exit ${{PIPESTATUS[0]}}").returncode == code
+    assert len(kgtrec.Ranks.load("full.parquet"))
+
+
 def test_any_locale_gets_the_same_bytes(home: Home):
     home.rank("-q")
     plain = shell("KG report o.parquet")
