@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import json
 import os
 import re
@@ -551,6 +552,17 @@ def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> Non
     from kgtrec.cluster.batch.batch import _locked
 
     with _locked(batch), pytest.raises(UsageError, match="another batch is at work"):
+        run_batch(batch, client)
+
+
+def test_a_file_system_without_locks_is_no_other_batch(
+    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(file: object, how: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(FileError, match=r"has no locks \(Function not implemented\)"):
         run_batch(batch, client)
 
 

@@ -32,7 +32,7 @@ from kgtrec.cluster.measure_blocks import result_bytes, stored_result
 from kgtrec.cluster.plan import format_bytes, memory_bytes
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.write_blocks import StoredRanks
-from kgtrec.errors import InputError, KgtrecError, UsageError
+from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.questions.api import Graph, Questions, read_graph
@@ -145,11 +145,15 @@ def _folder_locked(folder: Path, key: str) -> Iterator[None]:
     with open(folder / ".lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise UsageError(
                 f"another batch is at work in {folder}; wait for it, or name another folder "
                 f"as {key}"
             ) from None
+        except OSError as error:  # such as Lustre, if it is mounted without flock
+            problem = f"its file system has no locks ({error.strerror})"
+            hint = f"name a folder of another one as {key}"
+            raise FileError(folder, found=problem, hint=hint) from None
         yield
 
 
