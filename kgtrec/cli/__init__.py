@@ -157,8 +157,7 @@ def cli(ctx: click.Context, quiet: bool) -> None:
                  fish_source in other shells)
 
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
-    output; 130 interrupted (143, 129: ended by a signal). What is wrong with runs, qrels and their
-    measures has trec_eval's own in every command: see `kgtrec eval --help`.
+    output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.
     """
     if quiet:
         ctx.with_resource(_silenced())

@@ -223,26 +223,6 @@ def test_a_lack_of_memory_is_not_blamed_on_the_file(
     assert "permissions" not in result.stderr
 
 
-def test_exit_codes_of_runs_in_other_commands(
-    tmp_path: Path, files, monkeypatch: pytest.MonkeyPatch, capfdbinary
-) -> None:
-    def code_of(*args: str) -> int:
-        monkeypatch.setattr("sys.argv", ["kgtrec", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code
-
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main() replaces it
-    qrels, run = files
-    for name, text, code in (("twice", RUN + "9 Q0 b 7 8 x\n", 4), ("other", "77 Q0 a 1 1 x\n", 7)):
-        (tmp_path / name).write_text(text)
-        assert code_of("compare", "--qrels", qrels, run, str(tmp_path / name)) == code
-    capfdbinary.readouterr()
-    code_of("--help")
-    help_text = " ".join(capfdbinary.readouterr().out.decode().split())
-    assert "runs, qrels and their measures has trec_eval's own in every command" in help_text
-
-
 def test_queries_missing_from_the_run(invoke: Invoke, files) -> None:
     result = invoke("-c", "-m", "num_q", "-m", "map", *files)
     assert result.stdout == line("num_q", "all", "3") + line("map", "all", "0.4167")
