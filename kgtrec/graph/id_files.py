@@ -6,6 +6,7 @@ arrays in an ``.npz``. Labels are bytes taken as they are. Nothing is ever unpic
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ __all__ = [
     "NEGATIVES",
     "SKIP",
     "check_unknown",
+    "delimited_rows",
     "known_ids",
     "lines_of",
     "load_arrays",
@@ -47,6 +49,7 @@ Int32 = npt.NDArray[np.int32]
 
 _FIT = "labels must match the graph's byte for byte"
 SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
+_UNCLOSED = "a quoted field that does not end in its line"
 NEGATIVES = ("head_neg", "tail_neg")
 
 
@@ -308,6 +311,31 @@ def _lines(path: str | PathLike[str], place: Path) -> Iterator[tuple[int, bytes]
                     yield number, text
         except OSError as error:
             raise damaged(place, error) from None
+
+
+def delimited_rows(
+    path: str | PathLike[str], delimiter: str, hint: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of every line, quoted ones as in CSV.
+
+    A quoted field ends in its line. One that goes on is nearly always a quotation mark that nothing
+    closes, and all lines up to the next one would be part of a label.
+
+    Raises
+    ------
+    FileError
+        With the first line that is not so.
+    """
+    texts = (text_of(text) for _, text in lines_of(path))
+    reader, line = csv.reader(texts, delimiter=delimiter, strict=True), 0
+    try:
+        for line, fields in enumerate(reader, start=1):
+            if reader.line_num > line:
+                refuse(path, line, _UNCLOSED, hint)
+            yield line, fields
+    except csv.Error as error:
+        what = _UNCLOSED if reader.line_num > line + 1 else str(error)
+        raise FileError(path, line + 1, found=what, hint=hint) from None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from array import array
 from collections.abc import Iterator
 from os import PathLike, fspath
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.id_files import delimited_rows
 from kgtrec.predictions.lists import ANY, PredictedLists, checked_score, ids_of
 from kgtrec.questions.questions import QuestionData
 from kgtrec.questions.sides import ASKED, GIVEN, SIDES
@@ -112,12 +111,4 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     if not name.endswith((".csv", ".tsv")):
         problem = "neither .csv nor .tsv says what separates its columns"
         raise FileError(path, found=problem, hint=_HINT)
-    reader = csv.reader(
-        (text_of(text) for _, text in lines_of(path)), delimiter="\t" if name[-3:] == "tsv" else ","
-    )
-    try:
-        for fields in reader:
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise FileError(path, reader.line_num, found=str(error), hint=_HINT) from None
+    yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _HINT)

@@ -227,6 +227,13 @@ def test_numbers_in_parquet_are_ids(tmp_path: Path) -> None:
     assert list(graph.entities) == ["0", "1", "2"]
 
 
+def test_an_index_that_pandas_writes_is_a_column_of_no_name(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        write(tmp_path / f"{split}.csv", ",head,relation,tail\n0,adam,likes,zoë\n")
+    for spec in (f"{tmp_path}", f"csv,hrt:{tmp_path}"):
+        assert list(kgtrec.read_graph(spec).entities) == ["adam", "zoë"]
+
+
 def test_numbers_that_no_graph_has(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -387,6 +394,10 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
         pykeen, _spoil("testing/numeric_triples.tsv.gz", b"head\trelation\ttail\n0\t\xff\t1\n"),
         "numeric_triples.tsv.gz:2: ",
     ),
+    "pykeen, open quotation": (
+        pykeen, _spoil("training/entity_to_id.tsv.gz", 'id\tlabel\n0\t"x\n1\ty\n'),
+        "entity_to_id.tsv.gz:2: a quoted field that does not end in its line",
+    ),
     "ogb, no arrays": (nothing, _members, "train.npz: head is no array of numpy"),
     "ogb, names": (nothing, _arrays(x=[1]), "train.npz: arrays ['x']"),
     "ogb, floats": (nothing, _arrays(head=[1.0], relation=[0], tail=[0]), "float64 of shape (1,)"),
@@ -416,6 +427,25 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "csv, declared": (
         lambda home: f"csv,htr:{csv_named(home)}", _spoil("train.csv", "head,relation,tail\n"),
         "train.csv:1: columns head, relation, tail, declared as htr",
+    ),
+    "csv, column twice": (
+        csv_named, _spoil("train.csv", "head,relation,tail,head\na,r,b,c\n"),
+        "train.csv:1: two columns 'head'",
+    ),
+    "csv, label of two lines": (
+        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,b\n"a\nb",r,c\nab,r,c\n'),
+        "train.csv:3: a quoted field that does not end in its line",
+    ),
+    "csv, open quotation": (
+        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,"b\nb,r,c\nc,r,a\n'),
+        "train.csv:2: a quoted field that does not end in its line",
+    ),
+    "csv, open in the last line": (
+        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,b\nb,r,"c\n'),
+        "train.csv:3: unexpected end of data",
+    ),
+    "csv, behind a quotation": (
+        csv_named, _spoil("train.csv", 'head,relation,tail\n"a"b,r,c\n'), "train.csv:2: ',' expect",
     ),
     "tsv, columns": (tsv_in_order, _spoil("test.txt", "a\tb\tr\na\tb\n"), "test.txt:2: 'a\\tb'"),
     "parquet, columns": (nothing, _table(head=["a"], tail=["b"]), "no single column 'relation'"),

@@ -185,6 +185,11 @@ MALFORMED = {
     "pykeen, none": (
         "pykeen.csv", "head_label,relation_label,tail_label,score\n", ": no predictions after",
     ),
+    "pykeen, open quotation": (
+        "pykeen.csv",
+        'head_label,relation_label,tail_label,score\na,r,"b,1\na,r,c,2\na,r",s,b,1\n',
+        ":2: a quoted field that does not end in its line",
+    ),
     "trec, columns": ("trec", "tail0 Q0 a\n", ":1:"),
     "trec, queries": ("trec", "q1 Q0 a 1 2 x\n", "none of its 1 queries ('q1', ...)"),
 }  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from kgtrec.errors import FileError
-from kgtrec.graph.id_files import lines_of, refuse, text_of
+from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
 from kgtrec.graph.readers.common import GraphTables, label_rows, split_files
 from kgtrec.graph.triples import COLUMNS
 
@@ -46,36 +46,31 @@ def _tab_rows(path: Path, columns: str) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
-    rows = csv.reader(text_of(text) for _, text in lines_of(path))
-    try:
-        first = next(rows, [])
-        if not first:
-            raise FileError(path, found="nothing: the file is empty", hint="fill it")
-        named = [field.strip().lower() for field in first]
-        if set(COLUMNS) <= set(named):
-            places = [named.index(name) for name in COLUMNS]
-            letters = "".join(name[0] for name in named)
-            if columns is not None and letters != columns:
-                what = f"columns {', '.join(first)}, declared as {columns}"
-                raise FileError(path, 1, found=what, hint="leave the declaration out")
-            first = []
-        elif columns is None:
-            what = f"{','.join(first)[:60]!r} names no columns head, relation, tail"
-            raise FileError(path, 1, found=what, hint=_DECLARE)
-        else:
-            places, named = [columns.index(c) for c in "hrt"], list(columns)
-        for fields in filter(None, _with_first(first, rows)):
-            if len(fields) != len(named) or not all(fields[place] for place in places):
-                what = f"{','.join(fields)[:60]!r}, where {len(named)} columns are filled"
-                raise FileError(path, rows.line_num, found=what, hint="correct the line")
-            head, relation, tail = (
-                fields[place].encode("utf-8", "surrogateescape") for place in places
-            )
-            yield head, relation, tail
-    except csv.Error as error:
-        raise FileError(path, rows.line_num, found=str(error), hint="correct the line") from None
-
-
-def _with_first(first: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield first
-    yield from rows
+    rows = delimited_rows(path, ",", "correct the line")
+    _, first = next(rows, (1, []))
+    if not first:
+        raise FileError(path, found="nothing: the file is empty", hint="fill it")
+    named = [field.strip().lower() for field in first]
+    if set(COLUMNS) <= set(named):
+        places = [named.index(name) for name in COLUMNS]
+        twice = [name for name in COLUMNS if named.count(name) > 1]
+        if twice:
+            raise FileError(path, 1, found=f"two columns {twice[0]!r}", hint="keep one of them")
+        letters = "".join(name[:1] for name in named)  # pandas gives its index an empty name
+        if columns is not None and letters != columns:
+            what = f"columns {', '.join(first)}, declared as {columns}"
+            raise FileError(path, 1, found=what, hint="leave the declaration out")
+    elif columns is None:
+        what = f"{','.join(first)[:60]!r} names no columns head, relation, tail"
+        raise FileError(path, 1, found=what, hint=_DECLARE)
+    else:
+        places, named = [columns.index(c) for c in "hrt"], list(columns)
+        rows = chain([(1, first)], rows)
+    for line, fields in rows:
+        if len(fields) != len(named) or not all(fields[place] for place in places):
+            what = f"{','.join(fields)[:60]!r}, where {len(named)} columns are filled"
+            raise FileError(path, line, found=what, hint="correct the line")
+        head, relation, tail = (
+            fields[place].encode("utf-8", "surrogateescape") for place in places
+        )
+        yield head, relation, tail

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kgtrec.errors import FileError
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.id_files import delimited_rows
 from kgtrec.graph.readers.common import GraphTables, labels_by_id, number_rows
 
 __all__ = ["read_pykeen"]
@@ -65,13 +64,9 @@ def _labels_of(home: Path, kind: str) -> list[str]:
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Fields of every line, quoted ones as pandas writes them."""
-    rows = csv.reader((text_of(text) for _, text in lines_of(path)), delimiter="\t")
-    try:
-        first = next(rows, [])
-        if first != header:
-            problem = f"a first line {' '.join(first)[:60]!r}"
-            raise FileError(path, 1, found=problem, hint=f"it is {' '.join(header)!r}")
-        for fields in rows:
-            yield rows.line_num, fields
-    except csv.Error as error:
-        raise FileError(path, rows.line_num, found=str(error), hint="write it anew") from None
+    rows = delimited_rows(path, "\t", "write it anew")
+    _, first = next(rows, (1, []))
+    if first != header:
+        problem = f"a first line {' '.join(first)[:60]!r}"
+        raise FileError(path, 1, found=problem, hint=f"it is {' '.join(header)!r}")
+    yield from rows

@@ -101,7 +101,9 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     path = str(path)
     try:
         with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, delimiter="\t" if path.endswith(".tsv") else ",")
+            # strict: a quotation mark that nothing closes would take rows into a cell
+            delimiter = "\t" if path.endswith(".tsv") else ","
+            reader = csv.reader(stream, delimiter=delimiter, strict=True)
             lines = [(reader.line_num, line) for line in reader if any(map(str.strip, line))]
     except FileError:
         raise

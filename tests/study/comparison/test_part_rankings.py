@@ -196,6 +196,7 @@ def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> 
     ("System,mrr\na,1\na,2\nb,3\n", r"t.csv:3: another row of 'a'.*--by"),
     ("System,mrr,MRR\na,1,2\n", r"t.csv:1: two columns"),
     ("System,mrr\na,inf\n", r"'inf' under"),
+    ('System,mrr,note\na,1,"x\nb,2,y\nc,3,z\n', "unexpected end of data"),
     ("System,other\na,1\n", "has no column 'mrr'; it has other"),
 ])  # fmt: skip
 def test_bad_tables_are_named_by_line(tmp_path: Path, text: str, said: str) -> None:
