@@ -291,6 +291,20 @@ def test_the_inference_graph_has_the_candidates(tmp_path: Path, made: Any) -> No
     assert list(graph.relations) == ["knows", "likes", "only here"]
 
 
+def ntriples(home: Path) -> str:
+    write(home / "test.nt", "<a> <r> <b> .\n")
+    return f"ntriples:{home}"
+
+
+@pytest.mark.parametrize("made", [openke, ntriples, *INDUCTIVE])
+def test_an_order_of_columns_that_a_format_never_has_is_refused(tmp_path: Path, made: Any) -> None:
+    kind, _, folder = made(tmp_path).partition(":")
+    own, other = ("htr", "hrt") if kind == "openke" else ("hrt", "htr")
+    with pytest.raises(kgtrec.UsageError, match=f"'{other}': in this format .* always '{own}'"):
+        kgtrec.read_graph(f"{kind},{other}:{folder}")
+    assert kgtrec.read_graph(f"{kind},{own}:{folder}").splits["test"].size
+
+
 @pytest.mark.parametrize("made", [ilpc, ultra, ultra_grail])
 def test_inductive_folders_are_never_half_read(tmp_path: Path, made: Any) -> None:
     made(tmp_path)

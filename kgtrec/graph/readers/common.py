@@ -19,6 +19,7 @@ from kgtrec.graph.triples import COLUMNS
 __all__ = [
     "GraphTables",
     "check_likely",
+    "check_order",
     "checked_columns",
     "in_byte_order",
     "label_rows",
@@ -71,6 +72,21 @@ def checked_columns(columns: str | None) -> str | None:
     if columns is not None and columns not in _ORDERS:
         raise UsageError(f"columns={columns!r} is unknown; choose one of {', '.join(_ORDERS)}")
     return columns
+
+
+def check_order(columns: str | None, order: str = "hrt") -> None:
+    """Refuse a declared order of columns that is not the only one which a format has.
+
+    Raises
+    ------
+    UsageError
+        Head, relation and tail would be taken for each other.
+    """
+    if columns not in (None, order):
+        raise UsageError(
+            f"columns={columns!r}: in this format they are always {order!r}; leave the order out, "
+            "or declare the format that the files have (`kgtrec formats` lists them)"
+        )
 
 
 def split_files(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables
+from kgtrec.graph.readers.common import GraphTables, check_order
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv_triples import load_triples
 
@@ -41,16 +41,19 @@ _ULTRA = (
 
 def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
     """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
+    check_order(columns)
     return _read(folder, [_ILPC])
 
 
 def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
     """The raw folders of ULTRA's inductive datasets, in either of their two layouts."""
+    check_order(columns)
     return _read(folder, _ULTRA)
 
 
 def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
     """GraIL: a folder NAME that was trained on, and the inference graph in ``NAME_ind`` beside."""
+    check_order(columns)
     folder = folder.resolve()
     base = folder.with_name(folder.name.removesuffix("_ind"))
     ind = f"{base.name}_ind"

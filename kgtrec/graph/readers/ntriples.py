@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kgtrec.graph.id_files import lines_of, refuse, text_of
-from kgtrec.graph.readers.common import GraphTables, label_rows, split_files
+from kgtrec.graph.readers.common import GraphTables, check_order, label_rows, split_files
 
 __all__ = ["read_ntriples"]
 
@@ -20,6 +20,7 @@ _HINT = "a line is <head> <relation> <tail> . with IRIs (without escapes) or bla
 
 def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.nt`` and so on; labels are the IRIs without their brackets, and ``_:name``."""
+    check_order(columns)
     files = split_files(folder, _STEMS, (".nt",))
     return label_rows({split: _rows(path) for split, path in files.items()})
 
