@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.notebook import lines_as_html
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.label_arguments import resolve_labels
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.qualifiers import (
@@ -209,6 +209,9 @@ class GraphData:
         if graph is None:
             name = "openke" if place.format == "tsv" and not place.columns else place.format
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
+            if not any(map(len, tables.splits.values())):
+                hint = "fill at least one of its files"
+                raise FileError(place.folder, found="no triple in any split", hint=hint)
             train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
             graph = cls.from_arrays(
                 train, valid, test,

@@ -371,6 +371,9 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "libkge, object": (
         libkge, _spoil("dataset.yaml", "dataset: !!python/object/apply:os.getcwd []\n"), "not YAML",
     ),
+    "libkge, circle": (
+        libkge, _spoil("dataset.yaml", "dataset: &a\n  x: *a\n"), "yaml: keys inside themselves",
+    ),
     "libkge, number": (libkge, _spoil("train.del", "0\t1\t2\n0\t1\t3\n"), "del:2: tail 3 of 3"),
     "libkge, columns": (libkge, _spoil("test.del", "0\t1\n"), "test.del:1: '0\\t1'"),
     "libkge, map": (libkge, _spoil("entity_ids.del", "0\ta\n2\tb\n"), "no line for id 1, of 2 ids"),
@@ -442,6 +445,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
         lambda home: f"csv,htr:{csv_named(home)}", _spoil("train.csv", "head,relation,tail\n"),
         "train.csv:1: columns head, relation, tail, declared as htr",
     ),
+    "csv, no line": (nothing, _spoil("train.csv", "head,relation,tail\n"), "no triple in any"),
     "csv, column twice": (
         csv_named, _spoil("train.csv", "head,relation,tail,head\na,r,b,c\n"),
         "train.csv:1: two columns 'head'",
@@ -483,6 +487,11 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "ntriples, literal": (
         nothing, _spoil("train.nt", NT + '<a> <r> "b"@en .\n'), "train.nt:2: a literal in",
     ),
+    "ntriples, empty IRI": (nothing, _spoil("train.nt", NT + "<> <r> <b> .\n"), "train.nt:2: '<>"),
+    "ntriples, empty relation": (
+        nothing, _spoil("train.nt", NT + "<a> <> <b> .\n"), "train.nt:2: '<a> <>",
+    ),
+    "ntriples, no triple": (nothing, _spoil("train.nt", "# none\n"), "no triple in any split"),
     "ntriples, form": (nothing, _spoil("train.nt", NT + "a r b\n"), "train.nt:2: 'a r b'"),
     "pickle": (nothing, _spoil("train.pt", "x"), "train.pt: a pickle; nothing is unpickled here"),
     "ilpc, file": (ilpc, _remove("inference.txt"), "no inference.txt; it holds train.txt"),

@@ -68,7 +68,10 @@ def _settings(path: Path) -> dict[str, Any]:
     settings = loaded.get("dataset") if isinstance(loaded, dict) else None
     if not isinstance(settings, dict):
         raise FileError(path, found="no key 'dataset'", hint="take LibKGE's dataset.yaml")
-    return dict(_flat(settings, ""))
+    try:
+        return dict(_flat(settings, ""))
+    except RecursionError:  # an alias of what it stands in
+        raise FileError(path, found="keys inside themselves", hint="correct it") from None
 
 
 def _flat(settings: dict[Any, Any], start: str) -> Any:

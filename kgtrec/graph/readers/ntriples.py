@@ -12,8 +12,8 @@ from kgtrec.graph.readers.common import GraphTables, check_order, label_rows, sp
 __all__ = ["read_ntriples"]
 
 _STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
-_NODE = rb"<([^<>\"{}|^`\\\s]*)>|(_:[^\s<>\"]+)"
-_LINE = re.compile(rb"\s*(?:%s)\s+<([^<>\"{}|^`\\\s]*)>\s+(?:%s)\s*\.\s*(?:#.*)?" % (_NODE, _NODE))
+_NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
+_LINE = re.compile(rb"\s*(?:%s)\s+<([^<>\"{}|^`\\\s]+)>\s+(?:%s)\s*\.\s*(?:#.*)?" % (_NODE, _NODE))
 _LITERAL = re.compile(rb"\s*\S+\s+<[^<>]*>\s*\"")
 _HINT = "a line is <head> <relation> <tail> . with IRIs (without escapes) or blank nodes _:name"
 
