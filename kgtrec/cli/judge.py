@@ -272,11 +272,18 @@ def export(sheet: str, output: str | None) -> None:
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
     from kgtrec.cli._output_files import keep_inputs
-    from kgtrec.study.judging.journal import journal_path, judged_path, judged_sheet
+    from kgtrec.study.judging.journal import (
+        check_earlier_state,
+        journal_path,
+        judged_path,
+        judged_sheet,
+    )
     from kgtrec.study.judging.sheets import write_sheet
 
     target = output or str(judged_path(sheet))
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
+    if output is None:  # a name that nobody chose takes no file away
+        check_earlier_state(target, sheet)
     judged = judged_sheet(sheet)
     write_sheet(target, judged.items)
     note(f"wrote {target}: {_counted(judged)}")

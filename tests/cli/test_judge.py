@@ -8,13 +8,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from kgtrec.cli import main
-from kgtrec.study.judging import Journal, read_sheet
+from kgtrec.study.judging import Journal, read_sheet, write_sheet
 
 POOL = (
     "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
@@ -111,6 +111,28 @@ def test_sheets_without_export_count_with_their_journals(call: Call):
     pairs = json.loads(call("agreement", "s/anna.tsv", "s/ben.tsv", "--format", "json").out)
     assert pairs["anna, ben"]["all relations"]["agreed"] == 1
     assert "open 0" in call("check", "s/anna.tsv").out
+
+
+def test_labels_of_a_spreadsheet_are_not_written_over(call: Call):
+    call("sheets", "pool.tsv", "--annotators", "anna", "-o", "s")
+    blank = Path("s/anna.tsv").read_text()
+    items = read_sheet("s/anna.tsv").items
+    write_sheet("s/anna.judged.tsv", [replace(item, label="Y") for item in items])
+    filled = Path("s/anna.judged.tsv").read_bytes()
+    for command in ("export", "serve"):
+        refused = call(command, "s/anna.tsv")
+        assert refused.code == 1
+        assert "has 3 labels that were not given on the page" in refused.err
+        assert Path("s/anna.judged.tsv").read_bytes() == filled
+    assert call("export", "s/anna.tsv", "-o", "s/anna.judged.tsv").code == 0  # by its name
+    with Journal("s/anna.tsv") as journal:
+        journal.answer(0, "N")
+        assert call("export", "s/anna.tsv").code == 0
+        journal.undo()  # the label of an earlier export may go
+    assert call("export", "s/anna.tsv").code == 0
+    assert Path("s/anna.judged.tsv").read_text() == blank
+    Path("s/anna.judged.tsv").write_text("something else\n")
+    assert "is another file than s/anna.tsv" in call("export", "s/anna.tsv").err
 
 
 def test_what_is_judged_is_not_asked_again(call: Call):

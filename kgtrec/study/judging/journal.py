@@ -14,7 +14,7 @@ import json
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,18 @@ from typing import Any
 from kgtrec._internal.atomic_file import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError, refuse_url
-from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, sheet_counts
+from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.triple_files import LABELS
 
-__all__ = ["LONGEST", "Journal", "JournalError", "journal_path", "judged_path", "judged_sheet"]
+__all__ = [
+    "LONGEST",
+    "Journal",
+    "JournalError",
+    "check_earlier_state",
+    "journal_path",
+    "judged_path",
+    "judged_sheet",
+]
 
 FORMAT = 1
 LONGEST = 2000
@@ -40,10 +48,14 @@ class JournalError(KgtrecError):
 
 @dataclass
 class _Desk:
-    """Items as they stand, and the labels that they had before each change."""
+    """Items as they stand, the labels that they had before each change, and all that they had."""
 
     items: list[Item]
-    past: list[tuple[int, str]]
+    past: list[tuple[int, str]] = field(default_factory=list)
+    had: set[tuple[int, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.had |= {(row, item.label) for row, item in enumerate(self.items)}
 
     def play(self, entry: dict[str, Any]) -> int:
         """Apply an entry that was checked; the row that it is about."""
@@ -57,6 +69,7 @@ class _Desk:
             self.past.append((row, before.label))
         values = {name: entry[name] for name in ("label", "evidence", "note")}
         self.items[row] = replace(before, **values)
+        self.had.add((row, entry["label"]))
         return row
 
     def fault(self, entry: Any) -> str | None:
@@ -114,6 +127,46 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
     FileError
         The sheet is missing or faulty, or the journal is damaged or of another sheet.
     """
+    sheet, desk = _desk_of(path)
+    return sheet.with_items(replace(item, label=item.label or blank) for item in desk.items)
+
+
+def check_earlier_state(output: str | os.PathLike[str], sheet: str | os.PathLike[str]) -> None:
+    """Refuse to write a judged sheet over anything but an earlier state of the same.
+
+    Raises
+    ------
+    UsageError
+        The file has other triples, or labels that were never in the sheet or its journal, as if
+        somebody had judged in a spreadsheet program.
+    FileError
+        As `judged_sheet`.
+    """
+    _check_earlier_state(output, *_desk_of(sheet))
+
+
+def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, desk: _Desk) -> None:
+    if not exists(output):
+        return
+    try:
+        other = scan_sheet(output)[0].items
+    except FileError:
+        other = ()
+    if [item.triple for item in other] != [item.triple for item in sheet.items]:
+        raise UsageError(
+            f"{output} is another file than {sheet.path} with its labels; move it away, or say "
+            "where to write: --output FILE"
+        )
+    foreign = sum((row, item.label) not in desk.had for row, item in enumerate(other) if item.label)
+    if foreign:
+        raise UsageError(
+            f"{output} has {foreign:,} labels that were not given on the page and would be lost; "
+            f"go on in it (kgtrec judge serve {output}), or say where to write: --output FILE"
+        )
+
+
+def _desk_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Desk]:
+    """A sheet, and its items after all that its journal says."""
     sheet = read_sheet(path)
     place = journal_path(path)
     try:
@@ -124,13 +177,12 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
         raise
     except OSError as error:
         raise _unusable(place, error) from None
-    desk, _ = _replayed(place, data, sheet)
-    return sheet.with_items(replace(item, label=item.label or blank) for item in desk.items)
+    return sheet, _replayed(place, data, sheet)[0]
 
 
 def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
     """The desk after all whole lines, and how many bytes these are."""
-    desk = _Desk(list(sheet.items), [])
+    desk = _Desk(list(sheet.items))
     whole = data.rfind(b"\n") + 1
     for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
         try:
@@ -242,6 +294,10 @@ class Journal:
     def can_undo(self) -> bool:
         """Whether a label was given that can be taken back."""
         return bool(self._desk.past)
+
+    def check_earlier_state(self, output: str | os.PathLike[str]) -> None:
+        """Refuse to write over anything but an earlier state, as `check_earlier_state` does."""
+        _check_earlier_state(output, self.sheet, self._desk)
 
     def counts(self) -> dict[str, int]:
         """Items by label: Y, N, ? and ""."""

@@ -27,7 +27,7 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.context import Context
 from kgtrec.study.judging.journal import Journal, JournalError
 from kgtrec.study.judging.page_token import sheet_token
-from kgtrec.study.judging.sheets import Sheet, scan_sheet, write_sheet
+from kgtrec.study.judging.sheets import write_sheet
 
 __all__ = ["ADDRESS", "PORT", "JudgeServer"]
 
@@ -95,7 +95,11 @@ class JudgeServer(ThreadingHTTPServer):
         self.journal = journal
         self.context = context or Context()
         self.output = output
-        _check_output(output, journal.sheet)
+        check_writable(output)
+        if os.path.exists(output) and os.path.samefile(output, journal.sheet.path):
+            sheet = journal.sheet.path
+            raise UsageError(f"{output} is {sheet} itself; say where to write: --output FILE")
+        journal.check_earlier_state(output)
         self.token = sheet_token(journal.sheet)
         folder = files("kgtrec.study.judging") / "page"
         self.page = {path: (folder / name).read_bytes() for path, (name, _) in _PAGE.items()}
@@ -204,22 +208,6 @@ class JudgeServer(ThreadingHTTPServer):
             except FileError as error:  # the answer itself is safe in the journal
                 state["unwritten"] = str(error)
         return state
-
-
-def _check_output(output: str, sheet: Sheet) -> None:
-    """Refuse to write over anything but an earlier state of the sheet."""
-    check_writable(output)
-    if not os.path.exists(output):
-        return
-    try:
-        other = scan_sheet(output)[0].fingerprint
-    except FileError:
-        other = ""
-    if other != sheet.fingerprint or os.path.samefile(output, sheet.path):
-        raise UsageError(
-            f"{output} is another file than {sheet.path} with its labels; move it away, or say "
-            "where to write: --output FILE"
-        )
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -436,7 +436,12 @@ def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: P
             other.write_text(data)
             with pytest.raises(UsageError, match=r"s\.judged\.tsv is another file than"):
                 JudgeServer(journal, str(other), 0)
-        with pytest.raises(UsageError, match="is another file than"):
+        with pytest.raises(UsageError, match=r"s\.tsv itself"):
             JudgeServer(journal, str(path), 0)
         other.write_text(path.read_text().replace("f1\t\t", "f1\tY\t"))
+        with pytest.raises(UsageError, match="has 1 labels that were not given on the page"):
+            JudgeServer(journal, str(other), 0)
+        rows = [row for row, item in enumerate(read_sheet(other).items) if item.label]
+        journal.answer(rows[0], "Y")
+        journal.answer(rows[0], "N")  # an earlier state of the sheet
         JudgeServer(journal, str(other), 0).server_close()
