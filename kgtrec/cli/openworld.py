@@ -48,10 +48,14 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @click.option(
     "--answers", type=float, metavar="N",
-    help="With --values: test answers a question has on average (test triples / questions).",
+    help="With --values: test answers a question has on average (test triples / questions); with "
+    "--figure: a whole number of them [43].",
 )  # fmt: skip
 @click.option(
-    "--entities", type=int, metavar="N", help="With --values: entities of the graph [14505]."
+    "--entities",
+    type=int,
+    metavar="N",
+    help="With --values, --figure expected and simulated: entities of the graph [14505].",
 )
 @click.option(
     "-m", "--metric", default="mrr", show_default=True, metavar="NAME",
@@ -66,7 +70,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="No models of yours: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
-@shared.seed("Of --study.")
+@shared.seed("Of --study, and of --figure simulated.")
 @shared.form(
     "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
 )
@@ -116,12 +120,16 @@ def command(**options: Any) -> None:
     elif request.study is not None:
         _refuse(request.files or request.values, "--study",
                 "compares models of its own: leave files and values out")  # fmt: skip
+        _refuse_numbers(request)
+        _refuse(request.sparsities or request.densities, "--study",
+                "removes facts of its own: leave --sparsity and --density out")  # fmt: skip
         _show_study(_run_study(request.study, request.seed), request.form, request.plot)
     elif request.values is not None:
         _refuse(request.files, "--values",
                 "and files are two ways of saying the same: give one of them")  # fmt: skip
         _show(_of_values(request, request.values), request.form, request.plot)
     elif request.files:
+        _refuse_numbers(request)
         _show(_of_files(request), request.form, request.plot)
     else:
         raise UsageError(
@@ -176,6 +184,14 @@ def _draw_figure(request: _Request) -> None:
 def _refuse(condition: object, option: str, text: str) -> None:
     if condition:
         raise UsageError(f"{option} {text}")
+
+
+def _refuse_numbers(request: _Request) -> None:
+    """What files and the study tell themselves, and would pass over."""
+    for option in ("questions", "answers", "entities"):
+        _refuse(
+            getattr(request, option) is not None, f"--{option}", "goes with --values or --figure"
+        )
 
 
 def _of_files(request: _Request) -> Comparison:

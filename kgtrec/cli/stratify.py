@@ -85,6 +85,8 @@ def command(
         raise UsageError("--entities and --relations count triples anew: name --graph DIR, too")
     if graph and not (entities or relations):
         raise UsageError("--graph counts triples anew: say on which --entities or --relations")
+    if vary == "grid" and shared.on_command_line("at"):
+        raise UsageError("--at is the other exponent of a curve, and --vary grid has both")
     loaded = {file: Ranks.load(file) for file in files}
     warn_of_ranks(loaded)
     if graph:

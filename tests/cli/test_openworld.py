@@ -120,6 +120,10 @@ def test_values_alone_have_no_paired_error():
         (("a.parquet", "b.parquet", "-m", "foo"), "'foo' has no open-world formula"),
         (("a.parquet", "b.parquet", "--plot", "x.doc"), "must end in one of"),
         (("a.parquet", "b.parquet", "--study", "small"), "leave files and values out"),
+        (("a.parquet", "b.parquet", "--questions", 5), "--questions goes with --values"),
+        (("a.parquet", "b.parquet", "--entities", 5), "--entities goes with --values"),
+        (("--study", "small", "--answers", 5), "--answers goes with --values"),
+        (("--study", "small", "--sparsity", 0.5), "leave --sparsity and --density out"),
         ((*VALUES, "--level", 0.9), "level=0.9"),
     ],
 )

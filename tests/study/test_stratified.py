@@ -301,6 +301,8 @@ def test_the_command_counts_anew(folder: Path) -> None:
     for arguments in (["--entities", "test"], ["--graph", str(folder)]):
         with pytest.raises(UsageError, match=r"counts? triples anew"):
             stratify(m, *arguments)
+    with pytest.raises(UsageError, match="--vary grid has both"):
+        stratify(m, "--vary", "grid", "--at", 0.5)
 
 
 def test_help_explains_itself() -> None:
