@@ -405,6 +405,8 @@ def test_options() -> None:
         trec.evaluate(QRELS, RUN, names, compat=8)
     with pytest.raises(UsageError, match="did you mean 'map'"):
         trec.evaluate(QRELS, RUN, ["mapp"])
+    with pytest.raises(UsageError, match="'xyzzy': `kgtrec measures` lists all"):
+        trec.evaluate(QRELS, RUN, ["xyzzy"])
 
 
 def test_arguments_of_another_type() -> None:

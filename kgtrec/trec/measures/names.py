@@ -367,5 +367,5 @@ def _why_unknown(name: str) -> str:
 
     known = [*TABLE, *NICKNAMES, *_aliases()]
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "the known ones are in `kgtrec eval --help`"
+    hint = f"did you mean {near[0]!r}?" if near else "`kgtrec measures` lists all"
     return f"unknown measure {name!r}: {hint}"
