@@ -202,7 +202,7 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     target, first = np.unique(target[order], return_index=True)
     used = order[first]
     again = np.setdiff1d(order, used)
-    _check_same(lists, used, again, question, instance, len(questions))
+    _check_same(lists, used, again, question, instance)
     place = np.arange(len(used))
     whole = target < len(questions)
     general = np.full(len(questions), -1)
@@ -257,7 +257,6 @@ def _check_same(
     again: Int64,
     question: Int64,
     instance: Int64,
-    n_questions: int,
 ) -> None:
     """A list that comes again says the same, or the user has to say which one counts."""
     first = {(int(question[i]), int(instance[i])): int(i) for i in used} if len(again) else {}

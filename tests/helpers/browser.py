@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -141,10 +140,6 @@ class Browser:
 
     def type(self, text: str) -> None:
         self.call("Input.insertText", text=text)
-
-    def screenshot(self, path: Path) -> None:
-        data = self.call("Page.captureScreenshot", format="png")["data"]
-        path.write_bytes(base64.b64decode(data))
 
     def size(self, width: int, height: int) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,

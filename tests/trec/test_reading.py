@@ -187,8 +187,6 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
 
 # -- Faults ------------------------------------------------------------------------------------
 
-SOUND = "a Q0 d{} 1 1 t\n"
-
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_first_fault_of_the_file_is_told(tmp_path, small_parts, threads) -> None:
