@@ -108,7 +108,8 @@ def _experiment(loaded: dict[str, Any], model: dict[str, Any], options: dict[str
         from kgtrec.plots.style import save
 
         save(alignment_sizes(experiment), options["plot"])
-    _print(experiment.table(), options["form"])
+    if not options["quiet"]:
+        _print(experiment.table(), options["form"])
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> None:
@@ -155,6 +156,13 @@ def _check(
         raise UsageError("name --left and --right embeddings, or a --matrix of similarities")
     if matrix is not None and (left is not None or right is not None):
         raise UsageError("--left and --right are for embeddings, --matrix stands for itself")
+    if matrix is not None and shared.on_command_line("similarity"):
+        raise UsageError(
+            "--similarity is of embeddings; a --matrix holds similarities, higher for more alike "
+            "(negate distances)"
+        )
+    if sizes is None and any(map(shared.on_command_line, ("repeats", "seed"))):
+        raise UsageError("--repeats and --seed are of the parts that --sizes draws")
     if sizes is None and output is None:
         raise UsageError("name the file for the ranks: -o FILE (or --sizes for the experiment)")
     if sizes is not None and (output or run or qrels):

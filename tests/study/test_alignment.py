@@ -335,6 +335,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
     assert run(*TABLES, "--pairs", "p.tsv", "--sizes", "auto", "--format", "csv").startswith(
         "pairs,mr,mr.sd,"
     )
+    assert run(*TABLES, "--pairs", "p.tsv", "--sizes", "5", "-q") == ""
 
 
 @pytest.mark.parametrize(
@@ -342,6 +343,11 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
     [
         (("--left", "l.npy", "--pairs", "p.tsv", "-o", "o"), "--left and --right"),
         ((*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"), "stands for itself"),
+        (
+            ("--matrix", "m.npy", "--similarity", "l2", "--pairs", "p.tsv", "-o", "o"),
+            "--similarity is of embeddings",
+        ),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--seed", "1"), "--repeats and --seed are of"),
         ((*TABLES, "--pairs", "p.tsv"), "-o FILE"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave -o"),
         ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is not a number"),
