@@ -87,7 +87,7 @@ def command(
     loaded = dict(zip(legend, map(Ranks.load, files), strict=True))
     warn_of_ranks(loaded)
     if side is not None:
-        loaded = {name: _of_side(ranks, side) for name, ranks in loaded.items()}
+        loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
     save(_drawn(kind, loaded, chosen), output)
     note(f"wrote {output}")
 
@@ -115,11 +115,18 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
     return metrics or ("mrr",)
 
 
-def _of_side(ranks: Ranks, side: str) -> Ranks:
-    if side == "both":
-        return ranks
+def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
+    from kgtrec.measures.averaging import sides_present
     from kgtrec.questions.sides import NAMES
 
+    present = sides_present(ranks)
+    if side not in present:
+        raise UsageError(
+            f"{name}: --side {side}, but these ranks hold {' and '.join(present)} only; name one "
+            "of these, or leave it out"
+        )
+    if side == "both":
+        return ranks
     return ranks.subset(ranks.side == NAMES.index(side))
 
 
