@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
@@ -27,7 +27,7 @@ from kgtrec.cli._process import (
     signals_as_exceptions,
     without_collector,
 )
-from kgtrec.errors import KgtrecError
+from kgtrec.errors import KgtrecError, UsageError
 
 with without_collector():
     import click
@@ -121,6 +121,15 @@ class _Commands(click.Group):
         if entry.guide:
             _name_guide(command, entry.guide)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Only `kgtrec eval` ends with trec_eval's own codes, which errors about runs have."""
+        try:
+            return super().invoke(ctx)
+        except KgtrecError as error:
+            if ctx.invoked_subcommand != "eval":
+                error.exit_code = 1 if isinstance(error, UsageError) else 2
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

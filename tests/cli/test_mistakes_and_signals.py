@@ -233,6 +233,21 @@ def test_any_number_of_threads_gives_the_same(home: Home):
     assert np.array_equal(one.greater, many.greater)
 
 
+def test_only_eval_ends_with_the_codes_of_trec_eval(home: Home):
+    Path("twice.run").write_text("tail0 Q0 e01 1 2 x\ntail0 Q0 e01 2 1 x\n")
+    Path("one.run").write_text("tail0 Q0 e01 1 2 x\n")
+    Path("q").write_text("tail0 0 e01 1\n")
+    Path("other").write_text("tail9 0 e01 1\n")
+    home.refuses(home.call("eval", "q", "twice.run"), "twice.run:2", code=4)
+    home.refuses(home.call("semantics", "--graph", "g", "twice.run"), "twice.run:2")
+    lists = ("rank", "--graph", "g", "--predictions", "twice.run", "--format", "trec")
+    home.refuses(home.call(*lists, "-o", "o.parquet"), "twice.run:2")
+    home.refuses(home.call("eval", "other", "one.run"), "share no query", code=7)
+    runs = ("one.run", "twice.run")
+    home.refuses(home.call("compare", "--qrels", "q", *runs, "-m", "P.x"), "'P.x'", code=1)
+    home.refuses(home.call("eval", "-m", "P.x", "q", "one.run"), "'P.x'")
+
+
 def test_no_command_at_all_shows_the_help_and_fails(home: Home):
     outcome = home.call()
     assert outcome.code == 1
