@@ -160,6 +160,8 @@ class Comparison(ShownAsTables):
             return f"{head} ({self.method()}: p = {p:.4g})."
         if not tied:
             head += f"{names[best]} is better than every other system"
+        elif np.ptp(self.samples.means()) == 0:
+            head += "all systems have the same value"
         elif len(tied) == len(order) - 1:
             head += f"{names[best]} comes first, but is not significantly better than any other"
         else:

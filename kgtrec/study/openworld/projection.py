@@ -220,8 +220,6 @@ def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -
 def highest_sparsity(seen: Seen) -> float:
     """Sparsity above which a perfect model would score less than the higher value."""
     value, low, high = max(seen.values), 0.0, 1.0 - 1e-6
-    if float(seen.answers.max()) >= seen.n_entities - 2:
-        return 0.0  # no room for a missing answer
     while True:  # the candidates bound the answers that there can be
         most = float(seen.answers.max()) / (1.0 - high)
         if most < seen.n_entities - 1:

@@ -207,8 +207,8 @@ def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list
             strange.setdefault(TABLE[name].format, []).append(name)
     return [
         f"Can't calculate measure {names[0]!r} with -R {qrels_format}: {', '.join(names)} "
-        f"{'is' if len(names) == 1 else 'are'} for judgements of the format {made}; name that "
-        f"with -R, or take measures of {qrels_format}"
+        f"{'is' if len(names) == 1 else 'are'} for judgements of the format {made}; take measures "
+        f"of {qrels_format}, or such judgements, with `kgtrec eval -R {made}`"
         for made, names in strange.items()
     ]
 

@@ -410,3 +410,5 @@ def test_what_is_not_told_apart_is_said() -> None:
     two = compare(samples(rows[:, :2]), "t", draws=200)
     assert "cannot be told apart" in two.sentence()
     assert two.to_dict()["conclusion"] == two.sentence()
+    equal = compare(samples(np.repeat(rows[:, :1], 3, axis=1)), draws=200)
+    assert "all systems have the same value; 0 of 3 pairs" in equal.sentence()

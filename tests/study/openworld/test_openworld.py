@@ -507,7 +507,7 @@ def test_no_room_for_a_missing_answer(n):
     questions = graph.questions()
     scores = np.random.default_rng(1).random((2, len(questions), n))
     ranks = [kgtrec.rank(each, questions)[0] for each in scores]
-    with pytest.raises(UsageError, match=rf"at sparsity 0.1 .* 2 answers among {n} candidates"):
+    with pytest.raises(UsageError, match=f"2 answers among {n} candidates"):
         ow.compare_ranks(*ranks, 0.1)
 
 
