@@ -287,13 +287,13 @@ def _array(names: list[bytes]) -> Any:
     return pa.array(names, type=pa.large_binary())
 
 
-def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """Number and text of every line; empty lines stand at the end only."""
+def lines_of(path: str | PathLike[str], gaps: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Number and text of every line; empty lines stand at the end only, or anywhere with `gaps`."""
     with _regular(path) as place:
-        yield from _lines(path, place)
+        yield from _lines(path, place, gaps)
 
 
-def _lines(path: str | PathLike[str], place: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: str | PathLike[str], place: Path, gaps: bool) -> Iterator[tuple[int, bytes]]:
     """Those of the file at a place, named as the user did."""
     raw, stream = open_packed(place)
     blank = 0
@@ -305,7 +305,7 @@ def _lines(path: str | PathLike[str], place: Path) -> Iterator[tuple[int, bytes]
                 text = text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text
                 if not text:
                     blank = blank or number
-                elif blank:
+                elif blank and not gaps:
                     refuse(path, blank, "an empty line", "delete it")
                 else:
                     yield number, text

@@ -194,7 +194,7 @@ def test_a_format_may_be_an_argument(tmp_path: Path) -> None:
 
 def test_ntriples_have_iris_and_blank_nodes(tmp_path: Path) -> None:
     text = (
-        "# a comment\n<http://x/a> <http://x/r> <http://x/b> .\n"
+        "# a comment\n<http://x/a> <http://x/r> <http://x/b> .\n\n"
         "_:n1 <http://x/s>\t<http://x/a>. # end\n"
     )
     write(tmp_path / "train.nt", text)

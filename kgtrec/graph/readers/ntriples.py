@@ -26,7 +26,7 @@ def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
-    for line, text in lines_of(path):
+    for line, text in lines_of(path, gaps=True):
         match = _LINE.fullmatch(text)
         if match is not None:
             head, blank_head, relation, tail, blank_tail = match.groups()
