@@ -50,11 +50,13 @@ class Interval(float):
 
     @classmethod
     def of(cls, value: float, one: float, other: float) -> float:
-        """The value between the ends, whichever is the lower one; a plain float if they agree."""
+        """The value, or the end that it lies beyond, whichever end is the lower one; a plain float
+        if they agree."""
         if one == other or one != one or other != other:
             return float(one)
-        interval = cls(value)
-        interval.low, interval.high = min(one, other), max(one, other)
+        low, high = min(one, other), max(one, other)
+        interval = cls(min(max(value, low), high))
+        interval.low, interval.high = low, high
         return interval
 
     def __format__(self, spec: str) -> str:

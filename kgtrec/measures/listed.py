@@ -33,6 +33,9 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
 class ListedCalculator(Calculator):
     """A calculator whose values are intervals; as numbers they are those of the ranks' columns.
 
+    There each answer beyond a list has the middle of its places, whatever other answers of the
+    question have: of all together that may be worse than any case. Then it is the nearer end.
+
     Parameters
     ----------
     ranks, trec

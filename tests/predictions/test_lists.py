@@ -111,6 +111,8 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
                 value = part[_own(key, part)]
                 ends = [min(values), max(values)]  # NaN where a question has one candidate
                 assert np.allclose(_ends(value), ends, 0, 1e-12, True), (seed, question, key)
+                low, high = _ends(value)
+                assert low <= value <= high or not isinstance(value, Interval)
                 compared += isinstance(value, Interval)
     assert compared > 60
 
