@@ -260,7 +260,8 @@ def _popularity(systems: Mapping[str, Ranks]) -> dict[str, Any]:
 def _comparisons(
     systems: Mapping[str, Ranks], side: str, test: str, correction: str, level: float
 ) -> list[dict[str, Any]]:
-    if len(systems) < 2:
+    n_questions = len(np.unique(next(iter(systems.values())).question))
+    if len(systems) < 2 or n_questions < 2:  # of one question there is no spread to test
         return []
     comparisons = []
     for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED]):
