@@ -179,7 +179,7 @@ def _show(estimates: FullEstimates, options: dict[str, Any]) -> None:
 
 def _write(path: str, array: Any) -> None:
     from kgtrec._internal.atomic_file import atomic_write
-    from kgtrec._internal.npy_header import write_array
+    from kgtrec._internal.npy_files import write_array
 
     with atomic_write(path) as file:
         write_array(file, array)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import RangedFile, is_location
-from kgtrec._internal.npy_header import map_array
+from kgtrec._internal.npy_files import map_array
 from kgtrec.cluster.question_store import gather
 from kgtrec.errors import FileError
 from kgtrec.scores.factors import Factors

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.npy_header import map_array, write_array
+from kgtrec._internal.npy_files import map_array, write_array
 from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.content_hash import WHOLE
 from kgtrec.cluster.part import Inputs

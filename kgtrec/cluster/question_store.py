@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
 from kgtrec._internal.locations import mapped_folder
-from kgtrec._internal.npy_header import map_array, write_array
+from kgtrec._internal.npy_files import map_array, write_array
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
-from kgtrec._internal.npy_header import PARSING, map_array, write_array
+from kgtrec._internal.npy_files import PARSING, map_array, write_array
 from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
 from kgtrec.cluster.question_store import hash_text
 from kgtrec.errors import FileError, InputError, UsageError, url_text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.atomic_file import atomic_write, make_folder
-from kgtrec._internal.npy_header import write_array
+from kgtrec._internal.npy_files import write_array
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, is_url, url_text

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location, names_in
-from kgtrec._internal.npy_header import map_array
+from kgtrec._internal.npy_files import map_array
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch

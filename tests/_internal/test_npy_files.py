@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.npy_header import write_array
+from kgtrec._internal.npy_files import write_array
 from kgtrec.errors import FileError
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
