@@ -285,7 +285,7 @@ def _paths(files: Any) -> list[Path]:
     single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
     paths = [files] if single else list(files)
     if not all(isinstance(path, (str, PathLike)) for path in paths):
-        raise UsageError(f"known={files!r} is no path of a file, and no list of paths")
+        raise UsageError(f"known={files!r} is neither a path nor a list of paths")
     return paths
 
 

@@ -678,7 +678,7 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
         ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
          ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
         ({"graphs": {"g": "g\0"}, "models": {"m": "s\0.npy"}, "output": "o\0", "work": "w\0"},
-         ["4 faults", "output: 'o\\x00' is no path", "graphs.g: 'g\\x00' is no path"]),
+         ["4 faults", "output: 'o\\x00' is not a path", "graphs.g: 'g\\x00' is not a path"]),
         ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
         ({"protocols": {}}, ["there is nothing to do"]),
     ],

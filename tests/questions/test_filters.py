@@ -90,8 +90,8 @@ def test_names_of_splits_are_a_filter_of_their_own() -> None:
         ({"filter": 3}, "3 names no splits"),
         ({"filter": "all", "filter_splits": ("train",)}, "say the same"),
         ({"known": "x.tsv", "unknown": "drop"}, "unknown='drop'"),
-        ({"known": None}, "known=None is no path"),
-        ({"known": ["x.tsv", 5]}, "is no path of a file, and no list of paths"),
+        ({"known": None}, "known=None is neither a path"),
+        ({"known": ["x.tsv", 5]}, "is neither a path nor a list of paths"),
     ],
 )
 def test_filters_that_are_none(how: dict, message: str, tmp_path: Path) -> None:

@@ -119,13 +119,13 @@ def _locked(batch: Batch) -> Iterator[None]:
     if is_location(batch.output):
         del folders["output"]
     with ExitStack() as stack:
-        done: list[Path] = []
+        locked: list[Path] = []
         for key, folder in folders.items():
             _make(folder)
             # A folder under two names is locked once: a second lock would find the first.
-            if not any(os.path.samefile(folder, other) for other in done):
+            if not any(os.path.samefile(folder, other) for other in locked):
                 stack.enter_context(_folder_locked(folder, key))
-                done.append(folder)
+                locked.append(folder)
         yield
 
 

@@ -376,7 +376,7 @@ class _Reader:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
                 self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
         if "\0" in path:
-            self._once(place, f"{path!r} is no path: it has a null character")
+            self._once(place, f"{path!r} is not a path: it has a null character")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
         self._is_unknown_url(place, filled)
         if not is_url(filled):

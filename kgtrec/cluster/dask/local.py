@@ -63,7 +63,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
                 threads_per_worker=1,
                 memory_limit=None,
                 dashboard_address="127.0.0.1:0",
-                local_directory=_sayable(folder),
+                local_directory=_utf8_name(folder),
                 silence_logs=logging.CRITICAL,
             )
             stack.callback(cluster.close, timeout=_CLOSE)
@@ -76,7 +76,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
             stack.close()
 
 
-def _sayable(folder: Path) -> str | None:
+def _utf8_name(folder: Path) -> str | None:
     """A folder as Dask's messages, which are UTF-8, can name it; None, for one of Dask's own, if
     they cannot."""
     path = str(folder.absolute())

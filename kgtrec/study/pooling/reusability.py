@@ -208,7 +208,7 @@ def _column_of(measure: str) -> Column:
 
 
 def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
-    """Value of each query, of gm_* its logarithm; nothing found without a judgement or a run."""
+    """Value of each query, of gm_* its logarithm; the least without a judgement or a run."""
     from kgtrec.trec import evaluate
     from kgtrec.trec.measures.binary import FLOOR
 
